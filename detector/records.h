@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_RECORDS_H
+#define CM_RECORDS_H
+
+/* What is remembered of things that may die before a report is made: code
+ * objects, types and stacks (sites).  Records only grow, up to a bound; a
+ * record is written once and then read only, and never moves.
+ *
+ * Adding is guarded by one leaf mutex inside; reading a record whose id was
+ * handed over needs no lock.  Id 0 of each kind is "not known". */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+#include "text.h"
+
+struct cm_code_id {
+    uint32_t index;
+};
+struct cm_type_id {
+    uint32_t index;
+};
+struct cm_site_id {
+    uint32_t index;
+};
+
+/* A place in a code object that makes a reference, with its line. */
+enum cm_store_kind {
+    CM_STORE_ATTRIBUTE = 1, /* x.NAME = ... */
+    CM_STORE_LOCAL,         /* NAME = ... in a function (also `as NAME`) */
+    CM_STORE_CELL,          /* NAME = ... where NAME is a cell of a closure */
+    CM_STORE_GLOBAL,        /* NAME = ... at module level */
+    CM_STORE_ITEM,          /* x[...] = ..., NAME: a constant str key or none */
+    CM_STORE_FUNCTION,      /* a def, lambda or class body is made: NAME is
+                             * the qualified name of the nested code */
+    CM_STORE_CALL,          /* x.NAME(...), e.g. append, register_hook */
+};
+
+struct cm_store {
+    enum cm_store_kind kind;
+    struct cm_text_id name;
+    struct cm_text_id owner; /* the name x when it is plain, e.g. "self" */
+    uint32_t line;
+};
+
+struct cm_code {
+    struct cm_text_id filename;
+    struct cm_text_id name;           /* "forward" */
+    struct cm_text_id qualified_name; /* "Encoder.forward" */
+    uint32_t first_line;
+    bool library;                   /* standard library or installed package */
+    const struct cm_store *stores;  /* owned; in order of the bytecode */
+    uint32_t store_count;
+};
+
+struct cm_type {
+    struct cm_text_id name;         /* "Trainer": type.__qualname__, when its
+                                     * module is __main__, else with module */
+    struct cm_text_id module;
+    bool library;
+    const struct cm_code_id *methods; /* owned; code of its methods, the
+                                       * type's own first, then its bases' */
+    uint32_t method_count;
+};
+
+struct cm_frame {
+    struct cm_code_id code;
+    uint32_t line;
+};
+
+/* A stack: frames[0] is the innermost. */
+struct cm_site {
+    const struct cm_frame *frames; /* owned */
+    uint32_t frame_count;
+    bool cut; /* deeper frames were left out */
+};
+
+struct cm_records;
+
+struct cm_records *cm_records_new(size_t max_bytes);
+void cm_records_free(struct cm_records *self);
+
+/* The table for every text that a record, a heap or a finding names. */
+struct cm_texts *cm_records_texts(const struct cm_records *self);
+
+/* Each call copies what it is given (the arrays behind it too) and returns
+ * the id of an equal record if there is one.  CM_LIMIT when full. */
+enum cm_status cm_records_add_code(struct cm_records *self,
+                                   const struct cm_code *code,
+                                   struct cm_code_id *result) CM_CHECKED;
+enum cm_status cm_records_add_type(struct cm_records *self,
+                                   const struct cm_type *type,
+                                   struct cm_type_id *result) CM_CHECKED;
+enum cm_status cm_records_add_site(struct cm_records *self,
+                                   const struct cm_site *site,
+                                   struct cm_site_id *result) CM_CHECKED;
+
+/* Borrowed, never NULL: for id 0 an empty record. */
+const struct cm_code *cm_records_code(const struct cm_records *self,
+                                      struct cm_code_id id);
+const struct cm_type *cm_records_type(const struct cm_records *self,
+                                      struct cm_type_id id);
+const struct cm_site *cm_records_site(const struct cm_records *self,
+                                      struct cm_site_id id);
+
+static inline const char *
+cm_records_text(const struct cm_records *self, struct cm_text_id id)
+{
+    return cm_texts_get(cm_records_texts(self), id);
+}
+
+#endif

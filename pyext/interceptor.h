@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_INTERCEPTOR_H
+#define CM_INTERCEPTOR_H
+
+/* One contract, three ways to see what Python's collector finds dead:
+ *   sentinel.c  primary: reads the collector's own unreachable list from a
+ *               weak reference's callback, before any finalizer or tp_clear;
+ *   saveall.c   fallback: gc.DEBUG_SAVEALL at start, tp_clear at stop;
+ *   scan.c      read-only: what a collection would free now, on demand.
+ *
+ * What holds for all: called with the GIL held; no user code runs; no exception
+ * is left set and none reaches the user; no object is kept alive past the
+ * call; every failure is counted, none is fatal. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Dead objects at one moment.  Borrowed; valid during the sink's call only:
+ * nothing in it has been finalized or cleared yet. */
+struct cm_garbage {
+    PyObject *const *objects; /* GC-tracked, each once */
+    size_t count;
+    int generation; /* of the collection; -1: a scan */
+};
+
+/* Garbage was found.  Called with the GIL, inside the collection: must not
+ * allocate a GC object, run Python code, or raise. */
+typedef void cm_garbage_sink(void *context, const struct cm_garbage *garbage);
+/* The collection is over; Python code may run here, user callbacks too, and
+ * an exception goes to sys.unraisablehook.  Called at every stop for which
+ * `started` was true. */
+struct cm_collection {
+    int generation;
+    uint64_t duration_ns;
+    int64_t collected; /* as gc's info says; -1: not known */
+    bool seen;         /* the garbage was delivered to the sink (or was empty) */
+};
+typedef void cm_collection_sink(void *context,
+                                const struct cm_collection *collection);
+
+struct cm_sinks {
+    cm_garbage_sink *garbage;
+    cm_collection_sink *stop;
+    /* At start, before anything else: cheap upkeep (notice torch, ...). */
+    void (*start)(void *context);
+    void *context;
+};
+
+struct cm_interceptor_counts {
+    uint64_t collections; /* starts seen */
+    uint64_t walks;       /* lists read and proved */
+    uint64_t bad_walks;   /* lists that failed their proof: discarded */
+    uint64_t unfired;     /* collections in which our callback did not run */
+    uint64_t nested;      /* starts inside another collection */
+    uint64_t too_deep;    /* nested deeper than there is room for */
+    uint64_t objects;     /* garbage objects seen */
+    uint64_t no_memory;
+};
+
+struct cm_interceptor; /* one per interpreter, per kind */
+
+struct cm_interceptor_kind {
+    const char *name; /* "sentinel", "saveall" */
+    /* [new; raises]: puts its callback at gc.callbacks[0].  `module_state` is
+     * where heap types made for it may be cached by the implementation. */
+    struct cm_interceptor *(*install)(PyObject *module,
+                                      const struct cm_sinks *sinks);
+    /* [none; never]: takes everything back, also inside a collection.  Accepts
+     * NULL. */
+    void (*remove)(struct cm_interceptor *self);
+    void (*counts)(const struct cm_interceptor *self,
+                   struct cm_interceptor_counts *result);
+    /* NULL when this build and version can be served, else a sentence. */
+    const char *(*unsupported)(void);
+};
+
+extern const struct cm_interceptor_kind cm_sentinel;
+extern const struct cm_interceptor_kind cm_saveall;
+
+/* The read-only scan.  Delivers one cm_garbage (generation -1), possibly
+ * empty, to `sink`.  Runs no collection, frees nothing, keeps nothing.
+ * Returns 0; -1 when memory ran out (no exception is set).
+ * `objects_scanned` may be NULL. */
+int cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned);
+/* NULL when this build can scan, else a sentence. */
+const char *cm_scan_unsupported(void);
+/* What the scan sees of gc.freeze()d objects: "seen", "counted", with the
+ * number in *frozen (gc.get_freeze_count()). */
+const char *cm_scan_frozen(size_t *frozen);
+
+#endif

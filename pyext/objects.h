@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_OBJECTS_H
+#define CM_OBJECTS_H
+
+/* Reading Python objects without running any code of theirs: what an object
+ * is (describe.c), what its references are called (edges.c, attributes.c,
+ * frames.c), what its code and type remember (codes.c, types.c), and where
+ * this thread is (stack.c).
+ *
+ * What holds for all: by exact types and C structures only; no attribute
+ * getter, no repr, no hash or comparison of a user's object; no GC object is
+ * allocated and no reference count changes where a collection can see it;
+ * never raises and never leaves an exception set; NULL in a slot is legal
+ * (half-built objects).  Struct layouts are read by version, proved when
+ * cm_objects_new() runs, and given up for public API or "unnamed" otherwise;
+ * cm_objects_status() says which way is in use and why.
+ *
+ * Guarded by the GIL of the interpreter it was made in. */
+
+#include <Python.h>
+
+#include "../detector/heap.h"
+#include "../detector/records.h"
+
+struct cm_objects;
+
+/* `records` is borrowed and outlives the result.  NULL: no memory.  Runs the
+ * layout proofs (small functions and classes of our own; no collection). */
+struct cm_objects *cm_objects_new(struct cm_records *records);
+void cm_objects_free(struct cm_objects *self);
+
+struct cm_objects_status {
+    const char *stack;      /* "struct layout", or "public API: <why>" */
+    const char *attributes; /* "struct layout", or "dict only: <why>" */
+    const char *frames;     /* "struct layout", or "unnamed: <why>" */
+    uint64_t unnamed_edges; /* references found by traverse without a name */
+};
+void cm_objects_status(const struct cm_objects *self,
+                       struct cm_objects_status *result);
+
+/* Fills species, label, type, code, line, has_finalizer and, for what is not
+ * device-backed, bytes (host).  Labels follow INTERFACES.md section 5.  The
+ * caller fills the rest (address, storage, site). */
+void cm_objects_describe(struct cm_objects *self, PyObject *object,
+                         struct cm_node *node);
+
+/* Before the edges of a set of objects are asked for: learns the names of
+ * free variables from its functions, generators and frames, so that closure
+ * tuples and cells have names.  Forgotten at the next call.  May be skipped. */
+void cm_objects_begin(struct cm_objects *self, PyObject *const *objects,
+                      size_t count);
+
+typedef void cm_edge_visitor(void *context, PyObject *referent,
+                             struct cm_text_id label, enum cm_role role);
+/* Only references to which `wanted` answers true are named and visited: each
+ * as often as tp_traverse shows it.  References that traverse does not show
+ * (untracked referents of containers included by traverse anyway) are not
+ * visited. */
+void cm_objects_edges(struct cm_objects *self, PyObject *object,
+                      int (*wanted)(void *context, PyObject *referent),
+                      cm_edge_visitor *visit, void *context);
+
+/* Records are made at first sight and found by address and a check afterwards
+ * (addresses of dead code and types are reused).  Id 0 on failure. */
+struct cm_code_id cm_objects_code(struct cm_objects *self, PyCodeObject *code);
+struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
+
+/* This thread's Python stack, at most `max_frames` deep, innermost first.
+ * Hot path: about 2 ns a frame when the stack was seen before. */
+struct cm_site_id cm_objects_stack(struct cm_objects *self, int max_frames);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_LEAK_H
+#define CM_LEAK_H
+
+/* The document behind leak.json: what the traced process writes and what
+ * cyclereport reads.  Self-contained: it names no object, no record and no
+ * heap; every text is interned in its own table and is valid UTF-8.
+ *
+ * Invariants (cm_leak_check): ids are positions from 1; every id that is
+ * named exists or is 0.  Filled by cm_ledger_add() in the process and by
+ * cm_leak_json_read() elsewhere. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../detector/status.h"
+#include "../detector/text.h"
+
+struct cm_leak_frame {
+    struct cm_text_id filename;
+    struct cm_text_id name;   /* qualified name of the function */
+    struct cm_text_id source; /* the line's text, "" when not known */
+    struct cm_text_id before, after; /* up to two lines each, for the page */
+    uint32_t line;
+    bool library;
+    bool certain; /* of a made_at place */
+};
+
+struct cm_leak_site {
+    struct cm_leak_frame *frames; /* owned; innermost first */
+    size_t frame_count;
+    int32_t user_frame; /* index of the first frame of the user's; -1: none */
+};
+
+struct cm_leak_vertex {
+    struct cm_text_id annotation, type, kind;
+    uint64_t bytes;
+    uint32_t site;    /* 0: none */
+    uint32_t storage; /* 0: none */
+};
+
+struct cm_leak_edge {
+    struct cm_text_id annotation;
+    struct cm_text_id kind; /* python, autograd, hook, saved */
+    uint32_t tail, head;    /* vertices */
+    struct cm_leak_frame *made_at; /* owned */
+    size_t made_at_count;
+};
+
+struct cm_leak_storage {
+    struct cm_text_id device;
+    uint64_t address, bytes, block_bytes;
+    int64_t stream; /* -1: not known */
+    uint32_t site;
+    struct cm_text_id category;
+    uint32_t *vertices; /* owned */
+    size_t vertex_count;
+};
+
+struct cm_leak_cycle {
+    uint64_t fingerprint;
+    struct cm_text_id class; /* collectable, finalizer, ... */
+    uint32_t *vertices; /* owned: the component of the representative */
+    size_t vertex_count;
+    uint32_t *payload; /* owned: storages that go with it */
+    size_t payload_count;
+    uint32_t *held_elsewhere; /* owned: storages */
+    size_t held_elsewhere_count;
+    uint64_t *shared_with; /* owned */
+    size_t shared_count;
+    uint64_t bytes_each, count, peak_bytes, total_bytes;
+    int64_t first_iteration, last_iteration; /* -1: not known */
+    double time;               /* seconds since the epoch, first seen */
+    struct cm_text_id trigger; /* gc, scan, oom, exit, manual */
+    uint32_t *cut;             /* owned: edges, the suspect first */
+    size_t cut_count;
+    struct cm_text_id rule, advice, no_cut_reason;
+    struct cm_text_id library_package, library_link; /* "" when none */
+};
+
+struct cm_leak_device {
+    struct cm_text_id name;
+    uint64_t total, allocated, reserved, peak_allocated;
+    uint64_t dead_peak; /* most dead bytes at one moment, all findings */
+    int64_t dead_peak_iteration;
+};
+
+struct cm_leak_collection {
+    int64_t iteration;
+    int32_t generation;
+    uint64_t duration_us, collected, device_bytes_freed;
+};
+
+struct cm_leak {
+    struct cm_texts *texts; /* owned */
+    int64_t pid;
+    int64_t rank, world_size; /* -1: none */
+    struct cm_text_id host, python, torch, cumem;
+    struct cm_text_id interceptor, allocator_hook;
+    int64_t iteration;
+    uint64_t lost_events, lost_nodes;
+    struct cm_text_id lost_reason;
+    struct cm_leak_device *devices; /* owned, as the arrays below */
+    size_t device_count, device_capacity;
+    struct cm_leak_site *sites;
+    size_t site_count, site_capacity;
+    struct cm_leak_vertex *vertices;
+    size_t vertex_count, vertex_capacity;
+    struct cm_leak_edge *edges;
+    size_t edge_count, edge_capacity;
+    struct cm_leak_storage *storages;
+    size_t storage_count, storage_capacity;
+    struct cm_leak_cycle *cycles;
+    size_t cycle_count, cycle_capacity;
+    struct cm_leak_collection *collections;
+    size_t collection_count, collection_capacity;
+    char *source_path; /* owned: file it was read from or written to, or NULL */
+};
+
+/* `self` is zeroed before; holds its text table after. */
+enum cm_status cm_leak_init(struct cm_leak *self) CM_CHECKED;
+/* Accepts a zeroed or half-built document. */
+void cm_leak_release(struct cm_leak *self);
+/* NULL when every invariant holds, else a constant text. */
+const char *cm_leak_check(const struct cm_leak *self);
+/* Cycles by peak_bytes, largest first; equal ones by fingerprint. */
+void cm_leak_sort(struct cm_leak *self);
+
+static inline const char *
+cm_leak_text(const struct cm_leak *self, struct cm_text_id id)
+{
+    return cm_texts_get(self->texts, id);
+}
+
+#endif
