@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Started by cumem.pth, or from Python 3.15 on by cumem.start (PEP 829).
+
+A module of its own, outside the package, because naming ``cumem._start`` in
+cumem.start would import all of cumem in every process.  Where both files are
+read (3.15 on), the presence of cumem.start switches the line in cumem.pth off.
+"""
+
+
+def main():
+    """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0"."""
+    import os
+
+    if os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
+        return
+    from cumem._start import main as start
+
+    start()
