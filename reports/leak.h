@@ -7,8 +7,9 @@
  * cyclereport reads.  Self-contained: it names no object, no record and no
  * heap; every text is interned in its own table and is valid UTF-8.
  *
- * Invariants (cm_leak_check): ids are positions from 1; every id that is
- * named exists or is 0.  Filled by cm_ledger_add() in the process and by
+ * Invariants (cm_leak_check): ids are positions from 1, so that id n is item
+ * n - 1 of its array (use the accessors below); every id that is named exists
+ * or is 0.  Filled by cm_ledger_add() in the process and by
  * cm_leak_json_read() elsewhere. */
 
 #include <stdbool.h>
@@ -127,6 +128,28 @@ void cm_leak_release(struct cm_leak *self);
 const char *cm_leak_check(const struct cm_leak *self);
 /* Cycles by peak_bytes, largest first; equal ones by fingerprint. */
 void cm_leak_sort(struct cm_leak *self);
+
+/* Before: the id exists. */
+static inline const struct cm_leak_site *
+cm_leak_site_at(const struct cm_leak *self, uint32_t id)
+{
+    return &self->sites[id - 1];
+}
+static inline const struct cm_leak_vertex *
+cm_leak_vertex_at(const struct cm_leak *self, uint32_t id)
+{
+    return &self->vertices[id - 1];
+}
+static inline const struct cm_leak_edge *
+cm_leak_edge_at(const struct cm_leak *self, uint32_t id)
+{
+    return &self->edges[id - 1];
+}
+static inline const struct cm_leak_storage *
+cm_leak_storage_at(const struct cm_leak *self, uint32_t id)
+{
+    return &self->storages[id - 1];
+}
 
 static inline const char *
 cm_leak_text(const struct cm_leak *self, struct cm_text_id id)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The document's life cycle, its check and its order.  The check is linear in
+ * the document and is what makes every later walk over it safe: who reads a
+ * checked document need not ask whether an id exists. */
+#include "leak.h"
+
+#include <stdlib.h> // qsort()
+
+#include "../detector/alloc.h"
+
+#define MAX_TEXT_BYTES ((size_t)512 << 20)
+
+enum cm_status
+cm_leak_init(struct cm_leak *self)
+{
+    self->texts = cm_texts_new(MAX_TEXT_BYTES);
+    if (self->texts == NULL) {
+        return CM_NO_MEMORY;
+    }
+    self->rank = -1;
+    self->world_size = -1;
+    self->iteration = -1;
+    return CM_OK;
+}
+
+static void
+release_cycles(struct cm_leak *self)
+{
+    for (size_t i = 0; i < self->cycle_count; i++) {
+        struct cm_leak_cycle *cycle = &self->cycles[i];
+
+        cm_free(cycle->vertices);
+        cm_free(cycle->payload);
+        cm_free(cycle->held_elsewhere);
+        cm_free(cycle->shared_with);
+        cm_free(cycle->cut);
+    }
+    cm_free(self->cycles);
+}
+
+void
+cm_leak_release(struct cm_leak *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    release_cycles(self);
+    for (size_t i = 0; i < self->site_count; i++) {
+        cm_free(self->sites[i].frames);
+    }
+    for (size_t i = 0; i < self->edge_count; i++) {
+        cm_free(self->edges[i].made_at);
+    }
+    for (size_t i = 0; i < self->storage_count; i++) {
+        cm_free(self->storages[i].vertices);
+    }
+    cm_free(self->sites);
+    cm_free(self->vertices);
+    cm_free(self->edges);
+    cm_free(self->storages);
+    cm_free(self->collections);
+    cm_free(self->devices);
+    cm_free(self->source_path);
+    cm_texts_free(self->texts);
+    *self = (struct cm_leak){0};
+}
+
+/* Whether all ids are in 1..limit. */
+static bool
+ids_exist(const uint32_t *ids, size_t count, size_t limit)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] == 0 || ids[i] > limit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *
+check_graph(const struct cm_leak *self)
+{
+    for (size_t i = 0; i < self->vertex_count; i++) {
+        if (self->vertices[i].site > self->site_count) {
+            return "a vertex names a site that does not exist";
+        }
+        if (self->vertices[i].storage > self->storage_count) {
+            return "a vertex names a storage that does not exist";
+        }
+    }
+    for (size_t i = 0; i < self->edge_count; i++) {
+        if (!ids_exist(&self->edges[i].tail, 1, self->vertex_count) ||
+            !ids_exist(&self->edges[i].head, 1, self->vertex_count)) {
+            return "an edge names a vertex that does not exist";
+        }
+    }
+    return NULL;
+}
+
+static const char *
+check_storages(const struct cm_leak *self)
+{
+    for (size_t i = 0; i < self->storage_count; i++) {
+        const struct cm_leak_storage *storage = &self->storages[i];
+
+        if (storage->site > self->site_count) {
+            return "a storage names a site that does not exist";
+        }
+        if (!ids_exist(storage->vertices, storage->vertex_count,
+                       self->vertex_count)) {
+            return "a storage names a vertex that does not exist";
+        }
+    }
+    for (size_t i = 0; i < self->site_count; i++) {
+        const struct cm_leak_site *site = &self->sites[i];
+
+        if (site->user_frame < -1 ||
+            (site->user_frame >= 0 &&
+             (size_t)site->user_frame >= site->frame_count)) {
+            return "a site's user frame does not exist";
+        }
+    }
+    return NULL;
+}
+
+const char *
+cm_leak_check(const struct cm_leak *self)
+{
+    const char *fault = check_graph(self);
+
+    fault = fault ? fault : check_storages(self);
+    for (size_t i = 0; fault == NULL && i < self->cycle_count; i++) {
+        const struct cm_leak_cycle *cycle = &self->cycles[i];
+
+        if (!ids_exist(cycle->vertices, cycle->vertex_count,
+                       self->vertex_count)) {
+            fault = "a cycle names a vertex that does not exist";
+        }
+        else if (!ids_exist(cycle->payload, cycle->payload_count,
+                            self->storage_count) ||
+                 !ids_exist(cycle->held_elsewhere,
+                            cycle->held_elsewhere_count,
+                            self->storage_count)) {
+            fault = "a cycle names a storage that does not exist";
+        }
+        else if (!ids_exist(cycle->cut, cycle->cut_count,
+                            self->edge_count)) {
+            fault = "a cycle names an edge that does not exist";
+        }
+    }
+    return fault;
+}
+
+static int
+by_peak(const void *first, const void *second)
+{
+    const struct cm_leak_cycle *a = first, *b = second;
+
+    if (a->peak_bytes != b->peak_bytes) {
+        return a->peak_bytes > b->peak_bytes ? -1 : 1;
+    }
+    if (a->fingerprint != b->fingerprint) {
+        return a->fingerprint < b->fingerprint ? -1 : 1;
+    }
+    return 0;
+}
+
+void
+cm_leak_sort(struct cm_leak *self)
+{
+    if (self->cycle_count > 1) {
+        qsort(self->cycles, self->cycle_count, sizeof(self->cycles[0]),
+              by_peak);
+    }
+}
