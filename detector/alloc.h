@@ -7,8 +7,8 @@
  * that a test can make each one fail in turn.  Never Python's allocators: the
  * callers run inside a collection, on threads without the GIL, and after fork.
  *
- * After including this header raw malloc, calloc, realloc, free and strdup
- * are compile errors. */
+ * After including this header raw malloc, calloc, realloc and strdup are
+ * compile errors; include system headers before it. */
 
 #include <stdbool.h>
 #include <stddef.h>

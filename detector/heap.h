@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "index.h"
 #include "records.h"
 
 struct cm_node_id {
@@ -96,7 +97,7 @@ struct cm_node {
     uint8_t species;              /* enum cm_species */
     bool has_finalizer;           /* __del__ in its type */
     bool survived;                /* resurrected: not freed after all */
-    uint32_t first_edge;          /* set by cm_heap_seal's passes */
+    uint32_t first_edge;          /* set by cm_heap_seal */
     uint32_t edge_count;
 };
 
@@ -133,6 +134,7 @@ struct cm_heap {
     size_t edge_count, edge_capacity;
     struct cm_storage *storages; /* owned; storages[0] is unused */
     size_t storage_count, storage_capacity;
+    struct cm_index storage_index; /* by key; private to heap.c */
     enum cm_trigger trigger;
     uint64_t time_ns;       /* wall clock */
     int64_t iteration;      /* -1: not known */

@@ -44,6 +44,7 @@ struct cm_store {
     struct cm_text_id name;
     struct cm_text_id owner; /* the name x when it is plain, e.g. "self" */
     uint32_t line;
+    uint32_t constant; /* 1: a constant is stored, as in `self.x = None` */
 };
 
 struct cm_code {
