@@ -50,11 +50,11 @@ cm_alloc(size_t bytes)
 void *
 cm_calloc(size_t count, size_t item_bytes)
 {
-    if (!may_allocate()) {
-        return NULL;
-    }
     if (count == 0 || item_bytes == 0) {
-        return count_live(calloc(1, 1));
+        count = item_bytes = 1;
+    }
+    if (count > SIZE_MAX / item_bytes || !may_allocate()) {
+        return NULL;
     }
     return count_live(calloc(count, item_bytes));
 }

@@ -42,7 +42,9 @@ enum cm_store_kind {
 struct cm_store {
     enum cm_store_kind kind;
     struct cm_text_id name;
-    struct cm_text_id owner; /* the name x when it is plain, e.g. "self" */
+    /* The name x when it is plain, e.g. "self"; for an item or a call also
+     * the last name of y.x: "links" in self.links.append(...). */
+    struct cm_text_id owner;
     uint32_t line;
     uint32_t constant; /* 1: a constant is stored, as in `self.x = None` */
 };
