@@ -43,10 +43,13 @@ struct cm_paths {
     uint32_t *came_by;          /* owned: per vertex, edge of the search */
     uint32_t *seen;             /* owned: per vertex, stamp of the search */
     uint32_t *member;           /* owned: per vertex, stamp of the component */
+    uint32_t *wanted;           /* owned: per storage, stamp of the payload */
     uint32_t *queue;            /* owned */
     uint32_t *route;            /* owned: edges, first to last */
     size_t route_count, route_capacity;
-    uint32_t stamp;
+    size_t round_count;    /* edges of the route that go round the cycle */
+    uint32_t stamp;        /* of this cycle's members and payload */
+    uint32_t search_stamp; /* of this search's seen vertices */
 };
 
 /* Cost: O(vertices + edges) once.  `self` is zeroed before. */
@@ -59,8 +62,5 @@ enum cm_status cm_paths_find(struct cm_paths *self, size_t cycle,
                              struct cm_path *result) CM_CHECKED;
 
 #define CM_PATH_MAX_VISITS 100000
-
-/* What a path calls a vertex, e.g. "Trainer", "frame f".  Returns new. */
-char *cm_path_name(const struct cm_leak *leak, uint32_t vertex) CM_CHECKED;
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Short file names.  Names are compared from their ends; cost is the number
+ * of different names for each name asked for, and that number is bounded. */
+#include "filenames.h"
+
+#include <stdlib.h> // qsort()
+#include <string.h>
+
+#include "../detector/alloc.h"
+
+static enum cm_status
+add(struct cm_filenames *self, struct cm_text_id name)
+{
+    enum cm_status status;
+
+    if (self->count > 0 &&
+        cm_text_same(self->items[self->count - 1], name)) {
+        return CM_OK;
+    }
+    status = cm_grow((void **)&self->items, &self->capacity, self->count + 1,
+                     sizeof(self->items[0]));
+    if (status == CM_OK) {
+        self->items[self->count++] = name;
+    }
+    return status;
+}
+
+static enum cm_status
+add_site(struct cm_filenames *self, uint32_t id)
+{
+    const struct cm_leak_site *site;
+
+    if (id == 0) {
+        return CM_OK;
+    }
+    site = cm_leak_site_at(self->leak, id);
+    return site->user_frame >= 0
+               ? add(self, site->frames[site->user_frame].filename)
+               : CM_OK;
+}
+
+static enum cm_status
+add_cycle(struct cm_filenames *self, const struct cm_leak_cycle *cycle)
+{
+    enum cm_status status = CM_OK;
+
+    if (cycle->cut_count > 0) {
+        const struct cm_leak_edge *edge =
+            cm_leak_edge_at(self->leak, cycle->cut[0]);
+
+        for (size_t i = 0; status == CM_OK && i < edge->made_at_count; i++) {
+            status = add(self, edge->made_at[i].filename);
+        }
+    }
+    for (size_t i = 0; status == CM_OK && i < cycle->payload_count; i++) {
+        status = add_site(
+            self, cm_leak_storage_at(self->leak, cycle->payload[i])->site);
+    }
+    return status;
+}
+
+static int
+by_id(const void *first, const void *second)
+{
+    const struct cm_text_id *a = first, *b = second;
+
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void
+make_different(struct cm_filenames *self)
+{
+    size_t kept = 0;
+
+    if (self->count > 1) {
+        qsort(self->items, self->count, sizeof(self->items[0]), by_id);
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        if (kept == 0 || !cm_text_same(self->items[kept - 1],
+                                       self->items[i])) {
+            self->items[kept++] = self->items[i];
+        }
+    }
+    self->count = kept;
+}
+
+enum cm_status
+cm_filenames_init(struct cm_filenames *self, const struct cm_leak *leak,
+                  const size_t *cycles, size_t count)
+{
+    enum cm_status status = CM_OK;
+
+    self->leak = leak;
+    for (size_t i = 0; status == CM_OK && i < count; i++) {
+        status = add_cycle(self, &leak->cycles[cycles[i]]);
+    }
+    make_different(self);
+    if (status != CM_OK) {
+        cm_filenames_release(self);
+    }
+    return status;
+}
+
+void
+cm_filenames_release(struct cm_filenames *self)
+{
+    cm_free(self->items);
+    *self = (struct cm_filenames){0};
+}
+
+/* The start of the last component before `end`. */
+static const char *
+component(const char *name, const char *end)
+{
+    while (end > name && end[-1] != '/') {
+        end--;
+    }
+    return end;
+}
+
+static bool
+ends_with(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), wanted = strlen(suffix);
+
+    return length >= wanted &&
+           strcmp(name + length - wanted, suffix) == 0 &&
+           (length == wanted || name[length - wanted - 1] == '/');
+}
+
+static bool
+is_shared(const struct cm_filenames *self, struct cm_text_id filename,
+          const char *suffix)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (!cm_text_same(self->items[i], filename) &&
+            ends_with(cm_leak_text(self->leak, self->items[i]), suffix)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *
+cm_filenames_short(const struct cm_filenames *self,
+                   struct cm_text_id filename)
+{
+    const char *name = cm_leak_text(self->leak, filename);
+    const char *start = component(name, name + strlen(name));
+
+    if (self->count > CM_FILENAMES_MAX) {
+        return name;
+    }
+    while (start > name && is_shared(self, filename, start)) {
+        start = component(name, start - 1);
+    }
+    return start;
+}

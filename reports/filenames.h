@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_FILENAMES_H
+#define CM_FILENAMES_H
+
+/* Short names of source files: the base name, and where two different files
+ * of a report share it, as many last components as tell them apart. */
+
+#include <stddef.h>
+
+#include "leak.h"
+
+struct cm_filenames {
+    const struct cm_leak *leak; /* borrowed */
+    struct cm_text_id *items;   /* owned: different names */
+    size_t count, capacity;
+};
+
+/* All names are kept up to this many; with more, names are shown whole. */
+#define CM_FILENAMES_MAX 2000
+
+/* Every name in the places and allocation frames of the user's that the
+ * findings `cycles` show.  `self` is zeroed before. */
+enum cm_status cm_filenames_init(struct cm_filenames *self,
+                                 const struct cm_leak *leak,
+                                 const size_t *cycles,
+                                 size_t count) CM_CHECKED;
+void cm_filenames_release(struct cm_filenames *self);
+/* Borrowed from the document. */
+const char *cm_filenames_short(const struct cm_filenames *self,
+                               struct cm_text_id filename);
+
+#endif
