@@ -13,9 +13,6 @@
 #include "../detector/alloc.h"
 #include "utf8.h"
 
-/* A last word may stand over by this much rather than alone on a line. */
-#define OVERHANG 4
-
 void
 cm_line_release(struct cm_line *self)
 {
@@ -153,9 +150,8 @@ break_at(const char *text, long columns)
 {
     size_t fits = fitting(text, columns), at;
 
-    if (text[fits] == '\0' ||
-        cm_utf8_columns(text) <= columns + OVERHANG) {
-        return strlen(text);
+    if (text[fits] == '\0') {
+        return fits;
     }
     for (at = fits; at > 0 && text[at] != ' '; at--) {
     }

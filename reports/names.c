@@ -186,3 +186,34 @@ cm_name_folded(const struct cm_leak *leak, uint32_t vertex)
 
     return strcmp(kind, "container") == 0 || strcmp(kind, "traceback") == 0;
 }
+
+bool
+cm_name_is_running(const struct cm_leak *leak, uint32_t vertex)
+{
+    static const char *const words[] = {"generator ", "coroutine ",
+                                        "async_generator ",
+                                        "async generator "};
+    const char *annotation =
+        cm_leak_text(leak, cm_leak_vertex_at(leak, vertex)->annotation);
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (after(annotation, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_name_is_between(const struct cm_leak *leak, uint32_t vertex)
+{
+    const struct cm_leak_vertex *self = cm_leak_vertex_at(leak, vertex);
+    const char *annotation = cm_leak_text(leak, self->annotation);
+
+    return cm_name_folded(leak, vertex) ||
+           strcmp(cm_leak_text(leak, self->kind), "cell") == 0 ||
+           strcmp(last_part(cm_leak_text(leak, self->type)), "partial") ==
+               0 ||
+           after(annotation, "method ") != NULL ||
+           after(annotation, "bound method ") != NULL;
+}

@@ -257,44 +257,122 @@ find_holder(struct cm_paths *self, const struct cm_leak_cycle *cycle,
     return reached != 0 ? reached : self->queue[0];
 }
 
-/* Which end of the suspect edge owns the cycle, by the rule that chose it. */
-static uint32_t
-owner_by_rule(const struct cm_paths *self, const struct cm_leak_cycle *cycle,
-              uint32_t suspect)
-{
-    static const char *const tail_rules[] = {
-        "exception_in_frame", "frame_in_local", "class_in_function"};
-    static const char *const holder_rules[] = {"back_link", "unknown", ""};
-    const char *rule = cm_leak_text(self->leak, cycle->rule);
-    const struct cm_leak_edge *edge;
+/* How a rule's suspect edge stands to the object that owns the cycle. */
+enum ownership {
+    OWNS_FROM_HEAD = 0, /* the edge leads back to the owner */
+    OWNS_HEAD,          /* exactly its head */
+    OWNS_RUNNING,       /* the generator that it leads back to */
+    OWNS_TO_TAIL,       /* the owner makes this reference */
+    OWNS_LINKED,        /* head, but the tail where the two are alike */
+    OWNS_PAYLOAD,       /* no edge tells: who holds the payload */
+};
 
-    if (suspect == 0) {
-        return 0;
-    }
-    edge = cm_leak_edge_at(self->leak, suspect);
-    for (size_t i = 0; i < sizeof(tail_rules) / sizeof(*tail_rules); i++) {
-        if (strcmp(rule, tail_rules[i]) == 0) {
-            return edge->tail;
+static enum ownership
+ownership_of(const char *rule)
+{
+    static const struct {
+        const char *rule;
+        enum ownership ownership;
+    } table[] = {
+        {"exception_in_frame", OWNS_TO_TAIL},
+        {"frame_in_local", OWNS_TO_TAIL},
+        {"class_in_function", OWNS_TO_TAIL},
+        {"generator_holds_itself", OWNS_RUNNING},
+        {"container_cycle", OWNS_HEAD},
+        {"back_link", OWNS_LINKED},
+        {"unknown", OWNS_PAYLOAD},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strcmp(rule, table[i].rule) == 0) {
+            return table[i].ownership;
         }
     }
-    for (size_t i = 0; i < sizeof(holder_rules) / sizeof(*holder_rules);
-         i++) {
-        if (strcmp(rule, holder_rules[i]) == 0) {
-            return 0;
-        }
-    }
-    return edge->head;
+    return OWNS_FROM_HEAD;
 }
 
+/* From the suspect's head along the way back to its tail, which is in the
+ * route: the first vertex that fits, or for OWNS_TO_TAIL the last one; the
+ * head when none does. */
 static uint32_t
-find_owner(struct cm_paths *self, const struct cm_leak_cycle *cycle,
-           uint32_t suspect)
+owner_on_way(const struct cm_paths *self, uint32_t head,
+             enum ownership ownership)
 {
-    uint32_t owner = owner_by_rule(self, cycle, suspect);
-    uint32_t preferred =
-        suspect != 0 ? cm_leak_edge_at(self->leak, suspect)->tail : 0;
+    uint32_t result = 0, vertex = head;
 
-    return owner != 0 ? owner : find_holder(self, cycle, preferred);
+    for (size_t i = 0; i <= self->route_count; i++) {
+        bool fits = ownership == OWNS_TO_TAIL
+                        ? !cm_name_folded(self->leak, vertex)
+                    : ownership == OWNS_RUNNING
+                        ? cm_name_is_running(self->leak, vertex)
+                        : !cm_name_is_between(self->leak, vertex);
+
+        if (fits && (result == 0 || ownership == OWNS_TO_TAIL)) {
+            result = vertex;
+        }
+        if (i < self->route_count) {
+            vertex = cm_leak_edge_at(self->leak, self->route[i])->head;
+        }
+    }
+    return result != 0 ? result : head;
+}
+
+/* Whether like objects refer to each other by the same name, so that neither
+ * leads: `tail` makes the suspect reference. */
+static bool
+is_mutual(const struct cm_paths *self, const struct cm_leak_edge *suspect,
+          uint32_t tail)
+{
+    const struct cm_leak *leak = self->leak;
+    bool same = false;
+
+    for (size_t i = 0; i < self->route_count; i++) {
+        same |= cm_text_same(
+            cm_leak_edge_at(leak, self->route[i])->annotation,
+            suspect->annotation);
+    }
+    return same && cm_text_same(cm_leak_vertex_at(leak, tail)->type,
+                                cm_leak_vertex_at(leak, suspect->head)->type);
+}
+
+/* The owner of a cycle whose suspect edge has its way back in the route. */
+static uint32_t
+owner_by_rule(struct cm_paths *self, const struct cm_leak_cycle *cycle,
+              const struct cm_leak_edge *suspect, enum ownership ownership)
+{
+    uint32_t tail = owner_on_way(self, suspect->head, OWNS_TO_TAIL);
+
+    if (ownership == OWNS_HEAD) {
+        return suspect->head;
+    }
+    if (ownership == OWNS_LINKED && is_mutual(self, suspect, tail) &&
+        find_holder(self, cycle, tail) == tail) {
+        return tail;
+    }
+    return owner_on_way(self, suspect->head, ownership);
+}
+
+static enum cm_status
+find_owner(struct cm_paths *self, const struct cm_leak_cycle *cycle,
+           uint32_t suspect, uint32_t *result)
+{
+    enum ownership ownership =
+        ownership_of(cm_leak_text(self->leak, cycle->rule));
+    const struct cm_leak_edge *edge;
+    enum cm_status status = CM_OK;
+
+    if (suspect == 0 || ownership == OWNS_PAYLOAD) {
+        *result = find_holder(self, cycle, 0);
+        return CM_OK;
+    }
+    edge = cm_leak_edge_at(self->leak, suspect);
+    if (edge->tail != edge->head) {
+        status = find_way(self, edge->head,
+                          (struct target){edge->tail, true});
+    }
+    *result = owner_by_rule(self, cycle, edge, ownership);
+    self->route_count = 0;
+    return status;
 }
 
 /* Once round the cycle, through the suspect edge if there is one. */
@@ -447,7 +525,7 @@ cm_paths_find(struct cm_paths *self, size_t cycle, struct cm_path *result)
 {
     const struct cm_leak_cycle *found = &self->leak->cycles[cycle];
     enum cm_status status;
-    uint32_t owner, suspect;
+    uint32_t owner = 0, suspect;
 
     if (found->vertex_count == 0) {
         return CM_OK;
@@ -455,8 +533,10 @@ cm_paths_find(struct cm_paths *self, size_t cycle, struct cm_path *result)
     self->route_count = 0;
     stamp_cycle(self, found);
     suspect = suspect_of(self, found);
-    owner = find_owner(self, found, suspect);
-    status = add_round(self, owner, suspect);
+    status = find_owner(self, found, suspect, &owner);
+    if (status == CM_OK) {
+        status = add_round(self, owner, suspect);
+    }
     if (!is_closed(self, owner)) {
         self->route_count = 0;
     }

@@ -10,7 +10,7 @@
 
 /* Longer paths lose whole steps in their middle (" > ... > "), never the
  * suspect edge's ends nor the first and last step. */
-#define CM_PATH_COLUMNS 100
+#define CM_PATH_COLUMNS 160
 
 /* Adds the path and ends the line. */
 enum cm_status cm_path_line_add(struct cm_line *line,
