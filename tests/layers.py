@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The rules of the source tree that no compiler checks.
+
+Runs alone (``python tests/layers.py``: one line for each breach, exit status
+1) and under pytest.  Each rule is a function that yields its breaches.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Which folders a file in a folder may include from, besides its own.
+ARROWS = {
+    "detector": set(),
+    "allocator_hooks": {"detector"},
+    "graph": {"detector"},
+    "reports": {"detector", "graph"},
+    "pyext": {"allocator_hooks", "detector", "graph", "reports"},
+    "tests": {"allocator_hooks", "detector", "graph", "reports"},
+}
+
+# Foreign headers and the only files (or folder) that may include them.
+FOREIGN = {
+    r"Python\.h|structmember\.h|frameobject\.h|internal/.*|cpython/.*": "pyext/",
+    r"(cjson/)?cJSON\.h": "reports/leak_json.c",
+    r"(graphviz/)?(cgraph|gvc|gvcext|gvplugin)\.h": "reports/dot.c",
+    r"cupti.*\.h|cuda.*\.h": "allocator_hooks/cupti_hook.c",
+    r"cmocka\.h": "tests/",
+}
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_README_LINES = 20
+
+SPDX = "SPDX-License-Identifier: MIT"
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def c_files():
+    for folder in ARROWS:
+        yield from sorted((ROOT / folder).rglob("*.[ch]"))
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def includes(path):
+    return INCLUDE.findall(path.read_text())
+
+
+def include_follows_the_arrows(files=None):
+    """detector <- graph <- reports; pyext and tests see all of them."""
+    for path in files or c_files():
+        folder = path.relative_to(ROOT).parts[0]
+        for quote, header in includes(path):
+            if quote != '"':
+                continue
+            target = (path.parent / header).resolve()
+            if ROOT not in target.parents:
+                yield f"{name_of(path)}: includes {header}, which is not ours"
+                continue
+            other = target.relative_to(ROOT).parts[0]
+            if other != folder and other not in ARROWS[folder]:
+                yield f"{name_of(path)}: {folder} may not include {other}/"
+
+
+def one_foreign_library_one_file(files=None):
+    """cJSON, cgraph, gvc, CUPTI and Python each have one home."""
+    for path in files or c_files():
+        for _, header in includes(path):
+            for pattern, home in FOREIGN.items():
+                if re.fullmatch(pattern, header) and not name_of(path).startswith(home):
+                    yield f"{name_of(path)}: only {home} may include <{header}>"
+
+
+def every_c_test_has_its_module():
+    """tests/t_NOUN.c tests one NOUN.c."""
+    for path in sorted((ROOT / "tests").glob("t_*.c")):
+        noun = path.stem[2:]
+        if not any((ROOT / folder / f"{noun}.c").exists() for folder in ARROWS):
+            yield f"{name_of(path)}: there is no module {noun}.c"
+
+
+def sources():
+    yield from c_files()
+    for folder in ("pyext", "tests", "tools", "bench", "samples"):
+        for pattern in ("*.py", "*.sh", "*.js", "*.css"):
+            yield from sorted((ROOT / folder).rglob(pattern))
+    yield from sorted((ROOT / "reports").glob("*.[jc]s*"))
+
+
+def no_file_is_long():
+    """A file has at most 600 lines."""
+    for path in sources():
+        lines = path.read_text().count("\n")
+        if lines > MAX_FILE_LINES and path.suffix != ".json":
+            yield f"{name_of(path)}: {lines} lines, at most {MAX_FILE_LINES}"
+
+
+def functions(path):
+    """(name, lines) of each C function: PEP 7 puts its braces in column 0."""
+    start = name = None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if re.match(r"[a-z_]\w*\(", line):
+            start, name = number, line.split("(")[0]
+        elif line == "}" and start is not None:
+            yield name, number - start + 1
+            start = None
+        elif line.endswith(";") and not line.startswith(" "):
+            start = None
+
+
+def no_function_is_long(files=None):
+    """A function has at most 60 lines."""
+    for path in files or c_files():
+        for name, lines in functions(path):
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{name_of(path)}: {name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def every_c_file_names_its_licence():
+    """The two-line head."""
+    for path in c_files():
+        if SPDX not in path.read_text()[:200]:
+            yield f"{name_of(path)}: no '{SPDX}' at its top"
+
+
+def every_folder_has_its_readme():
+    """Why it is there, what enters, what leaves: at most 20 lines."""
+    for folder in ARROWS.keys() - {"tests"}:
+        readme = ROOT / folder / "README.md"
+        if not readme.exists():
+            yield f"{folder}/README.md is missing"
+        elif (lines := readme.read_text().count("\n")) > MAX_README_LINES:
+            yield f"{folder}/README.md: {lines} lines, at most {MAX_README_LINES}"
+
+
+RULES = [
+    include_follows_the_arrows,
+    one_foreign_library_one_file,
+    every_c_test_has_its_module,
+    no_file_is_long,
+    no_function_is_long,
+    every_c_file_names_its_licence,
+    every_folder_has_its_readme,
+]
+
+
+def main():
+    breaches = [breach for rule in RULES for breach in rule()]
+    for breach in breaches:
+        print(breach)
+    print(f"layers: {len(RULES)} rules, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The rules of tests/layers.py hold, and each can fail."""
+
+import layers
+import pytest
+
+
+@pytest.mark.parametrize("rule", layers.RULES, ids=lambda rule: rule.__name__)
+def test_rule_holds(rule):
+    assert list(rule()) == []
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    for folder in layers.ARROWS:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "README.md").write_text("Why.\n")
+
+    def write(name, text):
+        (tmp_path / name).write_text(f"/* {layers.SPDX} */\n{text}")
+
+    return write
+
+
+CASES = [
+    ("include_follows_the_arrows", "graph/a.c", '#include "../reports/leak.h"\n'),
+    ("include_follows_the_arrows", "detector/a.h", '#  include "../graph/finding.h"\n'),
+    ("include_follows_the_arrows", "graph/a.c", '#include "../../elsewhere.h"\n'),
+    ("one_foreign_library_one_file", "reports/text.c", "#include <cJSON.h>\n"),
+    ("one_foreign_library_one_file", "graph/a.c", "#include <Python.h>\n"),
+    ("one_foreign_library_one_file", "reports/main.c", "#include <graphviz/gvc.h>\n"),
+    ("every_c_test_has_its_module", "tests/t_nothing.c", "int x;\n"),
+    ("no_file_is_long", "graph/a.c", "int x;\n" * 600),
+    ("no_function_is_long", "graph/a.c", "int\nf(void)\n{\n" + "    g();\n" * 58 + "}\n"),
+]
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), CASES)
+def test_rule_finds_a_breach(tree, rule, name, text):
+    rule = getattr(layers, rule)
+    assert list(rule()) == []
+    tree(name, text)
+    (breach,) = rule()
+    assert breach.startswith(name)
+
+
+def test_licence_and_readme_are_asked_for(tree, tmp_path):
+    (tmp_path / "graph" / "a.c").write_text("int x;\n")
+    (tmp_path / "graph" / "README.md").write_text("\n" * 21)
+    (tmp_path / "pyext" / "README.md").unlink()
+    assert len(list(layers.every_c_file_names_its_licence())) == 1
+    assert len(list(layers.every_folder_has_its_readme())) == 2
+
+
+def test_allowed_includes_are_no_breach(tree):
+    tree("reports/leak_json.c", '#include <cJSON.h>\n#include "leak.h"\n#include "../graph/f.h"\n')
+    tree("pyext/core.c", '#include <Python.h>\n#include "../reports/leak.h"\n')
+    assert list(layers.include_follows_the_arrows()) == []
+    assert list(layers.one_foreign_library_one_file()) == []

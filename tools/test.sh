@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+#
+# After tools/setup.sh test: every check, each named before it runs.  All run
+# also when one fails; the last lines say which did, and so does the exit
+# status.  tools/test.sh NAME... runs only those.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bin=$PWD/.venv/bin
+all=(c sanitized layers format tidy python)
+failed=()
+
+# build FOLDER OPTION...: the C tests, then under prove.
+prove_c() {
+    local folder=$1
+    shift
+    cmake -S . -B "$folder" -G Ninja -DCUMEM_TESTS=ON \
+        -DPython_EXECUTABLE="$bin/python" "$@" >/dev/null \
+        && ninja -C "$folder" --quiet \
+        && prove --jobs "$(nproc)" "$folder"/tests/t_*
+}
+
+check_c() { prove_c build/c -DCUMEM_PYTHON=ON; }
+
+check_sanitized() {
+    UBSAN_OPTIONS=print_stacktrace=1 prove_c build/sanitized \
+        -DCUMEM_PYTHON=OFF -DCMAKE_BUILD_TYPE=Debug \
+        -DCM_SANITIZE=address,undefined
+}
+
+check_layers() { "$bin/python" tests/layers.py; }
+
+c_files() { git ls-files --cached --others --exclude-standard "$@"; }
+
+check_format() {
+    c_files '*.c' '*.h' | xargs "$bin/clang-format" --dry-run -Werror
+}
+
+check_tidy() {
+    c_files detector graph reports pyext | grep '\.c$' \
+        | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/c \
+            2>/dev/null
+}
+
+check_python() { "$bin/python" -m pytest -q tests; }
+
+for name in "${@:-${all[@]}}"; do
+    echo "== $name"
+    started=$SECONDS
+    if "check_$name"; then
+        echo "== $name passed in $((SECONDS - started)) s"
+    else
+        echo "== $name FAILED"
+        failed+=("$name")
+    fi
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "make test: failed: ${failed[*]}"
+    exit 1
+fi
+echo "make test: all passed"
