@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""cumem finds the GPU memory that a Python job holds and should not.
+
+It says which line allocated it and which reference to cut::
+
+    CUMEM_WARN_CYCLES=1 python train.py
+
+or, inside a program, :func:`warn_tensor_cycles`, :func:`observe_tensor_cycles`
+and :func:`find_cycles`.
+"""
+
+from ._report import CycleReport
+from ._runtime import (
+    Handle,
+    find_cycles,
+    flush,
+    observe_tensor_cycles,
+    status,
+    warn_tensor_cycles,
+)
+from ._version import __version__
+
+__all__ = [
+    "CycleReport",
+    "Handle",
+    "__version__",
+    "find_cycles",
+    "flush",
+    "observe_tensor_cycles",
+    "status",
+    "warn_tensor_cycles",
+]

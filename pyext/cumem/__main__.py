@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""``cumem run [options] script.py|-m module [args]``: one command, observed."""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+from . import _settings
+from ._version import __version__
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="cumem", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"cumem {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run a Python program and report dead cycles")
+    run.add_argument("-o", "--output", metavar="FILE", help="report file (CUMEM_OUTPUT)")
+    run.add_argument("--devices", type=_checked(_settings.parse_devices), help="default: auto")
+    run.add_argument("--min-bytes", type=_checked(_settings.parse_size), metavar="SIZE")
+    run.add_argument("--no-stacks", action="store_true", help="no allocation stacks")
+    run.add_argument(
+        "--error-exitcode", type=int, metavar="N", help="exit code when something was found"
+    )
+    run.add_argument("-m", dest="module", action="store_true", help="run a module")
+    run.add_argument("program", help="script.py, or with -m a module")
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _checked(parse):
+    def convert(text):
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def _environment(options, marker):
+    environment = dict(os.environ, CUMEM_WARN_CYCLES="1", CUMEM_RUN_MARKER=marker)
+    if options.output:
+        environment["CUMEM_OUTPUT"] = options.output
+    if options.devices:
+        environment["CUMEM_DEVICES"] = options.devices
+    if options.min_bytes is not None:
+        environment["CUMEM_MIN_BYTES"] = str(options.min_bytes)
+    if options.no_stacks:
+        environment["CUMEM_STACKS"] = "0"
+    return environment
+
+
+def _wait(process):
+    """The child's exit code; signals that reach us are the child's to handle."""
+    previous = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous[number] = signal.signal(number, lambda n, _: process.send_signal(n))
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code
+
+
+def _found(marker):
+    """True when a report that the run wrote names a cycle."""
+    try:
+        paths = pathlib.Path(marker).read_text().splitlines()
+        return any(json.loads(pathlib.Path(path).read_text())["cycles"] for path in paths)
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def main(arguments=None):
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    start = ["-m", options.program] if options.module else [options.program]
+    with tempfile.TemporaryDirectory(prefix="cumem-") as folder:
+        marker = os.path.join(folder, "reports")
+        process = subprocess.Popen(
+            [sys.executable, *start, *options.arguments], env=_environment(options, marker)
+        )
+        code = _wait(process)
+        if options.error_exitcode is not None and _found(marker):
+            return options.error_exitcode
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What a callback and find_cycles() hand over: the page, the report, the text."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from . import _core
+
+_PROGRAM = pathlib.Path(__file__).with_name("bin") / "cyclereport"
+_DRAWING_SECONDS = 30
+_KEPT_PAGES = 64
+
+
+class CycleReport(str):
+    """A whole HTML document (a ``str``) with the report behind it.
+
+    Attributes
+    ----------
+    report : dict
+        The ``leak.json`` object: bytes are integers, addresses hex strings.
+    text : str
+        The summary a terminal shows, lines of at most 80 columns.
+    """
+
+    __slots__ = ("_json",)
+
+    def __new__(cls, document):
+        """Build from the bytes of a ``leak.json`` document."""
+        self = super().__new__(cls, _page(document))
+        self._json = document
+        return self
+
+    @property
+    def report(self):
+        return json.loads(self._json)
+
+    @property
+    def text(self):
+        return _core.text(self._json, True, 0)
+
+    def save(self, path):
+        """Write to `path`: the page, or with a name that ends in ``.json`` the report.
+
+        The file appears whole or not at all.  Raises OSError.
+        """
+        path = pathlib.Path(path)
+        data = self._json if path.suffix == ".json" else str(self).encode()
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def __repr__(self):
+        return f"<CycleReport: {len(self.report['cycles'])} findings, {len(self)} characters>"
+
+    def __reduce__(self):
+        return CycleReport, (self._json,)
+
+
+_pages = {}
+
+
+def _page(document):
+    """The page for a document; pages are kept by the set of fingerprints."""
+    key = _core.fingerprints(document)
+    page = _pages.get(key)
+    if page is None:
+        page = _draw(document)
+        if len(_pages) >= _KEPT_PAGES:
+            del _pages[next(iter(_pages))]
+        _pages[key] = page
+    return page
+
+
+def _draw(document):
+    """The page with drawings by cyclereport, without them when it cannot be run."""
+    if _PROGRAM.exists():
+        try:
+            done = subprocess.run(
+                [str(_PROGRAM), "-", "--format", "html", "-o", "-"],
+                input=document, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=_clean_environment(), timeout=_DRAWING_SECONDS,
+            )  # fmt: skip
+            if done.returncode == 0 and done.stdout:
+                return done.stdout.decode()
+        except (OSError, subprocess.SubprocessError):
+            pass
+    return _core.page(document)
+
+
+@functools.cache
+def _clean_environment():
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}

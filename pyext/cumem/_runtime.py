@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The one session of this interpreter: who wants to know, and how they are told.
+
+The core sees garbage and analyses it; it calls :func:`_deliver` outside the
+unreachable phase, when a collection (or a scan) is over.  Observers get their
+page in that call; warnings are analysed on a native thread and arrive later.
+"""
+
+import atexit
+import logging
+import os
+import platform
+import socket
+import sys
+import threading
+
+from . import _core, _settings
+from ._report import CycleReport
+from ._version import __version__
+
+GC, SCAN, OOM, EXIT, MANUAL = range(5)
+
+_lock = threading.RLock()
+_handles = []
+_attached = {"oom": False, "exit": False, "fork": False}
+
+
+class Handle:
+    """Takes back what observe_tensor_cycles() or warn_tensor_cycles() installed.
+
+    Call it, call its ``remove()``, or use it in a ``with`` statement.  Twice is fine.
+    """
+
+    def __init__(self, callback, devices, min_bytes, path=None):
+        self._callback = callback  # None: a warning handle
+        self._devices = devices
+        self._min_bytes = min_bytes
+        self._path = path
+
+    def remove(self):
+        """Restore everything; nothing of cumem stays in the process."""
+        with _lock:
+            if self in _handles:
+                _handles.remove(self)
+                _apply()
+
+    __call__ = remove
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+def observe_tensor_cycles(callback, *, devices="auto", min_bytes=0):
+    """Call `callback` for each collection that found device memory in dead cycles.
+
+    A drop-in for ``torch.utils.viz._cycles.observe_tensor_cycles``, also called
+    on out-of-memory and at exit, when a read-only scan finds such cycles.
+
+    Parameters
+    ----------
+    callback : callable
+        Gets one :class:`CycleReport`: a ``str``, the whole HTML page, with
+        ``.report``, ``.text`` and ``.save(path)``.  It has run when the statement
+        that collected is over, in the thread that collected; its exceptions go
+        to ``sys.unraisablehook``.
+    devices : "auto", str, int, torch.device, or a list of these
+        "auto" is every accelerator; in a process that uses none, "cpu".
+    min_bytes : int or str
+        Findings that free fewer bytes at once are left out (``"1MiB"``).
+
+    Returns
+    -------
+    Handle
+        ``handle()`` or ``handle.remove()`` takes everything back.
+
+    Raises
+    ------
+    ValueError
+        For a bad device or size; it names the value.
+    TypeError
+        When `callback` is not callable.
+    RuntimeError
+        Where this interpreter cannot be observed; it says why.
+
+    Notes
+    -----
+    The collector's own list of unreachable objects is read from a weak
+    reference's callback, before anything is finalized; no second collection is
+    made, and no debug flag, profile function or ``gc.garbage`` is touched.
+    """
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, not {type(callback).__name__}")
+    return _add(Handle(callback, _settings.parse_devices(devices), _settings.parse_size(min_bytes)))
+
+
+def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
+    """Log a warning for dead cycles that hold device memory, and write the report.
+
+    ``logging.getLogger("cumem").warning`` gets the summary text, with the path
+    of the report (``leak.json``), at a finding's first occurrence and whenever
+    its bytes have doubled.  Analysis and writing happen on a native thread that
+    holds no GIL; :func:`flush` waits for it.
+
+    Parameters
+    ----------
+    directory : path, optional
+        Where the report is written; default: CUMEM_OUTPUT, else the current
+        directory.
+    devices, min_bytes
+        As for :func:`observe_tensor_cycles`; default ``"1MiB"``.
+
+    Returns
+    -------
+    Handle
+    """
+    pattern = os.path.join(directory, "leak-%p.json") if directory is not None else None
+    return _add(
+        Handle(
+            None, _settings.parse_devices(devices), _settings.parse_size(min_bytes),
+            _settings.output_path(pattern),
+        )
+    )  # fmt: skip
+
+
+def find_cycles(*, devices="auto"):
+    """What would a collection free now?  Frees nothing, collects nothing.
+
+    Returns
+    -------
+    CycleReport
+        Its ``.report["cycles"]`` is empty when no dead cycle holds device memory.
+
+    Raises
+    ------
+    ValueError
+        For a bad device; it names the value.
+    RuntimeError
+        On a build whose heap cannot be scanned; it says why.
+
+    Notes
+    -----
+    Reference counts minus internal references, then reachability from what
+    stays above zero (the method of CPython's own collector), on a copy of the
+    counts.  The pause is that of about one full collection.
+    """
+    with _lock:
+        devices = _settings.parse_devices(devices)
+        _prepare()
+        _core.watch(devices, _host_allowed())
+        try:
+            document = _core.scan(MANUAL, False)
+        finally:
+            _apply()
+    return CycleReport(document)
+
+
+def flush(timeout=None):
+    """Wait until analysis and writing that are under way are done.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        Seconds; None waits without limit.
+
+    Returns
+    -------
+    bool
+        False when the time was over first.
+    """
+    done = _core.flush(-1.0 if timeout is None else float(timeout))
+    _core.drain()
+    return done
+
+
+def status():
+    """How this process is observed, and why each part is as it is.
+
+    Returns
+    -------
+    dict
+        ``interceptor`` ("sentinel", "saveall" or "none"), ``why``, ``layouts``,
+        ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts), ``report``
+        (path or None).
+    """
+    return _core.status()
+
+
+def _add(handle):
+    with _lock:
+        _handles.append(handle)
+        try:
+            _apply()
+        except BaseException:
+            _handles.remove(handle)
+            _apply()
+            raise
+    return handle
+
+
+def _host_allowed():
+    return not _settings.is_worker_process()
+
+
+def _union(devices):
+    if "auto" in devices or not devices:
+        return "auto"
+    return ",".join(sorted({name for item in devices for name in item.split(",")}))
+
+
+def _prepare():
+    """What every use needs once: who we are, exit, fork."""
+    if not _attached["exit"]:
+        _attached["exit"] = True
+        _core.describe(
+            {
+                "host": socket.gethostname(),
+                "python": platform.python_version(),
+                "cumem": __version__,
+                "pid": os.getpid(),
+                "rank": _settings.rank(),
+                "world_size": _settings.world_size(),
+            }
+        )
+        _core.suppressions(_suppression_files())
+        atexit.register(_at_exit)
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def _suppression_files():
+    files = [os.environ.get("CUMEM_SUPPRESSIONS", ""), "cumem.supp"]
+    return [os.path.abspath(name) for name in files if name and os.path.isfile(name)]
+
+
+def _apply():
+    """Bring the core in line with the handles."""
+    _prepare()
+    _core.watch(_union([handle._devices for handle in _handles]), _host_allowed())
+    observers = [handle for handle in _handles if handle._callback is not None]
+    warners = [handle for handle in _handles if handle._callback is None]
+    path = warners[-1]._path if warners else None
+    least = min((handle._min_bytes for handle in warners), default=0)
+    _core.configure(bool(observers), bool(warners), path, least)
+    if _handles:
+        _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, not _stacks_off())
+    else:
+        _core.remove(_tensor_types())
+
+
+def _stacks_off():
+    return os.environ.get("CUMEM_STACKS") == "0"
+
+
+def _tensor_types():
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor"):
+        return []
+    from . import _torch
+
+    return _torch._tensor_types(torch)
+
+
+def _deliver(kind, payload):
+    """Called by the core, with the GIL, where Python code may run."""
+    if kind == "report":
+        _call_observers(payload)
+    elif kind == "warning":
+        logging.getLogger("cumem").warning("%s", payload)
+    elif kind == "notice":
+        _notice()
+
+
+def _call_observers(document):
+    report = None
+    for handle in list(_handles):
+        if handle._callback is None or _core.largest(document) < handle._min_bytes:
+            continue
+        try:
+            report = report or CycleReport(document)
+            handle._callback(report)
+        except Exception:
+            _core.unraisable(handle._callback)
+
+
+def _notice():
+    """A framework was imported or a device initialised since: attach what waits for it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    _core.describe({"torch": str(getattr(torch, "__version__", ""))})
+    cuda = getattr(torch, "cuda", None)
+    initialized = getattr(cuda, "is_initialized", None)
+    if initialized is None or not initialized():
+        return
+    _core.accelerator()
+    _core.memory(_memory())
+    attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+    if attach is not None and not _attached["oom"]:
+        _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
+        attach(_on_out_of_memory)
+
+
+def _memory():
+    from . import _torch
+
+    try:
+        return _torch.memory()
+    except Exception:
+        return []
+
+
+def _on_out_of_memory(device, size, total, free):
+    """torch's observer: the allocation failed, the exception is about to be raised."""
+    if not _handles:
+        return
+    try:
+        _scan(OOM)
+    except Exception:
+        _core.unraisable(_on_out_of_memory)
+
+
+def _scan(trigger):
+    _core.flush(20.0)
+    _core.memory(_memory())
+    document = _core.scan(trigger, True)
+    if document is not None and any(handle._callback is not None for handle in _handles):
+        _call_observers(document)
+    _core.flush(20.0)
+    _core.drain()
+
+
+def _at_exit():
+    with _lock:
+        if not _handles:
+            return
+        try:
+            _scan(EXIT)
+            _core.close()
+        except Exception:
+            _core.unraisable(_at_exit)
+        _handles.clear()
+        _core.remove(_tensor_types())
+
+
+def _in_child():
+    """A forked child is silent: its hooks are off, the parent's report is the parent's."""
+    _handles.clear()
+    _core.forked()

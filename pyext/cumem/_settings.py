@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What the user asks for, by argument or by environment, in one form."""
+
+import os
+import re
+import socket
+import sys
+import time
+
+_UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+_DEVICE = re.compile(r"(cpu|[a-z]+(:\d+)?)\Z")
+_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+_WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
+
+
+def parse_size(value):
+    """Bytes from an integer or a text such as ``"256MiB"``.
+
+    Units are powers of 1,024: B, KiB, MiB, GiB, TiB, or their first letters.
+    Raises ValueError, naming the value, for anything else.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = _SIZE.match(value) if isinstance(value, str) else None
+    if match is None or (unit := match[2].lower()) not in _UNITS:
+        raise ValueError(f"not a size: {value!r}; expected bytes or a text such as '256MiB'")
+    exponent = _UNITS[unit]
+    return int(float(match[1]) * (1 << exponent if exponent > 1 else 1))
+
+
+def parse_devices(value):
+    """``"auto"`` or a comma-separated list of device names.
+
+    Accepts ``"auto"``, a name (``"cuda"``, ``"cuda:1"``, ``"cpu"``), an integer
+    (a CUDA device), a ``torch.device``, or a list of these.  Raises ValueError
+    that names the value.
+    """
+    if value is None or value == "auto":
+        return "auto"
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple, set, frozenset)):
+        items = [items]
+    names = sorted({_device_name(item) for item in items})
+    if not names:
+        raise ValueError(f"no device in {value!r}; expected 'auto', 'cuda', 'cuda:0', ...")
+    return ",".join(names)
+
+
+def _device_name(item):
+    if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        return f"cuda:{item}"
+    name = str(item).strip()
+    if _DEVICE.match(name) and name != "auto":
+        return name
+    raise ValueError(f"not a device: {item!r}; expected 'auto', 'cuda', 'cuda:0', 'cpu', ...")
+
+
+def is_on(variable):
+    """True when an environment variable is set, not empty and not ``0``."""
+    return os.environ.get(variable, "") not in ("", "0")
+
+
+def from_environment(variable, parse, default, problems):
+    """The parsed value of a variable; its default, and a line in `problems`, when unreadable."""
+    text = os.environ.get(variable, "")
+    if text in ("", "0"):
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        problems.append(f"{variable}={text!r} is not used: {error}")
+        return default
+
+
+def _number(variables):
+    for variable in variables:
+        text = os.environ.get(variable, "")
+        if text.isdecimal():
+            return int(text)
+    return -1
+
+
+def rank():
+    """Rank of this process in its job, -1 when it has none."""
+    return _number(_RANK_VARIABLES)
+
+
+def world_size():
+    """Number of processes in the job, -1 when not known."""
+    return _number(_WORLD_VARIABLES)
+
+
+def output_path(pattern=None):
+    """The report's file name: CUMEM_OUTPUT or the automatic one, its %-letters filled in.
+
+    %p pid, %r rank, %h host, %t start time, %% a percent sign.  Absolute, so
+    that a later chdir() does not move it.
+    """
+    pattern = pattern or os.environ.get("CUMEM_OUTPUT") or (
+        "leak-r%r-%h-%p.json" if rank() >= 0 else "leak-%p.json"
+    )
+    values = {
+        "p": str(os.getpid()),
+        "r": str(max(rank(), 0)),
+        "h": re.sub(r"[^A-Za-z0-9._-]", "_", socket.gethostname()),
+        "t": time.strftime("%Y%m%d-%H%M%S"),
+        "%": "%",
+    }
+    name = re.sub(r"%([prht%])", lambda match: values[match[1]], pattern)
+    return os.path.abspath(name)
+
+
+def is_worker_process():
+    """True in a child that multiprocessing started (DataLoader workers are such)."""
+    process = sys.modules.get("multiprocessing.process")
+    return getattr(process, "_parent_process", None) is not None

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The start through CUMEM_WARN_CYCLES=1: no code of the user's changes."""
+
+import logging
+import os
+
+
+class _OwnHandler(logging.Handler):
+    """Warnings go to standard error, one write each, whatever the program does to logging."""
+
+    def emit(self, record):
+        from . import _settings
+
+        rank = _settings.rank()
+        text = record.getMessage()
+        if rank >= 0 and not text.startswith("cumem ["):
+            text = f"[rank {rank}] {text}"
+        try:
+            os.write(2, f"{text.rstrip()}\n".encode(errors="replace"))
+        except OSError:
+            pass
+
+
+def main():
+    """Install warn_tensor_cycles() as the environment says; never raises."""
+    try:
+        _start()
+    except Exception as error:
+        _say(f"cumem: not started: {error}")
+
+
+def _say(text):
+    try:
+        os.write(2, f"{text}\n".encode(errors="replace"))
+    except OSError:
+        pass
+
+
+def _start():
+    from . import _runtime, _settings
+
+    problems = []
+    devices = _settings.from_environment("CUMEM_DEVICES", _settings.parse_devices, "auto", problems)
+    least = _settings.from_environment("CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, problems)
+    for problem in problems:
+        _say(f"cumem: {problem}")
+    logger = logging.getLogger("cumem")
+    logger.addHandler(_OwnHandler())
+    logger.propagate = False
+    _runtime.warn_tensor_cycles(devices=devices, min_bytes=least)

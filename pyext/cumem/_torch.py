@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Facts about torch for the core, from torch's own getters on probe tensors.
+
+Called by the core once the user has imported torch; never imports it.  The
+probes live on the CPU and on the meta device: no accelerator is touched.
+"""
+
+import sys
+
+from . import _core
+
+_DTYPES = (
+    "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128 "
+    "float8_e4m3fn float8_e5m2"
+).split()
+_CPU, _META = 0, 14
+
+
+def _mode_is_active(torch):
+    """A dispatch or function mode would see our probes: wait until it is over."""
+    length = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    functions = getattr(torch._C, "_len_torch_function_stack", None)
+    return bool((length and length()) or (functions and functions()))
+
+
+def _facts(tensor, dtype, device):
+    storage = tensor.untyped_storage()
+    shape = tuple(tensor.shape)
+    return storage, (
+        id(tensor), tensor._cdata, id(storage), storage._cdata,
+        storage.data_ptr() if device == _CPU else 0, storage.nbytes(),
+        len(shape), shape[0], shape[1], shape[2], device, dtype,
+    )  # fmt: skip
+
+
+def _use_half(torch, tensor):
+    """Index of the 32-bit half of a StorageImpl that counts its uses, or -1."""
+    storage = tensor.untyped_storage()
+    address = storage._cdata
+    before = _core.torch_probe("halves", address)
+    views = [tensor.view(-1), tensor.view(-1)]
+    during = _core.torch_probe("halves", address)
+    del views
+    after = _core.torch_probe("halves", address)
+    found = [
+        i for i, (a, b, c) in enumerate(zip(before, during, after))
+        if b == a + 2 and c == a and 1 <= a <= 8
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else -1
+
+
+def probe():
+    """Teach the core torch's layout.
+
+    Returns True when it is learnt, None to be asked again later.  Raises
+    RuntimeError with what was not found.
+    """
+    torch = sys.modules["torch"]
+    if _mode_is_active(torch):
+        return None
+    keep, facts = [], []
+    for index, dtype in enumerate(_DTYPES):
+        if not hasattr(torch, dtype):
+            continue
+        shape = (3 + index, 5, 7 + index)
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
+        storage, fact = _facts(tensor, dtype, _CPU)
+        keep.append((tensor, storage))
+        facts.append(fact)
+    hosts = len(facts)
+    tensor = torch.empty((11, 13, 17), dtype=torch.float32, device="meta")
+    storage, fact = _facts(tensor, "float32", _META)
+    keep.append((tensor, storage))
+    facts.append(fact)
+    _core.torch_probe("probes", facts, hosts)
+    _core.torch_probe(
+        "types", torch._C.TensorBase, type(keep[0][1]).__mro__[1], _use_half(torch, keep[0][0])
+    )
+    _core.tag_types(_tensor_types(torch))
+    return True
+
+
+def _tensor_types(torch):
+    """torch.Tensor and every class derived from it so far."""
+    found, todo = [], [torch.Tensor]
+    while todo and len(found) < 4096:
+        cls = todo.pop()
+        found.append(cls)
+        todo.extend(type.__subclasses__(cls))
+    return found
+
+
+def retag():
+    """Tag tensor classes that were made since."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        _core.tag_types(_tensor_types(torch))
+
+
+def memory():
+    """Bytes on each CUDA device in use: [(name, total, allocated, reserved, peak)]."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return []
+    rows = []
+    for index in range(cuda.device_count()):
+        stats = cuda.memory_stats(index)
+        allocated = stats.get("allocated_bytes.all.current", 0)
+        peak = stats.get("allocated_bytes.all.peak", 0)
+        if peak == 0:
+            continue
+        total = cuda.get_device_properties(index).total_memory
+        reserved = stats.get("reserved_bytes.all.current", 0)
+        rows.append((f"cuda:{index}", total, allocated, reserved, peak))
+    return rows

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Stand-ins for other tools' entry points."""

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A direct-mapped cache of 1,024 types in front of the readers' claims.  A type's
+ * address may be used again after it died, so an entry also holds the type's
+ * name pointer and instance size; a wrong hit costs one reader a look at an
+ * object that it then refuses (readers check the type again). */
+
+#include "devices.h"
+
+#include <string.h>
+
+#include "../detector/alloc.h"
+
+#define CACHE_SIZE 1024u
+#define MAX_WATCHED 512u
+
+static const struct cm_reader *const readers[] = {
+    &cm_torch_reader,
+    &cm_cupy_reader,
+    &cm_interface_reader,
+};
+#define READER_COUNT (sizeof(readers) / sizeof(readers[0]))
+
+struct reader_slot {
+    void *state;
+    PyObject *name; /* owned: interned module name */
+    enum cm_learnt learnt;
+    const char *reason; /* constant */
+};
+
+struct type_entry {
+    PyTypeObject *type;
+    const char *name;
+    Py_ssize_t basicsize;
+    uint8_t reader; /* 0: none, else index + 1 */
+};
+
+struct cm_devices {
+    struct reader_slot slots[READER_COUNT];
+    struct type_entry cache[CACHE_SIZE];
+    char watched[MAX_WATCHED]; /* "" is auto */
+    bool host_allowed;
+    bool accelerator_seen;
+    bool untracked;
+};
+
+struct cm_devices *
+cm_devices_new(void)
+{
+    struct cm_devices *self = cm_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        struct reader_slot *slot = &self->slots[i];
+        slot->learnt = CM_LEARNT_LATER;
+        slot->state = cm_calloc(1, readers[i]->state_bytes);
+        slot->name = PyUnicode_InternFromString(readers[i]->module);
+        if (slot->state == NULL || slot->name == NULL) {
+            PyErr_Clear();
+            cm_devices_free(self);
+            return NULL;
+        }
+    }
+    self->host_allowed = true;
+    return self;
+}
+
+void
+cm_devices_free(struct cm_devices *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        struct reader_slot *slot = &self->slots[i];
+        if (slot->state != NULL) {
+            readers[i]->forget(slot->state);
+        }
+        cm_free(slot->state);
+        Py_XDECREF(slot->name);
+    }
+    cm_free(self);
+}
+
+static void
+learn(struct cm_devices *self, size_t index, PyObject *module)
+{
+    struct reader_slot *slot = &self->slots[index];
+    slot->learnt =
+        readers[index]->learn(slot->state, module, &slot->reason);
+    if (slot->learnt == CM_LEARNT_READY) {
+        /* What was "no reader" before may be claimed now. */
+        memset(self->cache, 0, sizeof(self->cache));
+        self->untracked |= readers[index]->untracked;
+    }
+}
+
+void
+cm_devices_notice(struct cm_devices *self)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    if (modules == NULL || !PyDict_CheckExact(modules)) {
+        return;
+    }
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        if (self->slots[i].learnt != CM_LEARNT_LATER) {
+            continue;
+        }
+        PyObject *module =
+            PyDict_GetItemWithError(modules, self->slots[i].name);
+        if (module != NULL && PyModule_Check(module)) {
+            Py_INCREF(module);
+            learn(self, i, module);
+            Py_DECREF(module);
+        }
+    }
+    PyErr_Clear();
+}
+
+void
+cm_devices_watch(struct cm_devices *self, const char *names,
+                 bool host_allowed)
+{
+    self->host_allowed = host_allowed;
+    if (strcmp(names, "auto") == 0) {
+        names = "";
+    }
+    size_t length = strlen(names);
+    if (length < sizeof(self->watched)) {
+        memcpy(self->watched, names, length + 1);
+    }
+}
+
+static uint8_t
+find_reader(const struct cm_devices *self, PyTypeObject *type)
+{
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        if (self->slots[i].learnt == CM_LEARNT_READY &&
+            readers[i]->claims(self->slots[i].state, type)) {
+            return (uint8_t)(i + 1);
+        }
+    }
+    return 0;
+}
+
+static uint8_t
+reader_of(struct cm_devices *self, PyTypeObject *type)
+{
+    size_t at = ((uintptr_t)type >> 4) % CACHE_SIZE;
+    struct type_entry *entry = &self->cache[at];
+    if (entry->type != type || entry->name != type->tp_name ||
+        entry->basicsize != type->tp_basicsize) {
+        entry->type = type;
+        entry->name = type->tp_name;
+        entry->basicsize = type->tp_basicsize;
+        entry->reader = find_reader(self, type);
+    }
+    return entry->reader;
+}
+
+bool
+cm_devices_claim(struct cm_devices *self, PyTypeObject *type)
+{
+    return reader_of(self, type) != 0;
+}
+
+bool
+cm_devices_untracked(const struct cm_devices *self)
+{
+    return self->untracked;
+}
+
+/* Does `device` ("cuda:0") stand in the list, by itself or by its kind? */
+static bool
+listed(const char *list, const char *device)
+{
+    size_t kind = strcspn(device, ":");
+    while (*list != '\0') {
+        size_t length = strcspn(list, ",");
+        if ((length == strlen(device) &&
+             strncmp(list, device, length) == 0) ||
+            (length == kind && strncmp(list, device, kind) == 0)) {
+            return true;
+        }
+        list += length;
+        list += *list == ',';
+    }
+    return false;
+}
+
+static bool
+watches(const struct cm_devices *self, const struct cm_device_memory *memory)
+{
+    if (self->watched[0] != '\0') {
+        return listed(self->watched, memory->device);
+    }
+    return memory->accelerator ||
+           (self->host_allowed && !self->accelerator_seen);
+}
+
+bool
+cm_devices_read(struct cm_devices *self, PyObject *object,
+                struct cm_device_memory *result)
+{
+    uint8_t reader = reader_of(self, Py_TYPE(object));
+    if (reader == 0 ||
+        !readers[reader - 1]->read(self->slots[reader - 1].state, object,
+                                   result)) {
+        return false;
+    }
+    self->accelerator_seen |= result->accelerator;
+    return watches(self, result);
+}
+
+bool
+cm_devices_accelerator(const struct cm_devices *self)
+{
+    return self->accelerator_seen;
+}
+
+void
+cm_devices_saw_accelerator(struct cm_devices *self)
+{
+    self->accelerator_seen = true;
+}
+
+bool
+cm_devices_learning(const struct cm_devices *self)
+{
+    return self->slots[0].learnt == CM_LEARNT_LATER;
+}
+
+void
+cm_devices_forget(struct cm_devices *self)
+{
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        readers[i]->forget(self->slots[i].state);
+        self->slots[i].learnt = CM_LEARNT_LATER;
+        self->slots[i].reason = NULL;
+    }
+    memset(self->cache, 0, sizeof(self->cache));
+    self->untracked = false;
+}
+
+static const char *
+slot_text(const struct reader_slot *slot)
+{
+    switch (slot->learnt) {
+    case CM_LEARNT_READY:
+        return slot->reason != NULL ? slot->reason : "struct layout";
+    case CM_LEARNT_LATER:
+        return slot->reason != NULL ? slot->reason : "not imported";
+    default:
+        return slot->reason != NULL ? slot->reason : "unsupported";
+    }
+}
+
+PyObject *
+cm_devices_status(const struct cm_devices *self)
+{
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; result != NULL && i < READER_COUNT; i++) {
+        PyObject *text = PyUnicode_FromString(slot_text(&self->slots[i]));
+        if (text == NULL ||
+            PyDict_SetItemString(result, readers[i]->module, text) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(text);
+    }
+    return result;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_DEVICES_H
+#define CM_DEVICES_H
+
+/* Which objects stand for device memory, and how much: asks the readers
+ * (reader.h) of the frameworks that the user has imported, remembers the
+ * answer per type.  Guarded by the GIL of its interpreter. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include "reader.h"
+
+struct cm_devices;
+
+struct cm_devices *cm_devices_new(void);
+void cm_devices_free(struct cm_devices *self);
+
+/* At the start of a collection: notices frameworks that were imported since.
+ * Costs one dictionary look-up per framework not yet learnt. */
+void cm_devices_notice(struct cm_devices *self);
+
+/* Which devices count.  `names` is a comma-separated list such as
+ * "cuda:0,cuda:1" or "cuda", or "auto": every accelerator, and host memory as
+ * long as no accelerator was seen in this process and `host_allowed`. */
+void cm_devices_watch(struct cm_devices *self, const char *names,
+                      bool host_allowed);
+
+/* Cheap: may objects of this type hold device memory? */
+bool cm_devices_claim(struct cm_devices *self, PyTypeObject *type);
+/* True when some claimed type may be untracked by the collector. */
+bool cm_devices_untracked(const struct cm_devices *self);
+/* False: holds no memory on a watched device (or none that can be read). */
+bool cm_devices_read(struct cm_devices *self, PyObject *object,
+                     struct cm_device_memory *result);
+/* An accelerator is in use in this process. */
+bool cm_devices_accelerator(const struct cm_devices *self);
+void cm_devices_saw_accelerator(struct cm_devices *self);
+/* A framework was imported whose layout is not learnt yet. */
+bool cm_devices_learning(const struct cm_devices *self);
+/* Everything learnt is given up; it is learnt again when it is needed. */
+void cm_devices_forget(struct cm_devices *self);
+/* [new; never]: {"torch": "struct layout", ...}; NULL without memory. */
+PyObject *cm_devices_status(const struct cm_devices *self);
+
+/* The torch reader's own: facts about probe tensors, from cumem._torch.
+ * [none; raises] */
+PyObject *cm_torch_probe(PyObject *module, PyObject *facts);
+
+#endif

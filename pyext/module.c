@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The extension module cumem._core: registration only.  Multi-phase
+ * initialisation, one session per interpreter, freed with the module. */
+
+#include <Python.h>
+
+#include <string.h>
+
+#include "../detector/alloc.h"
+#include "../reports/buffer.h"
+#include "devices.h"
+#include "documents.h"
+#include "observe_garbage.h"
+#include "session.h"
+
+struct module_state {
+    struct cm_session *session; /* owned */
+};
+
+static struct cm_session *
+session_of(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    return state->session;
+}
+
+#define SESSION_CALL(name)                                                  \
+    static PyObject *core_##name(PyObject *module, PyObject *argument)      \
+    {                                                                       \
+        return cm_session_##name(session_of(module), argument);             \
+    }
+#define SESSION_CALL_ALONE(name)                                            \
+    static PyObject *core_##name(PyObject *module, PyObject *unused)        \
+    {                                                                       \
+        (void)unused;                                                       \
+        return cm_session_##name(session_of(module));                       \
+    }
+
+SESSION_CALL(install)
+SESSION_CALL(remove)
+SESSION_CALL(configure)
+SESSION_CALL(watch)
+SESSION_CALL(describe)
+SESSION_CALL(memory)
+SESSION_CALL(suppressions)
+SESSION_CALL(scan)
+SESSION_CALL(flush)
+SESSION_CALL(tag_types)
+SESSION_CALL_ALONE(drain)
+SESSION_CALL_ALONE(close)
+SESSION_CALL_ALONE(status)
+SESSION_CALL_ALONE(accelerator)
+SESSION_CALL_ALONE(forked)
+
+static PyObject *
+core_unraisable(PyObject *module, PyObject *where)
+{
+    (void)module;
+    PyObject *handled = PyErr_GetHandledException();
+    if (handled != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(handled), handled);
+        Py_DECREF(handled);
+        PyErr_WriteUnraisable(where);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"install", core_install, METH_VARARGS, NULL},
+    {"remove", core_remove, METH_O, NULL},
+    {"configure", core_configure, METH_VARARGS, NULL},
+    {"watch", core_watch, METH_VARARGS, NULL},
+    {"describe", core_describe, METH_O, NULL},
+    {"memory", core_memory, METH_O, NULL},
+    {"suppressions", core_suppressions, METH_O, NULL},
+    {"scan", core_scan, METH_VARARGS, NULL},
+    {"flush", core_flush, METH_O, NULL},
+    {"drain", core_drain, METH_NOARGS, NULL},
+    {"close", core_close, METH_NOARGS, NULL},
+    {"status", core_status, METH_NOARGS, NULL},
+    {"accelerator", core_accelerator, METH_NOARGS, NULL},
+    {"tag_types", core_tag_types, METH_O, NULL},
+    {"forked", core_forked, METH_NOARGS, NULL},
+    {"unraisable", core_unraisable, METH_O, NULL},
+    {"observe_garbage", cm_observe_garbage, METH_O, NULL},
+    {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
+    {"text", cm_document_text, METH_VARARGS, NULL},
+    {"page", cm_document_page, METH_O, NULL},
+    {"fingerprints", cm_document_fingerprints, METH_O, NULL},
+    {"largest", cm_document_largest, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int
+core_exec(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    state->session = cm_session_new(module);
+    return state->session != NULL ? 0 : -1;
+}
+
+static int
+core_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct module_state *state = PyModule_GetState(module);
+    return state != NULL ? cm_session_traverse(state->session, visit, arg)
+                         : 0;
+}
+
+static void
+core_free(void *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    if (state != NULL) {
+        cm_session_free(state->session);
+        state->session = NULL;
+    }
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, core_exec},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "cumem._core",
+    .m_doc = "The native core of cumem; use the package, not this.",
+    .m_size = sizeof(struct module_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = core_traverse,
+    .m_free = core_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC
+PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

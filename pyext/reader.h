@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_READER_H
+#define CM_READER_H
+
+/* One contract for every framework whose objects stand for device memory; a
+ * new framework is one new file and one line in devices.c.
+ *
+ * What holds for all: called with the GIL; read() may run inside a collection,
+ * on garbage: it reads C structures or calls C getters that only copy a field,
+ * never Python code, allocates no GC object, raises nothing, and answers false
+ * for whatever it is not sure of (odd subclasses, half-built objects, FakeTensor,
+ * meta, sparse).  learn() runs outside the unreachable phase and may run the
+ * framework's own code on the CPU; it never imports and never touches a
+ * device. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../detector/records.h"
+
+/* The device memory behind one object. */
+struct cm_device_memory {
+    uint64_t storage_key;    /* identity of the memory object */
+    uint64_t device_address;
+    uint64_t bytes;
+    uint32_t use_count;      /* uses the framework counts; 0: not known */
+    bool accelerator;        /* false: host memory (a CPU tensor) */
+    bool is_storage;         /* the memory object itself, not an array */
+    char device[16];         /* "cuda:0" */
+    char shape[96];          /* "[64, 512] float32", "" when not known */
+};
+
+enum cm_learnt {
+    CM_LEARNT_READY = 0,
+    CM_LEARNT_LATER,       /* not fully imported, or a mode is active: retry */
+    CM_LEARNT_UNSUPPORTED, /* for good: why is in `reason` */
+};
+
+struct cm_reader {
+    const char *module; /* sys.modules name that shows the framework is there */
+    /* Zeroed state of this many bytes is kept per interpreter. */
+    size_t state_bytes;
+    enum cm_learnt (*learn)(void *state, PyObject *module,
+                            const char **reason);
+    /* Does an exact type hold device memory?  Answers are cached. */
+    bool (*claims)(const void *state, PyTypeObject *type);
+    bool (*read)(const void *state, PyObject *object,
+                 struct cm_device_memory *result);
+    /* Drops the references that `state` holds. */
+    void (*forget)(void *state);
+    bool untracked; /* some of its types are not tracked by the collector */
+};
+
+extern const struct cm_reader cm_torch_reader;
+extern const struct cm_reader cm_cupy_reader;
+extern const struct cm_reader cm_interface_reader;
+
+#endif

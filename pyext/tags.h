@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_TAGS_H
+#define CM_TAGS_H
+
+/* Where each live tensor object was made, and whether it still lives: the
+ * tensor types' tp_alloc and tp_free are wrapped, so a tag is there exactly as
+ * long as its object.  Guarded by the GIL; one table per process, since torch
+ * lives in one interpreter. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../detector/records.h"
+#include "objects.h"
+
+struct cm_tag {
+    uint64_t address;      /* of the object; 0: empty place */
+    uint32_t order;        /* counts up: which object was made first */
+    struct cm_site_id site;
+};
+
+/* Starts tagging objects of types given to cm_tags_type(); `objects` captures
+ * the stacks and is borrowed until cm_tags_stop(). */
+int cm_tags_start(struct cm_objects *objects, bool stacks);
+/* Called for each tensor made, with the GIL, from the tensor's constructor:
+ * must not run Python.  NULL: nothing is called. */
+void cm_tags_on_tensor(void (*hook)(void));
+/* Takes every wrapper back from `types` (a list) and drops the table. */
+void cm_tags_stop(PyObject *types);
+/* Wraps one type; types with an allocator of their own are left alone. */
+void cm_tags_type(PyTypeObject *type);
+/* NULL: the object is not tagged (made before tagging, or an own allocator). */
+const struct cm_tag *cm_tags_find(PyObject *object);
+/* Objects of this type die without a word: tp_free is not ours. */
+bool cm_tags_covers(PyTypeObject *type);
+
+/* The objects handed to cm_tags_watch() that died since are counted out:
+ * cm_tags_survived() asks about one of them. */
+void cm_tags_watch_begin(void);
+void cm_tags_watch(PyObject *object);
+bool cm_tags_survived(uint64_t address);
+
+struct cm_tags_counts {
+    uint64_t live, made, lost;
+};
+void cm_tags_counts(struct cm_tags_counts *result);
+/* Borrowed; a live tagged object that is whole, or NULL. */
+PyObject *cm_tags_any(bool (*fits)(void *context, PyObject *object),
+                      void *context);
+/* In a forked child: nothing is tagged any more. */
+void cm_tags_off(void);
+
+#endif

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* One mutex around one document.  The file is written from a copy of its bytes,
+ * outside the lock, so that a slow disk delays nobody who adds: when a finding
+ * is new at once, else after intervals that double up to a minute. */
+
+#include "digest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../detector/alloc.h"
+#include "../graph/finding.h"
+#include "file.h"
+#include "leak.h"
+#include "leak_json.h"
+#include "ledger.h"
+#include "summary.h"
+#include "suppress.h"
+
+#define MAX_WARNINGS 64u
+#define MAX_COLLECTIONS 2000u
+#define LONGEST_INTERVAL_NS UINT64_C(60000000000)
+#define FIRST_INTERVAL_NS UINT64_C(1000000000)
+#define MAX_NAME_TRIES 1000
+
+struct cm_digest {
+    struct cm_records *records; /* borrowed */
+    pthread_mutex_t lock;
+    /* Guarded by lock, all below. */
+    struct cm_leak leak;
+    struct cm_suppressions suppressions;
+    char *path; /* owned: as asked for */
+    bool warn;
+    bool path_claimed; /* leak.source_path is ours to replace */
+    bool dirty, urgent;
+    bool writing;
+    uint64_t min_bytes, last_write_ns, interval_ns;
+    uint64_t collections_seen, collection_step;
+    char *warnings[MAX_WARNINGS]; /* owned */
+    size_t first_warning, warning_count;
+    struct cm_digest_counts counts;
+};
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+struct cm_digest *
+cm_digest_new(struct cm_records *records)
+{
+    struct cm_digest *self = cm_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&self->lock, NULL);
+    self->records = records;
+    self->interval_ns = FIRST_INTERVAL_NS;
+    self->collection_step = 1;
+    if (cm_leak_init(&self->leak) != CM_OK) {
+        cm_digest_free(self);
+        return NULL;
+    }
+    self->leak.allocator_hook = cm_texts_intern(self->leak.texts, "none");
+    return self;
+}
+
+void
+cm_digest_free(struct cm_digest *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < self->warning_count; i++) {
+        cm_free(self->warnings[(self->first_warning + i) % MAX_WARNINGS]);
+    }
+    cm_suppressions_release(&self->suppressions);
+    cm_leak_release(&self->leak);
+    cm_free(self->path);
+    pthread_mutex_destroy(&self->lock);
+    cm_free(self);
+}
+
+/* --- who and where -------------------------------------------------------- */
+
+static struct cm_text_id *
+text_field(struct cm_leak *leak, const char *key)
+{
+    const struct {
+        const char *key;
+        struct cm_text_id *field;
+    } fields[] = {
+        {"host", &leak->host},
+        {"python", &leak->python},
+        {"torch", &leak->torch},
+        {"cumem", &leak->cumem},
+        {"interceptor", &leak->interceptor},
+        {"allocator_hook", &leak->allocator_hook},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (strcmp(fields[i].key, key) == 0) {
+            return fields[i].field;
+        }
+    }
+    return NULL;
+}
+
+void
+cm_digest_describe(struct cm_digest *self, const char *key,
+                   const char *value)
+{
+    pthread_mutex_lock(&self->lock);
+    struct cm_text_id *field = text_field(&self->leak, key);
+    if (field != NULL) {
+        *field = cm_texts_intern(self->leak.texts, value);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_number(struct cm_digest *self, const char *key, int64_t value)
+{
+    pthread_mutex_lock(&self->lock);
+    if (strcmp(key, "pid") == 0) {
+        self->leak.pid = value;
+    } else if (strcmp(key, "rank") == 0) {
+        self->leak.rank = value;
+    } else if (strcmp(key, "world_size") == 0) {
+        self->leak.world_size = value;
+    } else if (strcmp(key, "iteration") == 0) {
+        self->leak.iteration = value;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_device(struct cm_digest *self, const struct cm_device_use *use)
+{
+    pthread_mutex_lock(&self->lock);
+    struct cm_leak_device *device = cm_ledger_device(&self->leak, use->name);
+    if (device != NULL) {
+        device->total = use->total;
+        device->allocated = use->allocated;
+        device->reserved = use->reserved;
+        device->peak_allocated = use->peak_allocated;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_suppress(struct cm_digest *self, const char *path)
+{
+    pthread_mutex_lock(&self->lock);
+    struct cm_buffer problems = {0};
+    if (cm_suppressions_read(&self->suppressions, path, &problems) !=
+        CM_OK) {
+        self->counts.no_memory++;
+    }
+    cm_buffer_release(&problems);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_output(struct cm_digest *self, const char *path, bool warn,
+                 uint64_t min_bytes)
+{
+    pthread_mutex_lock(&self->lock);
+    bool same = path != NULL && self->path != NULL &&
+                strcmp(path, self->path) == 0;
+    if (!same) {
+        cm_free(self->path);
+        self->path = cm_strdup(path);
+        self->path_claimed = false;
+    }
+    self->warn = warn;
+    self->min_bytes = min_bytes;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
+               const char *reason)
+{
+    pthread_mutex_lock(&self->lock);
+    self->leak.lost_events += events;
+    self->leak.lost_nodes += nodes;
+    self->leak.lost_reason = cm_texts_intern(self->leak.texts, reason);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* --- collections ------------------------------------------------------------ */
+
+/* Every second row goes when the table is full, and from then on only every
+ * second collection gets one. */
+static void
+thin_collections(struct cm_digest *self)
+{
+    struct cm_leak *leak = &self->leak;
+    size_t kept = 0;
+    for (size_t i = 0; i < leak->collection_count; i += 2) {
+        leak->collections[kept++] = leak->collections[i];
+    }
+    leak->collection_count = kept;
+    self->collection_step *= 2;
+}
+
+void
+cm_digest_collection(struct cm_digest *self, int generation,
+                     uint64_t duration_us, uint64_t collected,
+                     uint64_t device_bytes)
+{
+    struct cm_leak_collection row = {
+        .iteration = -1,
+        .generation = generation,
+        .duration_us = duration_us,
+        .collected = collected,
+        .device_bytes_freed = device_bytes,
+    };
+    pthread_mutex_lock(&self->lock);
+    struct cm_leak *leak = &self->leak;
+    if (leak->collection_count >= MAX_COLLECTIONS) {
+        thin_collections(self);
+    }
+    bool due = self->collections_seen++ % self->collection_step == 0;
+    if (due && cm_grow((void **)&leak->collections,
+                       &leak->collection_capacity, leak->collection_count + 1,
+                       sizeof(row)) == CM_OK) {
+        row.iteration = leak->iteration;
+        leak->collections[leak->collection_count++] = row;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* --- findings ----------------------------------------------------------------- */
+
+/* Before: lock held.  The summary of what is new in this heap. */
+static void
+add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
+{
+    struct cm_buffer text = {0};
+    struct cm_summary_options options = {
+        .min_bytes = self->min_bytes,
+        .only = news->fingerprints,
+        .only_count = news->count,
+        .report_name = self->leak.source_path == NULL ? self->path : NULL,
+    };
+    struct cm_summary_counts counts;
+    cm_leak_sort(&self->leak);
+    cm_summary_count(&self->leak, &options, &counts, NULL);
+    if (counts.shown != 0 && self->warning_count < MAX_WARNINGS &&
+        cm_summary_write(&self->leak, &options, &text) == CM_OK) {
+        size_t at =
+            (self->first_warning + self->warning_count) % MAX_WARNINGS;
+        self->warnings[at] = cm_strdup(cm_buffer_text(&text));
+        self->warning_count += self->warnings[at] != NULL;
+    }
+    cm_buffer_release(&text);
+}
+
+/* Before: lock held. */
+static enum cm_status
+record(struct cm_digest *self, const struct cm_heap *heap,
+       const struct cm_findings *findings)
+{
+    struct cm_ledger_news news = {0};
+    enum cm_status status = cm_ledger_add(&self->leak, heap, findings,
+                                          self->records, &news);
+    if (status == CM_OK) {
+        self->dirty = true;
+        self->urgent |= news.count != 0;
+        if (news.count != 0 && self->warn) {
+            add_warning(self, &news);
+        }
+    }
+    cm_ledger_news_release(&news);
+    return status;
+}
+
+/* Before: lock held.  `leak` gets what the document says of the process. */
+static enum cm_status
+copy_header(const struct cm_digest *self, struct cm_leak *leak)
+{
+    const struct cm_leak *from = &self->leak;
+    static const char *const keys[] = {"host",  "python",      "torch",
+                                       "cumem", "interceptor", "allocator_hook"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct cm_text_id id =
+            *text_field((struct cm_leak *)(uintptr_t)from, keys[i]);
+        *text_field(leak, keys[i]) =
+            cm_texts_intern(leak->texts, cm_leak_text(from, id));
+    }
+    leak->pid = from->pid;
+    leak->rank = from->rank;
+    leak->world_size = from->world_size;
+    leak->iteration = from->iteration;
+    for (size_t i = 0; i < from->device_count; i++) {
+        const struct cm_leak_device *device = &from->devices[i];
+        struct cm_leak_device *copy =
+            cm_ledger_device(leak, cm_leak_text(from, device->name));
+        if (copy == NULL) {
+            return CM_NO_MEMORY;
+        }
+        copy->total = device->total;
+        copy->allocated = device->allocated;
+        copy->reserved = device->reserved;
+        copy->peak_allocated = device->peak_allocated;
+    }
+    return CM_OK;
+}
+
+static enum cm_status
+write_event(struct cm_digest *self, const struct cm_heap *heap,
+            const struct cm_findings *findings, struct cm_buffer *event)
+{
+    struct cm_leak leak = {0};
+    struct cm_ledger_news news = {0};
+    enum cm_status status = cm_leak_init(&leak);
+    if (status == CM_OK) {
+        pthread_mutex_lock(&self->lock);
+        status = copy_header(self, &leak);
+        pthread_mutex_unlock(&self->lock);
+    }
+    if (status == CM_OK) {
+        status = cm_ledger_add(&leak, heap, findings, self->records, &news);
+    }
+    if (status == CM_OK) {
+        cm_leak_sort(&leak);
+        status = cm_leak_json_write(&leak, event);
+    }
+    cm_ledger_news_release(&news);
+    cm_leak_release(&leak);
+    return status;
+}
+
+/* Before: lock not held. */
+static enum cm_status
+find(struct cm_digest *self, const struct cm_heap *heap,
+     struct cm_findings *findings)
+{
+    enum cm_status status =
+        cm_findings_find(heap, self->records, findings);
+    pthread_mutex_lock(&self->lock);
+    self->counts.heaps++;
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    if (status == CM_OK) {
+        cm_suppressions_apply(&self->suppressions, heap, self->records,
+                              findings);
+        self->counts.findings += findings->count;
+        if (findings->dead_bytes > self->counts.dead_bytes_peak) {
+            self->counts.dead_bytes_peak = findings->dead_bytes;
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+enum cm_status
+cm_digest_add(struct cm_digest *self, const struct cm_heap *heap,
+              struct cm_buffer *event)
+{
+    struct cm_findings findings = {0};
+    enum cm_status status = find(self, heap, &findings);
+    if (status == CM_OK && (findings.count != 0 || heap->nodes_cut != 0)) {
+        pthread_mutex_lock(&self->lock);
+        status = record(self, heap, &findings);
+        pthread_mutex_unlock(&self->lock);
+    }
+    if (status == CM_OK && findings.count != 0 && event != NULL) {
+        status = write_event(self, heap, &findings, event);
+    }
+    cm_findings_release(&findings);
+    return status;
+}
+
+enum cm_status
+cm_digest_event(struct cm_digest *self, const struct cm_heap *heap,
+                struct cm_buffer *event)
+{
+    struct cm_findings findings = {0};
+    enum cm_status status = find(self, heap, &findings);
+    if (status == CM_OK) {
+        status = write_event(self, heap, &findings, event);
+    }
+    cm_findings_release(&findings);
+    return status;
+}
+
+/* --- the report file ------------------------------------------------------------ */
+
+/* Before: lock held.  "leak-7.json" -> "leak-7-2.json" for the 2nd try. */
+static char *
+name_for_try(const struct cm_digest *self, int attempt)
+{
+    struct cm_buffer name = {0};
+    const char *dot = strrchr(self->path, '.');
+    const char *slash = strrchr(self->path, '/');
+    size_t stem = dot != NULL && (slash == NULL || dot > slash)
+                      ? (size_t)(dot - self->path)
+                      : strlen(self->path);
+    cm_buffer_add(&name, self->path, stem);
+    if (attempt > 1) {
+        cm_buffer_addf(&name, "-%d", attempt);
+    }
+    cm_buffer_add_text(&name, self->path + stem);
+    char *result =
+        cm_buffer_status(&name) == CM_OK ? cm_strdup(name.bytes) : NULL;
+    cm_buffer_release(&name);
+    return result;
+}
+
+/* Before: lock held.  A file of another process is never overwritten. */
+static enum cm_status
+write_file(struct cm_digest *self, const struct cm_buffer *json)
+{
+    if (self->path_claimed) {
+        return cm_file_write(self->leak.source_path, json->bytes,
+                             json->length, true);
+    }
+    enum cm_status status = CM_IO;
+    for (int attempt = 1; attempt <= MAX_NAME_TRIES; attempt++) {
+        char *name = name_for_try(self, attempt);
+        status = name != NULL ? cm_file_write(name, json->bytes,
+                                              json->length, false)
+                              : CM_NO_MEMORY;
+        if (status == CM_OK) {
+            cm_free(self->leak.source_path);
+            self->leak.source_path = name;
+            self->path_claimed = true;
+            return CM_OK;
+        }
+        cm_free(name);
+        if (status != CM_IO || errno != EEXIST) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* Before: lock held. */
+static bool
+write_is_due(const struct cm_digest *self, bool now)
+{
+    if (self->path == NULL || !self->dirty || self->writing ||
+        self->leak.cycle_count == 0) {
+        return false;
+    }
+    return now || self->urgent ||
+           now_ns() - self->last_write_ns > self->interval_ns;
+}
+
+/* Before: lock held. */
+static enum cm_status
+write_report(struct cm_digest *self)
+{
+    struct cm_buffer json = {0};
+    cm_leak_sort(&self->leak);
+    self->dirty = self->urgent = false;
+    enum cm_status status = cm_leak_json_write(&self->leak, &json);
+    if (status == CM_OK) {
+        status = write_file(self, &json);
+    }
+    self->counts.reports_written += status == CM_OK;
+    self->counts.write_errors += status != CM_OK;
+    if (self->interval_ns < LONGEST_INTERVAL_NS) {
+        self->interval_ns *= 2;
+    }
+    self->last_write_ns = now_ns();
+    cm_buffer_release(&json);
+    return status;
+}
+
+enum cm_status
+cm_digest_write(struct cm_digest *self, bool now)
+{
+    enum cm_status status = CM_OK;
+    pthread_mutex_lock(&self->lock);
+    if (write_is_due(self, now)) {
+        status = write_report(self);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+char *
+cm_digest_take_warning(struct cm_digest *self)
+{
+    char *text = NULL;
+    pthread_mutex_lock(&self->lock);
+    if (self->warning_count != 0) {
+        text = self->warnings[self->first_warning];
+        self->first_warning = (self->first_warning + 1) % MAX_WARNINGS;
+        self->warning_count--;
+    }
+    pthread_mutex_unlock(&self->lock);
+    return text;
+}
+
+bool
+cm_digest_warns(struct cm_digest *self)
+{
+    pthread_mutex_lock(&self->lock);
+    bool warns = self->warning_count != 0;
+    pthread_mutex_unlock(&self->lock);
+    return warns;
+}
+
+char *
+cm_digest_report_path(struct cm_digest *self)
+{
+    pthread_mutex_lock(&self->lock);
+    char *path = self->path_claimed ? cm_strdup(self->leak.source_path) : NULL;
+    pthread_mutex_unlock(&self->lock);
+    return path;
+}
+
+void
+cm_digest_counts(struct cm_digest *self, struct cm_digest_counts *result)
+{
+    pthread_mutex_lock(&self->lock);
+    *result = self->counts;
+    pthread_mutex_unlock(&self->lock);
+}

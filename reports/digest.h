@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_DIGEST_H
+#define CM_DIGEST_H
+
+/* What becomes of frozen heaps in the traced process: each is analysed, its
+ * findings are folded into one document, the report file is written when it is
+ * due, and warnings wait to be said.  Needs no Python; every call may come from
+ * any thread.
+ *
+ * The analysis runs outside the lock; the lock guards the document, the file
+ * and the warnings, and is never held while calling out. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../detector/heap.h"
+#include "../detector/records.h"
+#include "buffer.h"
+
+struct cm_digest;
+
+/* `records` is borrowed and outlives the result. */
+struct cm_digest *cm_digest_new(struct cm_records *records);
+void cm_digest_free(struct cm_digest *self);
+
+/* Who and where: keys host, python, torch, cumem, interceptor,
+ * allocator_hook.  Unknown keys are ignored. */
+void cm_digest_describe(struct cm_digest *self, const char *key,
+                        const char *value);
+/* Keys pid, rank, world_size, iteration. */
+void cm_digest_number(struct cm_digest *self, const char *key, int64_t value);
+/* Bytes of one device as its framework reports them. */
+struct cm_device_use {
+    const char *name;
+    uint64_t total, allocated, reserved, peak_allocated;
+};
+void cm_digest_device(struct cm_digest *self,
+                      const struct cm_device_use *use);
+void cm_digest_suppress(struct cm_digest *self, const char *path);
+/* `path` NULL: no report file.  Warnings name findings of at least
+ * `min_bytes` at once. */
+void cm_digest_output(struct cm_digest *self, const char *path, bool warn,
+                      uint64_t min_bytes);
+
+/* Analyses `heap` and folds its findings in.  When `event` is not NULL it gets
+ * a whole leak.json document of this heap's findings alone, or nothing when
+ * there are none. */
+enum cm_status cm_digest_add(struct cm_digest *self,
+                             const struct cm_heap *heap,
+                             struct cm_buffer *event) CM_CHECKED;
+/* As above without recording anything; a whole document even when nothing was
+ * found. */
+enum cm_status cm_digest_event(struct cm_digest *self,
+                               const struct cm_heap *heap,
+                               struct cm_buffer *event) CM_CHECKED;
+/* One row for the table of collections. */
+void cm_digest_collection(struct cm_digest *self, int generation,
+                          uint64_t duration_us, uint64_t collected,
+                          uint64_t device_bytes);
+void cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
+                    const char *reason);
+
+/* Writes the report if it is due (`now`: in any case, if there is anything to
+ * say).  CM_OK also when nothing was due. */
+enum cm_status cm_digest_write(struct cm_digest *self, bool now) CM_CHECKED;
+/* Returns new: the oldest warning that nobody has taken, or NULL.  To be
+ * freed with cm_free(). */
+char *cm_digest_take_warning(struct cm_digest *self);
+bool cm_digest_warns(struct cm_digest *self);
+/* Returns new: path of the report that was written, or NULL. */
+char *cm_digest_report_path(struct cm_digest *self);
+
+struct cm_digest_counts {
+    uint64_t heaps, findings, reports_written, write_errors, no_memory;
+    uint64_t dead_bytes_peak;
+};
+void cm_digest_counts(struct cm_digest *self,
+                      struct cm_digest_counts *result);
+
+#endif
