@@ -1,0 +1,27 @@
+"""An inner function that calls itself."""
+
+import gc
+
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def tree_sum(depth):
+    table = torch.zeros(1024, 1024, device=device)
+
+    def walk(i):
+        if i == depth:
+            return int(table[i].sum())
+        return 1 + walk(i + 1)
+
+    return walk(0)
+
+
+def main():
+    print("sum:", tree_sum(5))
+    gc.collect()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""One dead cycle of 4 MiB and one of 4 KiB."""
+
+import gc
+
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Ring:
+    def __init__(self):
+        self.x = torch.zeros(1024, 1024, device=device)
+        self.next = self
+
+
+class Tiny:
+    def __init__(self):
+        self.y = torch.zeros(1024, device=device)
+        self.me = self
+
+
+def main():
+    gc.collect()
+    Ring()
+    Tiny()
+    gc.collect()
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
