@@ -8,6 +8,7 @@
 
 #include "session.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,43 +17,14 @@
 #include "../reports/worker.h"
 #include "devices.h"
 #include "freeze.h"
-#include "interceptor.h"
+#include "session_private.h"
 #include "tags.h"
 
-#define MAX_PENDING 8
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
 /* A collection may be held up by at most this much (DESIGN.md section 7). */
 static const struct cm_freeze_bounds in_collection = {
     .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 15000000};
-static const struct cm_freeze_bounds in_scan = {
-    .max_objects = 4000000,
-    .max_nodes = 400000,
-    .max_time_ns = UINT64_C(10000000000)};
 #define SLOW_COLLECTION_NS UINT64_C(1000000)
-
-struct cm_session {
-    PyObject *module;  /* borrowed: it owns us */
-    PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
-    struct cm_records *records;
-    struct cm_objects *objects;
-    struct cm_devices *devices;
-    struct cm_freezer *freezer;
-    struct cm_digest *digest;
-    struct cm_worker *worker;
-    const struct cm_interceptor_kind *kind;
-    struct cm_interceptor *interceptor; /* owned; NULL: not installed */
-    struct cm_interceptor_counts past;  /* of interceptors removed since */
-    const char *why;                    /* constant: why this interceptor */
-    struct cm_heap pending[MAX_PENDING];
-    size_t pending_count;
-    bool observed, warned; /* somebody wants pages; warnings */
-    bool silent;           /* a forked child */
-    bool noticed;          /* the accelerator's observers are attached */
-    bool notice_pending;
-    enum cm_trigger trigger; /* of the scan under way */
-    struct cm_heap scanned;
-    uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
-};
 
 /* The session that torch's tags and pending calls belong to: torch lives in
  * one interpreter.  Guarded by the GIL. */
@@ -84,8 +56,8 @@ deliver(struct cm_session *self, const char *kind, PyObject *payload)
     Py_XDECREF(callable);
 }
 
-static void
-drain_warnings(struct cm_session *self)
+void
+cm_session_drain_warnings(struct cm_session *self)
 {
     char *text;
     while (self->deliver != NULL &&
@@ -97,39 +69,55 @@ drain_warnings(struct cm_session *self)
     }
 }
 
+bool
+cm_session_is_main(const struct cm_session *self)
+{
+    return self == main_session;
+}
+
 static int
 drain_pending(void *context)
 {
     if (context == main_session && !main_session->silent) {
-        drain_warnings(main_session);
+        cm_session_drain_warnings(main_session);
     }
     return 0;
 }
 
 /* --- start -------------------------------------------------------------- */
 
-/* torch.cuda._initialized, read from the module's dictionary. */
-static bool
-accelerator_initialized(void)
+static void
+find_cuda_dict(struct cm_session *self)
 {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *cuda = modules != NULL && PyDict_CheckExact(modules)
-                         ? PyDict_GetItemString(modules, "torch.cuda")
+                         ? PyDict_GetItemWithError(modules, self->cuda_key)
                          : NULL;
-    PyObject *dict =
-        cuda != NULL && PyModule_Check(cuda) ? PyModule_GetDict(cuda) : NULL;
-    PyObject *value =
-        dict != NULL ? PyDict_GetItemString(dict, "_initialized") : NULL;
-    return value == Py_True;
+    if (cuda != NULL && PyModule_Check(cuda)) {
+        self->cuda_dict = Py_XNewRef(PyModule_GetDict(cuda));
+    }
 }
 
-static void
-notice(struct cm_session *self)
+/* torch.cuda._initialized, read from the module's dictionary: two look-ups,
+ * since it is asked for each tensor until the answer is yes. */
+static bool
+accelerator_initialized(struct cm_session *self)
+{
+    if (self->cuda_dict == NULL) {
+        find_cuda_dict(self);
+    }
+    return self->cuda_dict != NULL &&
+           PyDict_GetItemWithError(self->cuda_dict, self->initialized_key) ==
+               Py_True;
+}
+
+void
+cm_session_notice(struct cm_session *self)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     cm_devices_notice(self->devices);
-    if (!self->noticed && accelerator_initialized()) {
+    if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
         deliver(self, "notice", Py_NewRef(Py_None));
@@ -142,7 +130,7 @@ notice_pending(void *context)
 {
     if (context == main_session && !main_session->silent) {
         main_session->notice_pending = false;
-        notice(main_session);
+        cm_session_notice(main_session);
     }
     return 0;
 }
@@ -154,7 +142,7 @@ on_tensor(void)
 {
     struct cm_session *self = main_session;
     if (self == NULL || self->noticed || self->notice_pending ||
-        !(cm_devices_learning(self->devices) || accelerator_initialized())) {
+        !(cm_devices_learning(self->devices) || accelerator_initialized(self))) {
         return;
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
@@ -165,7 +153,7 @@ on_start(void *context)
 {
     struct cm_session *self = context;
     if (!self->silent) {
-        notice(self);
+        cm_session_notice(self);
     }
 }
 
@@ -189,7 +177,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     self->no_memory += status != CM_OK;
     if (heap.node_count == 0) {
         cm_heap_release(&heap);
-    } else if (self->pending_count < MAX_PENDING) {
+    } else if (self->pending_count < CM_MAX_PENDING) {
         heap.trigger = CM_TRIGGER_GC;
         self->pending[self->pending_count++] = heap;
         self->frozen_heaps++;
@@ -262,7 +250,7 @@ note_collection(struct cm_session *self,
 static void
 hand_over(struct cm_session *self)
 {
-    struct cm_heap heaps[MAX_PENDING];
+    struct cm_heap heaps[CM_MAX_PENDING];
     size_t count = self->pending_count;
     memcpy(heaps, self->pending, count * sizeof(heaps[0]));
     self->pending_count = 0;
@@ -312,7 +300,7 @@ on_stop(void *context, const struct cm_collection *collection)
     if (self->pending_count != 0) {
         hand_over(self);
     }
-    drain_warnings(self);
+    cm_session_drain_warnings(self);
     fall_back(self);
 }
 
@@ -329,6 +317,15 @@ digest_later(void *context, struct cm_heap *heap)
     if (status == CM_OK && cm_digest_warns(self->digest)) {
         /* A full queue is no loss: the next stop or the exit says it. */
         (void)Py_AddPendingCall(drain_pending, self);
+    }
+}
+
+/* A fork that Python does not know of (from C): the child is silent too. */
+static void
+in_forked_child(void)
+{
+    if (main_session != NULL) {
+        main_session->silent = true;
     }
 }
 
@@ -351,12 +348,15 @@ cm_session_new(PyObject *module)
     self->digest =
         self->records != NULL ? cm_digest_new(self->records) : NULL;
     self->worker = cm_worker_new(digest_later, self);
+    self->cuda_key = PyUnicode_InternFromString("torch.cuda");
+    self->initialized_key = PyUnicode_InternFromString("_initialized");
     if (self->objects != NULL && self->devices != NULL) {
         self->freezer =
             cm_freezer_new(self->objects, self->devices, self->records);
     }
     if (self->freezer == NULL || self->digest == NULL ||
-        self->worker == NULL) {
+        self->worker == NULL || self->cuda_key == NULL ||
+        self->initialized_key == NULL) {
         cm_session_free(self);
         PyErr_NoMemory();
         return NULL;
@@ -392,6 +392,9 @@ cm_session_free(struct cm_session *self)
     cm_objects_free(self->objects);
     cm_records_free(self->records);
     Py_CLEAR(self->deliver);
+    Py_CLEAR(self->cuda_dict);
+    Py_CLEAR(self->cuda_key);
+    Py_CLEAR(self->initialized_key);
     cm_free(self);
 }
 
@@ -400,6 +403,7 @@ cm_session_traverse(struct cm_session *self, visitproc visit, void *arg)
 {
     if (self != NULL) {
         Py_VISIT(self->deliver);
+        Py_VISIT(self->cuda_dict);
     }
     return 0;
 }
@@ -431,6 +435,17 @@ add_counts(struct cm_interceptor_counts *sum,
     sum->too_deep += more->too_deep;
     sum->objects += more->objects;
     sum->no_memory += more->no_memory;
+}
+
+void
+cm_session_counts(const struct cm_session *self,
+                  struct cm_interceptor_counts *result)
+{
+    memset(result, 0, sizeof(*result));
+    if (self->interceptor != NULL && !self->silent) {
+        self->kind->counts(self->interceptor, result);
+    }
+    add_counts(result, &self->past);
 }
 
 static void
@@ -465,6 +480,10 @@ choose_kind(const char *name, const char **why)
 static void
 start_tags(struct cm_session *self, bool stacks)
 {
+    static bool fork_handled; /* Guarded by the GIL. */
+    if (!fork_handled) {
+        fork_handled = pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    }
     if (main_session == NULL) {
         main_session = self;
     }
@@ -502,7 +521,7 @@ cm_session_install(struct cm_session *self, PyObject *args)
         self->why = why;
         start_tags(self, stacks);
     }
-    notice(self);
+    cm_session_notice(self);
     Py_RETURN_NONE;
 }
 
@@ -514,228 +533,11 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_tags_stop(types);
         main_session = NULL;
         self->noticed = false;
+        Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }
     drop_pending(self);
     Py_CLEAR(self->deliver);
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_configure(struct cm_session *self, PyObject *args)
-{
-    int observed, warned;
-    const char *path;
-    unsigned long long min_bytes;
-    if (!PyArg_ParseTuple(args, "ppzK:configure", &observed, &warned, &path,
-                          &min_bytes)) {
-        return NULL;
-    }
-    self->observed = observed != 0;
-    self->warned = warned != 0;
-    cm_digest_output(self->digest, path, self->warned, min_bytes);
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_watch(struct cm_session *self, PyObject *args)
-{
-    const char *names;
-    int host_allowed;
-    if (!PyArg_ParseTuple(args, "sp:watch", &names, &host_allowed)) {
-        return NULL;
-    }
-    cm_devices_watch(self->devices, names, host_allowed != 0);
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_describe(struct cm_session *self, PyObject *facts)
-{
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    if (!PyDict_Check(facts)) {
-        PyErr_SetString(PyExc_TypeError, "a dict was expected");
-        return NULL;
-    }
-    while (PyDict_Next(facts, &at, &key, &value)) {
-        const char *name = PyUnicode_AsUTF8(key);
-        if (name != NULL && PyUnicode_Check(value)) {
-            const char *text = PyUnicode_AsUTF8(value);
-            cm_digest_describe(self->digest, name, text ? text : "");
-        } else if (name != NULL && PyLong_Check(value)) {
-            cm_digest_number(self->digest, name, PyLong_AsLongLong(value));
-        }
-        if (PyErr_Occurred()) {
-            return NULL;
-        }
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_memory(struct cm_session *self, PyObject *rows)
-{
-    if (!PyList_Check(rows)) {
-        PyErr_SetString(PyExc_TypeError, "a list was expected");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-        unsigned long long total, allocated, reserved, peak;
-        const char *name;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sKKKK", &name,
-                              &total, &allocated, &reserved, &peak)) {
-            return NULL;
-        }
-        struct cm_device_use use = {name, total, allocated, reserved, peak};
-        cm_digest_device(self->digest, &use);
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_suppressions(struct cm_session *self, PyObject *paths)
-{
-    if (!PyList_Check(paths)) {
-        PyErr_SetString(PyExc_TypeError, "a list was expected");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(paths); i++) {
-        const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(paths, i));
-        if (path == NULL) {
-            return NULL;
-        }
-        cm_digest_suppress(self->digest, path);
-    }
-    Py_RETURN_NONE;
-}
-
-/* --- looking on demand ----------------------------------------------------- */
-
-static void
-on_scanned(void *context, const struct cm_garbage *garbage)
-{
-    struct cm_session *self = context;
-    if (cm_freeze(self->freezer, garbage, &in_scan, &self->scanned) !=
-        CM_OK) {
-        self->no_memory++;
-    }
-    self->scanned.trigger = self->trigger;
-}
-
-/* [new; raises] the document of what was scanned; None when it is empty and
- * was to be recorded. */
-static PyObject *
-scanned_document(struct cm_session *self, bool record)
-{
-    struct cm_buffer event = {0};
-    PyObject *result = NULL;
-    enum cm_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = record ? cm_digest_add(self->digest, &self->scanned, &event)
-                    : cm_digest_event(self->digest, &self->scanned, &event);
-    Py_END_ALLOW_THREADS
-    if (status != CM_OK) {
-        PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
-    } else if (event.length != 0) {
-        result = PyBytes_FromStringAndSize(event.bytes,
-                                           (Py_ssize_t)event.length);
-    } else {
-        result = Py_NewRef(Py_None);
-    }
-    cm_buffer_release(&event);
-    cm_heap_release(&self->scanned);
-    return result;
-}
-
-PyObject *
-cm_session_scan(struct cm_session *self, PyObject *args)
-{
-    int trigger, record;
-    if (!PyArg_ParseTuple(args, "ip:scan", &trigger, &record)) {
-        return NULL;
-    }
-    if (self->silent || cm_scan_unsupported() != NULL) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        self->silent ? "cumem is silent in a forked child"
-                                     : cm_scan_unsupported());
-        return NULL;
-    }
-    notice(self);
-    self->trigger = (enum cm_trigger)trigger;
-    cm_heap_release(&self->scanned);
-    if (cm_scan(on_scanned, self, NULL) < 0) {
-        return PyErr_NoMemory();
-    }
-    self->scanned.trigger = self->trigger;
-    return scanned_document(self, record != 0);
-}
-
-PyObject *
-cm_session_flush(struct cm_session *self, PyObject *seconds)
-{
-    double limit = PyFloat_AsDouble(seconds);
-    if (limit == -1.0 && PyErr_Occurred()) {
-        return NULL;
-    }
-    bool done = true;
-    if (!self->silent) {
-        Py_BEGIN_ALLOW_THREADS
-        done = cm_worker_flush(self->worker, limit);
-        Py_END_ALLOW_THREADS
-    }
-    return PyBool_FromLong(done);
-}
-
-PyObject *
-cm_session_drain(struct cm_session *self)
-{
-    if (!self->silent) {
-        drain_warnings(self);
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_close(struct cm_session *self)
-{
-    enum cm_status status = CM_OK;
-    if (!self->silent && self->warned) {
-        Py_BEGIN_ALLOW_THREADS
-        cm_worker_flush(self->worker, 20.0);
-        status = cm_digest_write(self->digest, true);
-        Py_END_ALLOW_THREADS
-        drain_warnings(self);
-    }
-    char *path =
-        status == CM_OK ? cm_digest_report_path(self->digest) : NULL;
-    PyObject *result = path != NULL ? PyUnicode_DecodeFSDefault(path)
-                                    : Py_NewRef(Py_None);
-    cm_free(path);
-    return result;
-}
-
-PyObject *
-cm_session_accelerator(struct cm_session *self)
-{
-    cm_devices_saw_accelerator(self->devices);
-    Py_RETURN_NONE;
-}
-
-PyObject *
-cm_session_tag_types(struct cm_session *self, PyObject *types)
-{
-    if (!PyList_Check(types)) {
-        PyErr_SetString(PyExc_TypeError, "a list was expected");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0;
-         main_session == self && i < PyList_GET_SIZE(types); i++) {
-        PyObject *type = PyList_GET_ITEM(types, i);
-        if (PyType_Check(type)) {
-            cm_tags_type((PyTypeObject *)type);
-        }
-    }
     Py_RETURN_NONE;
 }
 
@@ -749,85 +551,4 @@ cm_session_forked(struct cm_session *self)
         main_session = NULL;
     }
     Py_RETURN_NONE;
-}
-
-/* --- status ----------------------------------------------------------------- */
-
-static PyObject *
-seen_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
-{
-    struct cm_tags_counts tagged = {0};
-    struct cm_digest_counts digested = {0};
-    cm_tags_counts(&tagged);
-    if (!self->silent) {
-        cm_digest_counts(self->digest, &digested);
-    }
-    return Py_BuildValue(
-        "{sKsKsKsKsKsKsKsKsKsd}", "collections", counts->collections, "walks",
-        counts->walks, "nested", counts->nested, "objects", counts->objects,
-        "heaps", self->frozen_heaps, "findings", digested.findings,
-        "reports_written", digested.reports_written, "tensors_made",
-        tagged.made, "tensors_live", tagged.live, "longest_pause_ms",
-        (double)self->longest_freeze_ns / 1e6);
-}
-
-static PyObject *
-lost_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
-{
-    struct cm_tags_counts tagged = {0};
-    struct cm_digest_counts digested = {0};
-    struct cm_objects_status objects = {0};
-    uint64_t dropped = self->dropped_heaps;
-    cm_tags_counts(&tagged);
-    cm_objects_status(self->objects, &objects);
-    if (!self->silent) {
-        cm_digest_counts(self->digest, &digested);
-    }
-    return Py_BuildValue(
-        "{sKsKsKsKsKsKsKsK}", "bad_walks", counts->bad_walks, "unfired",
-        counts->unfired, "too_deep", counts->too_deep, "heaps", dropped,
-        "tags", tagged.lost, "write_errors", digested.write_errors,
-        "no_memory",
-        self->no_memory + counts->no_memory + digested.no_memory,
-        "unnamed_edges", objects.unnamed_edges);
-}
-
-static PyObject *
-layouts(struct cm_session *self)
-{
-    struct cm_objects_status status = {0};
-    cm_objects_status(self->objects, &status);
-    return Py_BuildValue("{ssssss}", "stack", status.stack, "attributes",
-                         status.attributes, "frames", status.frames);
-}
-
-PyObject *
-cm_session_status(struct cm_session *self)
-{
-    struct cm_interceptor_counts counts = {0};
-    if (self->interceptor != NULL && !self->silent) {
-        self->kind->counts(self->interceptor, &counts);
-    }
-    add_counts(&counts, &self->past);
-    size_t frozen = 0;
-    const char *frozen_seen =
-        cm_scan_unsupported() == NULL ? cm_scan_frozen(&frozen) : "unknown";
-    bool on = self->interceptor != NULL && !self->silent;
-    char *path =
-        self->silent ? NULL : cm_digest_report_path(self->digest);
-    PyObject *result = Py_BuildValue(
-        "{sssssNsNsOsNsNszs{sssn}ssss}", "interceptor",
-        on ? self->kind->name : "none", "why",
-        self->silent ? "a forked child is silent" : self->why, "layouts",
-        layouts(self), "frameworks", cm_devices_status(self->devices),
-        "accelerator",
-        cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
-        seen_counts(self, &counts), "lost", lost_counts(self, &counts),
-        "report", path, "frozen_objects", "how", frozen_seen, "count",
-        (Py_ssize_t)frozen, "allocator_hook",
-        "none: allocations are known by their tensors only", "scan",
-        cm_scan_unsupported() == NULL ? "read-only scan"
-                                      : cm_scan_unsupported());
-    cm_free(path);
-    return result;
 }

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The ways into a session from Python that only pass something on: settings,
+ * facts, looking on demand, waiting. */
+
+#include "session_private.h"
+
+#include "../detector/alloc.h"
+#include "freeze.h"
+#include "tags.h"
+
+/* The user asked, or memory ran out: there is time to look at all of it. */
+static const struct cm_freeze_bounds in_scan = {
+    .max_objects = 4000000,
+    .max_nodes = 400000,
+    .max_time_ns = UINT64_C(10000000000)};
+
+PyObject *
+cm_session_configure(struct cm_session *self, PyObject *args)
+{
+    int observed, warned;
+    const char *path;
+    unsigned long long min_bytes;
+    if (!PyArg_ParseTuple(args, "ppzK:configure", &observed, &warned, &path,
+                          &min_bytes)) {
+        return NULL;
+    }
+    self->observed = observed != 0;
+    self->warned = warned != 0;
+    cm_digest_output(self->digest, path, self->warned, min_bytes);
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_watch(struct cm_session *self, PyObject *args)
+{
+    const char *names;
+    int host_allowed;
+    if (!PyArg_ParseTuple(args, "sp:watch", &names, &host_allowed)) {
+        return NULL;
+    }
+    cm_devices_watch(self->devices, names, host_allowed != 0);
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_describe(struct cm_session *self, PyObject *facts)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (!PyDict_Check(facts)) {
+        PyErr_SetString(PyExc_TypeError, "a dict was expected");
+        return NULL;
+    }
+    while (PyDict_Next(facts, &at, &key, &value)) {
+        const char *name = PyUnicode_AsUTF8(key);
+        if (name != NULL && PyUnicode_Check(value)) {
+            const char *text = PyUnicode_AsUTF8(value);
+            cm_digest_describe(self->digest, name, text ? text : "");
+        } else if (name != NULL && PyLong_Check(value)) {
+            cm_digest_number(self->digest, name, PyLong_AsLongLong(value));
+        }
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_memory(struct cm_session *self, PyObject *rows)
+{
+    if (!PyList_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "a list was expected");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        unsigned long long total, allocated, reserved, peak;
+        const char *name;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sKKKK", &name,
+                              &total, &allocated, &reserved, &peak)) {
+            return NULL;
+        }
+        struct cm_device_use use = {name, total, allocated, reserved, peak};
+        cm_digest_device(self->digest, &use);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_suppressions(struct cm_session *self, PyObject *paths)
+{
+    if (!PyList_Check(paths)) {
+        PyErr_SetString(PyExc_TypeError, "a list was expected");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(paths); i++) {
+        const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(paths, i));
+        if (path == NULL) {
+            return NULL;
+        }
+        cm_digest_suppress(self->digest, path);
+    }
+    Py_RETURN_NONE;
+}
+
+/* --- looking on demand ----------------------------------------------------- */
+
+static void
+on_scanned(void *context, const struct cm_garbage *garbage)
+{
+    struct cm_session *self = context;
+    if (cm_freeze(self->freezer, garbage, &in_scan, &self->scanned) !=
+        CM_OK) {
+        self->no_memory++;
+    }
+    self->scanned.trigger = self->trigger;
+}
+
+/* [new; raises] the document of what was scanned; None when it is empty and
+ * was to be recorded. */
+static PyObject *
+scanned_document(struct cm_session *self, bool record)
+{
+    struct cm_buffer event = {0};
+    PyObject *result = NULL;
+    enum cm_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = record ? cm_digest_add(self->digest, &self->scanned, &event)
+                    : cm_digest_event(self->digest, &self->scanned, &event);
+    Py_END_ALLOW_THREADS
+    if (status != CM_OK) {
+        PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
+    } else if (event.length != 0) {
+        result = PyBytes_FromStringAndSize(event.bytes,
+                                           (Py_ssize_t)event.length);
+    } else {
+        result = Py_NewRef(Py_None);
+    }
+    cm_buffer_release(&event);
+    cm_heap_release(&self->scanned);
+    return result;
+}
+
+PyObject *
+cm_session_scan(struct cm_session *self, PyObject *args)
+{
+    int trigger, record;
+    if (!PyArg_ParseTuple(args, "ip:scan", &trigger, &record)) {
+        return NULL;
+    }
+    if (self->silent || cm_scan_unsupported() != NULL) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        self->silent ? "cumem is silent in a forked child"
+                                     : cm_scan_unsupported());
+        return NULL;
+    }
+    cm_session_notice(self);
+    self->trigger = (enum cm_trigger)trigger;
+    cm_heap_release(&self->scanned);
+    if (cm_scan(on_scanned, self, NULL) < 0) {
+        return PyErr_NoMemory();
+    }
+    self->scanned.trigger = self->trigger;
+    return scanned_document(self, record != 0);
+}
+
+PyObject *
+cm_session_flush(struct cm_session *self, PyObject *seconds)
+{
+    double limit = PyFloat_AsDouble(seconds);
+    if (limit == -1.0 && PyErr_Occurred()) {
+        return NULL;
+    }
+    bool done = true;
+    if (!self->silent) {
+        Py_BEGIN_ALLOW_THREADS
+        done = cm_worker_flush(self->worker, limit);
+        Py_END_ALLOW_THREADS
+    }
+    return PyBool_FromLong(done);
+}
+
+PyObject *
+cm_session_drain(struct cm_session *self)
+{
+    if (!self->silent) {
+        cm_session_drain_warnings(self);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_close(struct cm_session *self)
+{
+    enum cm_status status = CM_OK;
+    if (!self->silent && self->warned) {
+        Py_BEGIN_ALLOW_THREADS
+        cm_worker_flush(self->worker, 20.0);
+        status = cm_digest_write(self->digest, true);
+        Py_END_ALLOW_THREADS
+        cm_session_drain_warnings(self);
+    }
+    char *path =
+        status == CM_OK ? cm_digest_report_path(self->digest) : NULL;
+    PyObject *result = path != NULL ? PyUnicode_DecodeFSDefault(path)
+                                    : Py_NewRef(Py_None);
+    cm_free(path);
+    return result;
+}
+
+PyObject *
+cm_session_accelerator(struct cm_session *self)
+{
+    cm_devices_saw_accelerator(self->devices);
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_tag_types(struct cm_session *self, PyObject *types)
+{
+    if (!PyList_Check(types)) {
+        PyErr_SetString(PyExc_TypeError, "a list was expected");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0;
+         cm_session_is_main(self) && i < PyList_GET_SIZE(types); i++) {
+        PyObject *type = PyList_GET_ITEM(types, i);
+        if (PyType_Check(type)) {
+            cm_tags_type((PyTypeObject *)type);
+        }
+    }
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_SESSION_PRIVATE_H
+#define CM_SESSION_PRIVATE_H
+
+/* The session's own state, for session.c and status.c alone. */
+
+#include "session.h"
+
+#include "../reports/digest.h"
+#include "../reports/worker.h"
+#include "devices.h"
+#include "interceptor.h"
+#include "objects.h"
+
+enum { CM_MAX_PENDING = 8 };
+
+struct cm_session {
+    PyObject *module;  /* borrowed: it owns us */
+    PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
+    struct cm_records *records;
+    struct cm_objects *objects;
+    struct cm_devices *devices;
+    struct cm_freezer *freezer;
+    struct cm_digest *digest;
+    struct cm_worker *worker;
+    const struct cm_interceptor_kind *kind;
+    struct cm_interceptor *interceptor; /* owned; NULL: not installed */
+    struct cm_interceptor_counts past;  /* of interceptors removed since */
+    const char *why;                    /* constant: why this interceptor */
+    struct cm_heap pending[CM_MAX_PENDING];
+    size_t pending_count;
+    bool observed, warned; /* somebody wants pages; warnings */
+    bool silent;           /* a forked child */
+    bool noticed;          /* the accelerator's observers are attached */
+    bool notice_pending;
+    PyObject *cuda_dict;    /* owned: of the module torch.cuda, once it is there */
+    PyObject *cuda_key, *initialized_key; /* owned: interned names */
+    enum cm_trigger trigger; /* of the scan under way */
+    struct cm_heap scanned;
+    uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
+};
+
+/* Counts of an interceptor that is over and of the one in use, added up. */
+void cm_session_counts(const struct cm_session *self,
+                       struct cm_interceptor_counts *result);
+/* Looks for what was imported or initialised since. */
+void cm_session_notice(struct cm_session *self);
+/* Says the warnings that wait. */
+void cm_session_drain_warnings(struct cm_session *self);
+/* The session whose interpreter torch lives in. */
+bool cm_session_is_main(const struct cm_session *self);
+
+#endif
