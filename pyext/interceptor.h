@@ -20,11 +20,14 @@
 #include <stdint.h>
 
 /* Dead objects at one moment.  Borrowed; valid during the sink's call only:
- * nothing in it has been finalized or cleared yet. */
+ * nothing in it has been cleared yet, nor finalized (saveall: finalizers have
+ * run). */
 struct cm_garbage {
     PyObject *const *objects; /* GC-tracked, each once */
     size_t count;
     int generation; /* of the collection; -1: a scan */
+    bool frozen;    /* a scan's: dead, but gc.freeze() keeps a collection from
+                     * freeing it */
 };
 
 /* Garbage was found.  Called with the GIL, inside the collection: must not
@@ -55,10 +58,16 @@ struct cm_interceptor_counts {
     uint64_t walks;       /* lists read and proved */
     uint64_t bad_walks;   /* lists that failed their proof: discarded */
     uint64_t unfired;     /* collections in which our callback did not run */
+    uint64_t lost_stops;  /* starts whose stop never came */
+    uint64_t stood_aside; /* left alone: the user's own gc debug flags would
+                           * show what we do (sentinel: DEBUG_COLLECTABLE), or
+                           * are what we do (saveall: DEBUG_SAVEALL) */
     uint64_t nested;      /* starts inside another collection */
     uint64_t too_deep;    /* nested deeper than there is room for */
     uint64_t objects;     /* garbage objects seen */
     uint64_t no_memory;
+    bool attached;        /* our callback is still in gc.callbacks */
+    bool first;           /* sentinel: runs before users' weakref callbacks */
 };
 
 struct cm_interceptor; /* one per interpreter, per kind */
@@ -82,9 +91,10 @@ extern const struct cm_interceptor_kind cm_sentinel;
 extern const struct cm_interceptor_kind cm_saveall;
 
 /* The read-only scan.  Delivers one cm_garbage (generation -1), possibly
- * empty, to `sink`.  Runs no collection, frees nothing, keeps nothing.
- * Returns 0; -1 when memory ran out (no exception is set).
- * `objects_scanned` may be NULL. */
+ * empty, to `sink`, and where frozen objects are seen and some are dead, a
+ * second one with `frozen` set.  Runs no collection, frees nothing, keeps
+ * nothing.  Returns 0; -1 when memory ran out or the build cannot scan (no
+ * exception is set).  `objects_scanned` may be NULL. */
 int cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned);
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);

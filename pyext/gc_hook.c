@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* gc calls each entry of gc.callbacks with ("start" or "stop", info).  A stop
+ * can be lost (the list was changed meanwhile, no memory for the dict), and on
+ * 3.12 collections nest.  So the collections under way are a stack: elsewhere
+ * a start on a non-empty stack proves that stops were lost; on 3.12 that is
+ * decided when the stack is full, by what the kind knows.  Cost: two calls of
+ * about 0.1 us each. */
+
+#include "gc_hook.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#if PY_VERSION_HEX < 0x030C0000
+#include <structmember.h> // T_PYSSIZET, READONLY
+#define Py_T_PYSSIZET T_PYSSIZET
+#define Py_READONLY READONLY
+#endif
+
+#include "../detector/alloc.h"
+
+struct callable {
+    PyObject_HEAD
+    vectorcallfunc call;
+    struct cm_interceptor *interceptor; /* NULL: the interceptor is gone */
+};
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int64_t
+cm_hook_number(PyObject *info, PyObject *key)
+{
+    PyObject *number = PyDict_GetItemWithError(info, key);
+    if (number == NULL || !PyLong_CheckExact(number)) {
+        PyErr_Clear();
+        return -1;
+    }
+    int overflow;
+    return PyLong_AsLongLongAndOverflow(number, &overflow);
+}
+
+/* What a sink left behind must not reach the collector. */
+static void
+drop_error(PyObject *origin)
+{
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(origin);
+}
+
+static void
+close_top(struct cm_interceptor *self, PyObject *info)
+{
+    int level = self->depth - 1;
+    struct cm_collection collection = {
+        .generation = self->generations[level],
+        .duration_ns = now_ns() - self->start_ns[level],
+        .collected = info ? cm_hook_number(info, self->key_collected) : -1,
+    };
+    if (info == NULL)
+        self->counts.lost_stops++;
+    self->depth = level; /* first: closing may run user code */
+    self->kind->closed(self, level, info, &collection);
+    if (self->sinks.stop != NULL) {
+        self->sinks.stop(self->sinks.context, &collection);
+        drop_error(NULL);
+    }
+}
+
+/* Stops that never came, as far as it can be known. */
+static void
+close_lost(struct cm_interceptor *self)
+{
+    if (CM_GC_NESTS && self->depth < CM_LEVELS_MAX)
+        return;
+    while (self->depth > 0 && !self->removed
+           && !(CM_GC_NESTS && self->kind->under_way(self, self->depth - 1)))
+        close_top(self, NULL);
+    self->skipped = 0;
+}
+
+static void
+open_level(struct cm_interceptor *self, PyObject *info, uint64_t start_ns)
+{
+    if (self->depth == CM_LEVELS_MAX) {
+        self->counts.too_deep++;
+        self->skipped++;
+        return;
+    }
+    int level = self->depth++;
+    int64_t generation = cm_hook_number(info, self->key_generation);
+    bool known = generation >= 0 && generation <= 2;
+    self->generations[level] = known ? (int)generation : -1;
+    self->start_ns[level] = start_ns;
+    self->counts.nested += level > 0;
+    self->kind->opened(self, level);
+}
+
+static void
+on_start(struct cm_interceptor *self, PyObject *info)
+{
+    uint64_t start_ns = now_ns();
+    self->counts.collections++;
+    close_lost(self);
+    if (self->sinks.start != NULL && !self->removed) {
+        self->sinks.start(self->sinks.context);
+        drop_error(NULL);
+    }
+    if (!self->removed)
+        open_level(self, info, start_ns);
+}
+
+static void
+on_stop(struct cm_interceptor *self, PyObject *info)
+{
+    if (self->skipped > 0)
+        self->skipped--;
+    else if (self->depth > 0)
+        close_top(self, info);
+}
+
+static void
+leave(struct cm_interceptor *self)
+{
+    if (--self->calls == 0 && self->removed)
+        self->kind->destroy(self);
+}
+
+static PyObject *
+callable_call(PyObject *callable, PyObject *const *args, size_t flags,
+              PyObject *names)
+{
+    struct cm_interceptor *self = ((struct callable *)callable)->interceptor;
+    if (self == NULL || names != NULL || PyVectorcall_NARGS(flags) != 2
+        || !PyUnicode_CheckExact(args[0]) || !PyDict_CheckExact(args[1]))
+        Py_RETURN_NONE;
+    self->calls++;
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0)
+        on_start(self, args[1]);
+    else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0)
+        on_stop(self, args[1]);
+    leave(self);
+    Py_RETURN_NONE;
+}
+
+/* A user has cleared gc.callbacks: no stop will come. */
+static void
+callable_dealloc(PyObject *callable)
+{
+    struct cm_interceptor *self = ((struct callable *)callable)->interceptor;
+    PyTypeObject *type = Py_TYPE(callable);
+    if (self != NULL) {
+        self->callable = NULL;
+        self->calls++;
+        while (self->depth > 0 && !self->removed)
+            close_top(self, NULL);
+        leave(self);
+    }
+    PyObject_Free(callable);
+    Py_DECREF(type);
+}
+
+static PyMemberDef callable_members[] = {
+    {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(struct callable, call),
+     Py_READONLY, NULL},
+    {0},
+};
+
+static PyType_Slot callable_slots[] = {
+    {Py_tp_dealloc, callable_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, callable_members},
+    {0, NULL},
+};
+
+static PyType_Spec callable_spec = {
+    .name = "cumem._core.gc_callback",
+    .basicsize = sizeof(struct callable),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
+             | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = callable_slots,
+};
+
+/* The spec's own deallocator tells our type from what a user may have put in
+ * its place. */
+static bool
+made_from(PyObject *object, const PyType_Spec *spec)
+{
+    if (!PyType_Check(object))
+        return false;
+    for (const PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
+        if (slot->slot == Py_tp_dealloc) {
+            return PyType_GetSlot((PyTypeObject *)object, Py_tp_dealloc)
+                   == slot->pfunc;
+        }
+    }
+    return false;
+}
+
+PyTypeObject *
+cm_hook_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *names = PyModule_GetDict(module);
+    const char *name = strrchr(spec->name, '.') + 1;
+    PyObject *kept = PyDict_GetItemString(names, name);
+    if (kept != NULL && made_from(kept, spec))
+        return (PyTypeObject *)Py_NewRef(kept);
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type != NULL && PyDict_SetItemString(names, name, type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+int
+cm_hook_init(struct cm_interceptor *self, const struct cm_sinks *sinks)
+{
+    self->sinks = *sinks;
+    if (cm_gc_module_init(&self->gc) < 0)
+        return -1;
+    self->callbacks = cm_gc_list(&self->gc, "callbacks");
+    self->key_generation = PyUnicode_InternFromString("generation");
+    self->key_collected = PyUnicode_InternFromString("collected");
+    self->key_uncollectable = PyUnicode_InternFromString("uncollectable");
+    bool whole = self->callbacks && self->key_generation && self->key_collected
+                 && self->key_uncollectable;
+    return whole ? 0 : -1;
+}
+
+int
+cm_hook_attach(struct cm_interceptor *self, PyObject *module)
+{
+    PyTypeObject *type = cm_hook_type(module, &callable_spec);
+    if (type == NULL)
+        return -1;
+    struct callable *made = PyObject_New(struct callable, type);
+    Py_DECREF(type);
+    if (made == NULL)
+        return -1;
+    made->call = callable_call;
+    made->interceptor = self;
+    self->callable = (PyObject *)made;
+    int status = PyList_Insert(self->callbacks, 0, self->callable);
+    if (status < 0) {
+        made->interceptor = NULL;
+        self->callable = NULL;
+    }
+    Py_DECREF(made);
+    return status;
+}
+
+static Py_ssize_t
+index_of(const struct cm_interceptor *self)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self->callbacks); i++) {
+        if (PyList_GET_ITEM(self->callbacks, i) == self->callable)
+            return i;
+    }
+    return -1;
+}
+
+void
+cm_hook_remove(struct cm_interceptor *self)
+{
+    self->calls++;
+    while (self->depth > 0) {
+        int level = --self->depth;
+        struct cm_collection ignored = {0};
+        self->kind->closed(self, level, NULL, &ignored);
+    }
+    self->removed = true;
+    if (self->callable != NULL) {
+        Py_ssize_t i = index_of(self);
+        ((struct callable *)self->callable)->interceptor = NULL;
+        if (i >= 0 && PyList_SetSlice(self->callbacks, i, i + 1, NULL) < 0)
+            PyErr_Clear();
+        self->callable = NULL;
+    }
+    leave(self);
+}
+
+void
+cm_hook_release(struct cm_interceptor *self)
+{
+    Py_CLEAR(self->key_uncollectable);
+    Py_CLEAR(self->key_collected);
+    Py_CLEAR(self->key_generation);
+    Py_CLEAR(self->callbacks);
+    cm_gc_module_release(&self->gc);
+}
+
+void
+cm_hook_counts(const struct cm_interceptor *self,
+               struct cm_interceptor_counts *result)
+{
+    *result = self->counts;
+    result->attached = self->callable != NULL && index_of(self) >= 0;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What a collection would free now, without collecting: all tracked objects
+ * are listed, trial deletion (trial.h) finds those that nothing outside
+ * reaches, and what is left is delivered.  Nothing on the heap is written.
+ * Objects behind gc.freeze(), and what only they keep, are delivered apart.
+ *
+ * The lists are read by their heads where these prove themselves, else through
+ * PyUnstable_GC_VisitObjects (3.12 and later), which cannot tell frozen
+ * objects.  Cost: about one full collection; 8 bytes an object and a third of
+ * a byte for each byte of heap, both native and released at the end. */
+
+#include "gc_list.h"
+#include "interceptor.h"
+#include "sentinel.h"
+#include "trial.h"
+
+#include "../detector/alloc.h"
+
+#ifdef Py_GIL_DISABLED
+
+int
+cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned)
+{
+    (void)sink;
+    (void)context;
+    (void)objects_scanned;
+    return -1;
+}
+
+const char *
+cm_scan_unsupported(void)
+{
+    return "free-threaded CPython keeps reference counts in three places; "
+           "only a collection can read them";
+}
+
+const char *
+cm_scan_frozen(size_t *frozen)
+{
+    *frozen = 0;
+    return "counted";
+}
+
+#else
+
+struct heap {
+    struct cm_objects_array objects;
+    size_t frozen_from; /* index of the first frozen object */
+    struct cm_trial trial;
+};
+
+static void
+heap_release(struct heap *self)
+{
+    cm_trial_release(&self->trial);
+    cm_free(self->objects.items);
+    *self = (struct heap){0};
+}
+
+/* Finds the heads by the list that a fresh object is appended to.  The object
+ * is gone again when this returns.  Before: collections are off. */
+static void
+find_heads(const struct cm_gc_module *gc, struct cm_gc_heads *heads)
+{
+    PyObject *newest = PyList_New(0);
+    if (newest == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    PyObject_GC_UnTrack(newest);
+    cm_gc_heads_find(heads, gc, newest);
+    Py_DECREF(newest);
+}
+
+static enum cm_status
+list_by_heads(struct heap *self, const struct cm_gc_module *gc,
+              const struct cm_gc_heads *heads)
+{
+    enum cm_status status = CM_OK;
+    self->objects.count = 0;
+    for (int i = 0; i < 3 && status == CM_OK; i++)
+        status = cm_gc_read_all(heads->young[i], &self->objects);
+    self->frozen_from = self->objects.count;
+    if (status != CM_OK || heads->permanent == NULL)
+        return status;
+    status = cm_gc_read_all(heads->permanent, &self->objects);
+    size_t frozen = self->objects.count - self->frozen_from;
+    if (status == CM_BAD_INPUT || (Py_ssize_t)frozen != cm_gc_frozen(gc)) {
+        self->objects.count = self->frozen_from;
+        return status == CM_BAD_INPUT ? CM_OK : status;
+    }
+    return status;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+struct visit {
+    struct cm_objects_array *objects;
+    enum cm_status status;
+};
+
+static int
+visit_object(PyObject *object, void *context)
+{
+    struct visit *visit = context;
+    struct cm_objects_array *objects = visit->objects;
+    if (objects->count == objects->capacity) {
+        visit->status = cm_grow((void **)&objects->items, &objects->capacity,
+                                objects->count + 1, sizeof(*objects->items));
+        if (visit->status != CM_OK)
+            return 0;
+    }
+    objects->items[objects->count++] = object;
+    return 1;
+}
+#endif
+
+static enum cm_status
+list_by_visit(struct heap *self)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    struct visit visit = {.objects = &self->objects};
+    self->objects.count = 0;
+    PyUnstable_GC_VisitObjects(visit_object, &visit);
+    self->frozen_from = self->objects.count;
+    return visit.status;
+#else
+    (void)self;
+    return CM_UNSUPPORTED;
+#endif
+}
+
+static enum cm_status
+list_objects(struct heap *self, const struct cm_gc_module *gc)
+{
+    struct cm_gc_heads heads = {0};
+    find_heads(gc, &heads);
+    enum cm_status status = CM_BAD_INPUT;
+    if (heads.known)
+        status = list_by_heads(self, gc, &heads);
+    return status == CM_BAD_INPUT ? list_by_visit(self) : status;
+}
+
+/* Moves the unmarked among objects[from..to) to its beginning. */
+static size_t
+keep_unmarked(struct heap *self, size_t from, size_t to)
+{
+    size_t kept = from;
+    for (size_t i = from; i < to; i++) {
+        PyObject *object = self->objects.items[i];
+        if (!cm_trial_marked(&self->trial, object)
+            && !cm_sentinel_owns(object))
+            self->objects.items[kept++] = object;
+    }
+    return kept - from;
+}
+
+static void
+send(cm_garbage_sink *sink, void *context, PyObject *const *objects,
+     size_t count, bool frozen)
+{
+    struct cm_garbage garbage = {
+        .objects = objects,
+        .count = count,
+        .generation = -1,
+        .frozen = frozen,
+    };
+    sink(context, &garbage);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+}
+
+/* Dead is what stays unmarked.  Of that, what a frozen object reaches is
+ * frozen too: a collection takes it for reachable.  So first the dead are
+ * gathered, frozen ones last; then marks spread from those. */
+static enum cm_status
+deliver(struct heap *self, cm_garbage_sink *sink, void *context)
+{
+    PyObject **items = self->objects.items;
+    size_t total = self->objects.count, split = self->frozen_from;
+    size_t dead = keep_unmarked(self, 0, split);
+    size_t frozen = keep_unmarked(self, split, total);
+    size_t free_count = dead;
+    for (size_t i = 0; i < frozen; i++) {
+        enum cm_status status = cm_trial_mark(&self->trial, items[split + i]);
+        if (status != CM_OK)
+            return status;
+    }
+    if (frozen > 0) {
+        /* Kept ones go behind the freed ones, before the frozen. */
+        free_count = 0;
+        for (size_t i = 0; i < dead; i++) {
+            PyObject *object = items[i];
+            if (!cm_trial_marked(&self->trial, object)) {
+                items[i] = items[free_count];
+                items[free_count++] = object;
+            }
+        }
+        for (size_t i = 0; i < frozen; i++)
+            items[dead + i] = items[split + i];
+    }
+    send(sink, context, items, free_count, false);
+    if (frozen > 0) {
+        send(sink, context, items + free_count, dead + frozen - free_count,
+             true);
+    }
+    return CM_OK;
+}
+
+static int
+scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
+     size_t *objects_scanned)
+{
+    struct heap heap = {0};
+    enum cm_status status = list_objects(&heap, gc);
+    size_t count = heap.objects.count;
+    if (status == CM_OK)
+        status = cm_trial_begin(&heap.trial, heap.objects.items, count, 0);
+    if (status == CM_OK) {
+        status = cm_trial_mark_held(&heap.trial, heap.objects.items, count);
+    }
+    if (status == CM_OK)
+        status = deliver(&heap, sink, context);
+    heap_release(&heap);
+    if (status == CM_OK && objects_scanned != NULL)
+        *objects_scanned = count;
+    return status == CM_OK ? 0 : -1;
+}
+
+int
+cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int enabled = PyGC_Disable(); /* until we are done: ours allocate too */
+    struct cm_gc_module gc = {0};
+    int result = -1;
+    if (cm_gc_module_init(&gc) == 0)
+        result = scan(&gc, sink, context, objects_scanned);
+    cm_gc_module_release(&gc);
+    if (enabled)
+        PyGC_Enable();
+    PyErr_Restore(type, value, traceback);
+    return result;
+}
+
+const char *
+cm_scan_unsupported(void)
+{
+    return NULL;
+}
+
+const char *
+cm_scan_frozen(size_t *frozen)
+{
+    struct cm_gc_module gc = {0};
+    struct cm_gc_heads heads = {0};
+    Py_ssize_t count = 0;
+    int enabled = PyGC_Disable();
+    if (cm_gc_module_init(&gc) == 0) {
+        find_heads(&gc, &heads);
+        count = cm_gc_frozen(&gc);
+    }
+    PyErr_Clear();
+    cm_gc_module_release(&gc);
+    if (enabled)
+        PyGC_Enable();
+    *frozen = count > 0 ? (size_t)count : 0;
+    return heads.known && heads.permanent != NULL ? "seen" : "counted";
+}
+
+#endif

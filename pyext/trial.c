@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A slot of the page table is 0 for an object that is not in the set, else
+ * its remaining count + 1, with a bit for "marked".  Two passes of tp_traverse
+ * over the set, as a collection makes: one takes internal references off, one
+ * spreads marks over an explicit stack.  Memory: about 0.3 bytes for each byte
+ * of address range that objects occupy, and 8 bytes for each pending object.
+ *
+ * From CPython 3.14 on a suspended frame also shows references that it only
+ * borrows from itself (stack temporaries): there each referent is taken off
+ * once for each generator, coroutine or frame. */
+
+#include "trial.h"
+
+#include "../detector/alloc.h"
+
+enum { AHEAD = 12, ONCE_MAX = 256 };
+
+#define MARK 0x80000000u
+#define COUNT 0x7FFFFFFFu
+/* Never reached by subtraction: immortal objects, and those that stay. */
+#define HELD 0x40000000u
+
+void
+cm_trial_release(struct cm_trial *self)
+{
+    cm_page_table_release(&self->table);
+    cm_free(self->pending);
+    *self = (struct cm_trial){0};
+}
+
+static uint32_t *
+slot_of(const struct cm_trial *self, const PyObject *object)
+{
+    uint32_t *slot = cm_page_table_find(&self->table, (uintptr_t)object);
+    return slot != NULL && *slot != 0 ? slot : NULL;
+}
+
+static void
+take_off(struct cm_trial *self, uint32_t *slot)
+{
+    uint32_t left = *slot;
+    if (left >= HELD)
+        return;
+    if (left > 1) {
+        *slot = left - 1;
+        return;
+    }
+    self->negative++;
+    *slot = HELD;
+}
+
+static int
+visit_internal(PyObject *referent, void *context)
+{
+    struct cm_trial *self = context;
+    uint32_t *slot = slot_of(self, referent);
+    if (slot != NULL)
+        take_off(self, slot);
+    return 0;
+}
+
+#if PY_VERSION_HEX >= 0x030E0000
+struct once {
+    struct cm_trial *trial;
+    size_t count;
+    PyObject *seen[ONCE_MAX];
+};
+
+static int
+visit_once(PyObject *referent, void *context)
+{
+    struct once *once = context;
+    uint32_t *slot = slot_of(once->trial, referent);
+    if (slot == NULL)
+        return 0;
+    for (size_t i = 0; i < once->count; i++) {
+        if (once->seen[i] == referent)
+            return 0;
+    }
+    if (once->count == ONCE_MAX)
+        return 1; /* what was not taken off makes its object stay */
+    once->seen[once->count++] = referent;
+    take_off(once->trial, slot);
+    return 0;
+}
+
+static bool
+borrows(const PyObject *object)
+{
+    return PyGen_CheckExact(object) || PyCoro_CheckExact(object)
+           || PyAsyncGen_CheckExact(object) || PyFrame_Check(object);
+}
+#endif
+
+static void
+take_off_referents(struct cm_trial *self, PyObject *object)
+{
+    traverseproc traverse = Py_TYPE(object)->tp_traverse;
+    if (traverse == NULL)
+        return;
+#if PY_VERSION_HEX >= 0x030E0000
+    if (borrows(object)) {
+        struct once once;
+        once.trial = self;
+        once.count = 0;
+        (void)traverse(object, visit_once, &once);
+        return;
+    }
+#endif
+    (void)traverse(object, visit_internal, self);
+}
+
+/* False: has no slot of its own and counts as outside the set. */
+static bool
+fits(const PyObject *object)
+{
+    return ((uintptr_t)object & ((1u << CM_PLACE_BITS) - 1)) == 0;
+}
+
+static enum cm_status
+enter(struct cm_trial *self, PyObject *object, Py_ssize_t bias)
+{
+    if (!fits(object))
+        return CM_OK;
+    uint32_t *slot;
+    enum cm_status status =
+        cm_page_table_make(&self->table, (uintptr_t)object, &slot);
+    if (status != CM_OK)
+        return status;
+    Py_ssize_t references = Py_REFCNT(object) - bias;
+    bool known = references >= 0 && references < (Py_ssize_t)HELD - 1;
+    *slot = known ? (uint32_t)references + 1 : HELD;
+    return CM_OK;
+}
+
+enum cm_status
+cm_trial_begin(struct cm_trial *self, PyObject *const *objects, size_t count,
+               Py_ssize_t bias)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            __builtin_prefetch(objects[i + AHEAD]);
+        enum cm_status status = enter(self, objects[i], bias);
+        if (status != CM_OK)
+            return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            __builtin_prefetch(objects[i + AHEAD]);
+        if (fits(objects[i]))
+            take_off_referents(self, objects[i]);
+    }
+    return CM_OK;
+}
+
+bool
+cm_trial_held(const struct cm_trial *self, PyObject *object)
+{
+    const uint32_t *slot = slot_of(self, object);
+    return slot == NULL || (*slot & COUNT) > 1;
+}
+
+bool
+cm_trial_marked(const struct cm_trial *self, PyObject *object)
+{
+    const uint32_t *slot = slot_of(self, object);
+    return slot == NULL || (*slot & MARK);
+}
+
+static int
+visit_mark(PyObject *referent, void *context)
+{
+    struct cm_trial *self = context;
+    uint32_t *slot = slot_of(self, referent);
+    if (slot == NULL || (*slot & MARK))
+        return 0;
+    if (self->pending_count == self->pending_capacity
+        && cm_grow((void **)&self->pending, &self->pending_capacity,
+                   self->pending_count + 1, sizeof(PyObject *))
+               != CM_OK) {
+        self->no_memory = true;
+        return -1;
+    }
+    *slot |= MARK;
+    self->pending[self->pending_count++] = referent;
+    return 0;
+}
+
+enum cm_status
+cm_trial_mark(struct cm_trial *self, PyObject *object)
+{
+    visit_mark(object, self);
+    while (self->pending_count > 0 && !self->no_memory) {
+        PyObject *next = self->pending[--self->pending_count];
+        traverseproc traverse = Py_TYPE(next)->tp_traverse;
+        if (traverse != NULL)
+            (void)traverse(next, visit_mark, self);
+    }
+    return self->no_memory ? CM_NO_MEMORY : CM_OK;
+}
+
+enum cm_status
+cm_trial_mark_held(struct cm_trial *self, PyObject *const *objects,
+                   size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *slot = slot_of(self, objects[i]);
+        if (slot != NULL && ((*slot & MARK) || *slot == 1))
+            continue;
+        enum cm_status status = cm_trial_mark(self, objects[i]);
+        if (status != CM_OK)
+            return status;
+    }
+    return CM_OK;
+}

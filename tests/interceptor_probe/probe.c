@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The interceptors and the scan as a Python module of their own, for tests:
+ * what their sinks are shown is counted by type name, in native memory.
+ * Nothing here is in the wheel. */
+
+#include <Python.h>
+
+#include <string.h>
+
+#include "../../detector/alloc.h"
+#include "../../pyext/gc_list.h"
+#include "../../pyext/interceptor.h"
+
+enum { NAMES_MAX = 512, NAME_BYTES = 48 };
+
+struct tally {
+    char names[NAMES_MAX][NAME_BYTES];
+    uint64_t counts[NAMES_MAX];
+    size_t used;
+    uint64_t calls, objects;
+};
+
+struct probe {
+    struct cm_interceptor *interceptor;
+    const struct cm_interceptor_kind *kind;
+    PyObject *on_start, *on_stop; /* owned, NULL: none */
+    struct tally seen, scanned, frozen;
+    uint64_t starts, stops;
+    struct cm_collection last;
+};
+
+static void
+tally_add(struct tally *self, const char *name)
+{
+    size_t i = 0;
+    while (i < self->used
+           && strncmp(self->names[i], name, NAME_BYTES - 1) != 0)
+        i++;
+    if (i == NAMES_MAX)
+        return;
+    if (i == self->used) {
+        strncpy(self->names[i], name, NAME_BYTES - 1);
+        self->used++;
+    }
+    self->counts[i]++;
+}
+
+static void
+tally_fill(struct tally *self, const struct cm_garbage *garbage)
+{
+    self->calls++;
+    self->objects += garbage->count;
+    const char *last = NULL;
+    for (size_t i = 0; i < garbage->count; i++) {
+        const char *name = Py_TYPE(garbage->objects[i])->tp_name;
+        if (garbage->count < 100000 || name != last)
+            tally_add(self, name);
+        last = name;
+    }
+}
+
+/* [new; raises] */
+static PyObject *
+tally_dict(const struct tally *self)
+{
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; result != NULL && i < self->used; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(self->counts[i]);
+        if (count == NULL
+            || PyDict_SetItemString(result, self->names[i], count) < 0)
+            Py_CLEAR(result);
+        Py_XDECREF(count);
+    }
+    return result;
+}
+
+static void
+on_garbage(void *context, const struct cm_garbage *garbage)
+{
+    tally_fill(&((struct probe *)context)->seen, garbage);
+}
+
+static void
+on_scanned(void *context, const struct cm_garbage *garbage)
+{
+    struct probe *self = context;
+    tally_fill(garbage->frozen ? &self->frozen : &self->scanned, garbage);
+}
+
+static void
+on_start(void *context)
+{
+    struct probe *self = context;
+    self->starts++;
+    if (self->on_start != NULL)
+        Py_XDECREF(PyObject_CallNoArgs(self->on_start));
+}
+
+static void
+on_stop(void *context, const struct cm_collection *collection)
+{
+    struct probe *self = context;
+    self->stops++;
+    self->last = *collection;
+    if (self->on_stop != NULL) {
+        Py_XDECREF(PyObject_CallFunction(
+            self->on_stop, "iLi", collection->generation,
+            (long long)collection->collected, (int)collection->seen));
+    }
+}
+
+static struct probe *
+state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+/* [none; never] */
+static void
+detach(struct probe *self)
+{
+    struct cm_interceptor *interceptor = self->interceptor;
+    self->interceptor = NULL;
+    if (interceptor != NULL)
+        self->kind->remove(interceptor);
+    Py_CLEAR(self->on_start);
+    Py_CLEAR(self->on_stop);
+}
+
+static PyObject *
+probe_install(PyObject *module, PyObject *args)
+{
+    struct probe *self = state_of(module);
+    const char *name;
+    PyObject *start = Py_None, *stop = Py_None;
+    if (!PyArg_ParseTuple(args, "s|OO", &name, &start, &stop))
+        return NULL;
+    detach(self);
+    self->kind = strcmp(name, "saveall") == 0 ? &cm_saveall : &cm_sentinel;
+    self->on_start = start == Py_None ? NULL : Py_NewRef(start);
+    self->on_stop = stop == Py_None ? NULL : Py_NewRef(stop);
+    struct cm_sinks sinks = {
+        .garbage = on_garbage,
+        .stop = on_stop,
+        .start = on_start,
+        .context = self,
+    };
+    self->interceptor = self->kind->install(module, &sinks);
+    if (self->interceptor == NULL)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+probe_remove(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    detach(state_of(module));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+probe_counts(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    (void)unused;
+    if (self->interceptor == NULL)
+        Py_RETURN_NONE;
+    struct cm_interceptor_counts counts = {0};
+    self->kind->counts(self->interceptor, &counts);
+    return Py_BuildValue(
+        "{sKsKsKsKsKsKsKsKsKsKsOsO}", "collections", counts.collections,
+        "walks", counts.walks, "bad_walks", counts.bad_walks, "unfired",
+        counts.unfired, "lost_stops", counts.lost_stops, "stood_aside",
+        counts.stood_aside, "nested", counts.nested, "too_deep",
+        counts.too_deep, "objects", counts.objects, "no_memory",
+        counts.no_memory, "attached", counts.attached ? Py_True : Py_False,
+        "first", counts.first ? Py_True : Py_False);
+}
+
+/* What the garbage sink saw since the last call of this. */
+static PyObject *
+probe_take(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    (void)unused;
+    PyObject *result = tally_dict(&self->seen);
+    memset(&self->seen, 0, sizeof(self->seen));
+    return result;
+}
+
+static PyObject *
+probe_calls(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    (void)unused;
+    return Py_BuildValue("KKK", self->starts, self->seen.calls, self->stops);
+}
+
+static PyObject *
+probe_last(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    (void)unused;
+    return Py_BuildValue("{sisKsLsO}", "generation", self->last.generation,
+                         "duration_ns", self->last.duration_ns, "collected",
+                         (long long)self->last.collected, "seen",
+                         self->last.seen ? Py_True : Py_False);
+}
+
+/* -> (objects scanned, {type: dead}, {type: dead but frozen}) */
+static PyObject *
+probe_scan(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    size_t scanned = 0;
+    (void)unused;
+    memset(&self->scanned, 0, sizeof(self->scanned));
+    memset(&self->frozen, 0, sizeof(self->frozen));
+    if (cm_scan_unsupported() != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, cm_scan_unsupported());
+        return NULL;
+    }
+    if (cm_scan(on_scanned, self, &scanned) < 0)
+        return PyErr_NoMemory();
+    return Py_BuildValue("nNN", (Py_ssize_t)scanned,
+                         tally_dict(&self->scanned),
+                         tally_dict(&self->frozen));
+}
+
+static PyObject *
+probe_frozen(PyObject *module, PyObject *unused)
+{
+    size_t count = 0;
+    (void)module;
+    (void)unused;
+    const char *how = cm_scan_frozen(&count);
+    return Py_BuildValue("sn", how, (Py_ssize_t)count);
+}
+
+static PyObject *
+probe_fail_at(PyObject *module, PyObject *args)
+{
+    long nth;
+    int from_then_on;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "lp", &nth, &from_then_on))
+        return NULL;
+    cm_alloc_fail_at(nth, from_then_on);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+probe_live(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(cm_alloc_live());
+}
+
+static PyObject *
+probe_unsupported(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("zzz", cm_sentinel.unsupported(),
+                         cm_saveall.unsupported(), cm_scan_unsupported());
+}
+
+#ifndef Py_GIL_DISABLED
+/* Builds a list of a head and `count` nodes, breaks it as told, and reads it.
+ * -> objects read, or the status's text. */
+static PyObject *
+probe_read_list(PyObject *module, PyObject *args)
+{
+    const char *defect;
+    struct {
+        struct cm_gc_head head;
+        PyObject object;
+    } nodes[6] = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &defect))
+        return NULL;
+    for (size_t i = 0; i < 6; i++) { /* 0 is the head, 1 first, 4 the twin */
+        uintptr_t collecting = i == 0 ? 0 : CM_GC_COLLECTING;
+        nodes[i].head.next = (uintptr_t)&nodes[(i + 1) % 6].head;
+        nodes[i].head.prev = (uintptr_t)&nodes[(i + 5) % 6].head | collecting;
+    }
+    PyObject *twin = &nodes[4].object;
+    if (strcmp(defect, "two heads") == 0)
+        nodes[3].head.prev &= ~CM_GC_COLLECTING;
+    else if (strcmp(defect, "no head") == 0)
+        nodes[0].head.prev |= CM_GC_COLLECTING;
+    else if (strcmp(defect, "prev") == 0)
+        nodes[3].head.prev = (uintptr_t)&nodes[5].head | CM_GC_COLLECTING;
+    else if (strcmp(defect, "loop") == 0)
+        nodes[5].head.next = (uintptr_t)&nodes[3].head;
+    else if (strcmp(defect, "null") == 0)
+        nodes[5].head.next = 0;
+    else if (strcmp(defect, "no twin") == 0)
+        twin = NULL;
+    struct cm_objects_array read = {0};
+    enum cm_status status = cm_gc_read_garbage(&nodes[1].object, twin, &read);
+    size_t count = read.count;
+    cm_free(read.items);
+    if (status != CM_OK)
+        return PyUnicode_FromString(cm_status_text(status));
+    return PyLong_FromSize_t(count);
+}
+#endif
+
+static PyMethodDef methods[] = {
+    {"install", probe_install, METH_VARARGS, NULL},
+    {"remove", probe_remove, METH_NOARGS, NULL},
+    {"counts", probe_counts, METH_NOARGS, NULL},
+    {"take", probe_take, METH_NOARGS, NULL},
+    {"calls", probe_calls, METH_NOARGS, NULL},
+    {"last", probe_last, METH_NOARGS, NULL},
+    {"scan", probe_scan, METH_NOARGS, NULL},
+    {"frozen", probe_frozen, METH_NOARGS, NULL},
+    {"fail_at", probe_fail_at, METH_VARARGS, NULL},
+    {"live", probe_live, METH_NOARGS, NULL},
+    {"unsupported", probe_unsupported, METH_NOARGS, NULL},
+#ifndef Py_GIL_DISABLED
+    {"read_list", probe_read_list, METH_VARARGS, NULL},
+#endif
+    {0},
+};
+
+static void
+probe_free(void *module)
+{
+    struct probe *self = state_of(module);
+    if (self != NULL)
+        detach(self);
+}
+
+static PyModuleDef_Slot slots[] = {
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "interceptor_probe",
+    .m_size = sizeof(struct probe),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_free = probe_free,
+};
+
+PyMODINIT_FUNC PyInit_interceptor_probe(void);
+
+PyMODINIT_FUNC
+PyInit_interceptor_probe(void)
+{
+    return PyModuleDef_Init(&definition);
+}
