@@ -2,16 +2,11 @@
 # Copyright the cumem authors
 """What a callback and find_cycles() hand over: the page, the report, the text."""
 
-import functools
-import json
 import os
-import pathlib
-import subprocess
-import tempfile
 
 from . import _core
 
-_PROGRAM = pathlib.Path(__file__).with_name("bin") / "cyclereport"
+_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cyclereport")
 _DRAWING_SECONDS = 30
 _KEPT_PAGES = 64
 
@@ -37,6 +32,8 @@ class CycleReport(str):
 
     @property
     def report(self):
+        import json
+
         return json.loads(self._json)
 
     @property
@@ -48,9 +45,12 @@ class CycleReport(str):
 
         The file appears whole or not at all.  Raises OSError.
         """
-        path = pathlib.Path(path)
-        data = self._json if path.suffix == ".json" else str(self).encode()
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        import tempfile
+
+        path = os.fspath(path)
+        folder, name = os.path.split(path)
+        data = self._json if name.endswith(".json") else str(self).encode()
+        handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -83,20 +83,17 @@ def _page(document):
 
 def _draw(document):
     """The page with drawings by cyclereport, without them when it cannot be run."""
-    if _PROGRAM.exists():
+    import subprocess  # here, so that starting under CUMEM_WARN_CYCLES costs little
+
+    if os.path.exists(_PROGRAM):
         try:
             done = subprocess.run(
-                [str(_PROGRAM), "-", "--format", "html", "-o", "-"],
+                [_PROGRAM, "-", "--format", "html", "-o", "-"],
                 input=document, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env=_clean_environment(), timeout=_DRAWING_SECONDS,
+                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, timeout=_DRAWING_SECONDS,
             )  # fmt: skip
             if done.returncode == 0 and done.stdout:
                 return done.stdout.decode()
         except (OSError, subprocess.SubprocessError):
             pass
     return _core.page(document)
-
-
-@functools.cache
-def _clean_environment():
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}

@@ -10,8 +10,6 @@ page in that call; warnings are analysed on a native thread and arrive later.
 import atexit
 import logging
 import os
-import platform
-import socket
 import sys
 import threading
 
@@ -217,8 +215,8 @@ def _prepare():
         _attached["exit"] = True
         _core.describe(
             {
-                "host": socket.gethostname(),
-                "python": platform.python_version(),
+                "host": os.uname().nodename,
+                "python": sys.version.split()[0].rstrip("+"),
                 "cumem": __version__,
                 "pid": os.getpid(),
                 "rank": _settings.rank(),
@@ -338,11 +336,19 @@ def _at_exit():
             return
         try:
             _scan(EXIT)
-            _core.close()
+            _note_report(_core.close())
         except Exception:
             _core.unraisable(_at_exit)
         _handles.clear()
         _core.remove(_tensor_types())
+
+
+def _note_report(path):
+    """Tell ``cumem run`` which report was written."""
+    marker = os.environ.get("CUMEM_RUN_MARKER")
+    if path and marker:
+        with open(marker, "a") as file:
+            file.write(f"{path}\n")
 
 
 def _in_child():

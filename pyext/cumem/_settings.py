@@ -4,7 +4,6 @@
 
 import os
 import re
-import socket
 import sys
 import time
 
@@ -104,7 +103,7 @@ def output_path(pattern=None):
     values = {
         "p": str(os.getpid()),
         "r": str(max(rank(), 0)),
-        "h": re.sub(r"[^A-Za-z0-9._-]", "_", socket.gethostname()),
+        "h": re.sub(r"[^A-Za-z0-9._-]", "_", os.uname().nodename),
         "t": time.strftime("%Y%m%d-%H%M%S"),
         "%": "%",
     }
