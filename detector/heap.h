@@ -57,30 +57,30 @@ enum cm_species {
 
 /* How a reference is held; the label beside it is what a person reads. */
 enum cm_role {
-    CM_REFERENCE = 0, /* a C field that has no name of its own */
-    CM_ATTRIBUTE,     /* ".attr": instance dict, inline values, slot */
-    CM_INSTANCE_DICT, /* "__dict__" */
-    CM_KEY,           /* "key": an object used as key of a dict */
-    CM_VALUE,         /* "['key']" or "[*]" */
-    CM_ITEM,          /* "[i]" */
-    CM_ELEMENT,       /* "element" of a set */
-    CM_CLOSURE,       /* "__closure__" function -> tuple of cells */
-    CM_CLOSURE_CELL,  /* "cell x": tuple of cells -> cell */
-    CM_CELL_CONTENTS, /* "cell x": cell -> object */
-    CM_LOCAL,         /* "local x": frame, generator, coroutine -> object */
-    CM_BOUND_SELF,    /* "__self__" */
+    CM_REFERENCE = 0,  /* a C field that has no name of its own */
+    CM_ATTRIBUTE,      /* ".attr": instance dict, inline values, slot */
+    CM_INSTANCE_DICT,  /* "__dict__" */
+    CM_KEY,            /* "key": an object used as key of a dict */
+    CM_VALUE,          /* "['key']" or "[*]" */
+    CM_ITEM,           /* "[i]" */
+    CM_ELEMENT,        /* "element" of a set */
+    CM_CLOSURE,        /* "__closure__" function -> tuple of cells */
+    CM_CLOSURE_CELL,   /* "cell x": tuple of cells -> cell */
+    CM_CELL_CONTENTS,  /* "cell x": cell -> object */
+    CM_LOCAL,          /* "local x": frame, generator, coroutine -> object */
+    CM_BOUND_SELF,     /* "__self__" */
     CM_BOUND_FUNCTION, /* "__func__" */
-    CM_DEFAULT,       /* "__defaults__", "__kwdefaults__" */
-    CM_CLASS,         /* "__class__", bases, mro, subclass tables */
+    CM_DEFAULT,        /* "__defaults__", "__kwdefaults__" */
+    CM_CLASS,          /* "__class__", bases, mro, subclass tables */
     CM_EXCEPTION_LINK, /* "__traceback__", "__context__", "__cause__" */
-    CM_TB_FRAME,      /* "tb_frame" */
-    CM_TB_NEXT,       /* "tb_next" */
-    CM_F_BACK,        /* "f_back" */
-    CM_PARTIAL_FUNC,  /* "func" */
-    CM_PARTIAL_ARG,   /* "args", "keywords" */
-    CM_GLOBALS,       /* "__globals__" */
-    CM_AUTOGRAD,      /* "grad_fn", "next_functions[i]", "saved x" */
-    CM_HOOK,          /* a framework's hook table */
+    CM_TB_FRAME,       /* "tb_frame" */
+    CM_TB_NEXT,        /* "tb_next" */
+    CM_F_BACK,         /* "f_back" */
+    CM_PARTIAL_FUNC,   /* "func" */
+    CM_PARTIAL_ARG,    /* "args", "keywords" */
+    CM_GLOBALS,        /* "__globals__" */
+    CM_AUTOGRAD,       /* "grad_fn", "next_functions[i]", "saved x" */
+    CM_HOOK,           /* a framework's hook table */
     CM_WEAKREF_CALLBACK,
     CM_ROLE_COUNT
 };
@@ -89,7 +89,7 @@ struct cm_node {
     uint64_t address; /* identity only: nothing lives there any more */
     uint64_t bytes;   /* device bytes of a tensor or storage, else host size */
     struct cm_type_id type;
-    struct cm_text_id label; /* what a person reads for this object */
+    struct cm_text_id label;      /* what a person reads for this object */
     struct cm_storage_id storage; /* of a tensor or storage object */
     struct cm_site_id site;       /* stack that made the object, if known */
     struct cm_code_id code;       /* of a function, frame, generator */
@@ -109,7 +109,7 @@ struct cm_edge {
 };
 
 struct cm_storage {
-    uint64_t key;             /* identity of the framework's storage object */
+    uint64_t key; /* identity of the framework's storage object */
     uint64_t device_address;
     uint64_t bytes;
     struct cm_text_id device; /* "cuda:0", "cpu" */

@@ -33,10 +33,10 @@ enum cm_store_kind {
     CM_STORE_LOCAL,         /* NAME = ... in a function (also `as NAME`) */
     CM_STORE_CELL,          /* NAME = ... where NAME is a cell of a closure */
     CM_STORE_GLOBAL,        /* NAME = ... at module level */
-    CM_STORE_ITEM,          /* x[...] = ..., NAME: a constant str key or none */
-    CM_STORE_FUNCTION,      /* a def, lambda or class body is made: NAME is
+    CM_STORE_ITEM,     /* x[...] = ..., NAME: a constant str key or none */
+    CM_STORE_FUNCTION, /* a def, lambda or class body is made: NAME is
                              * the qualified name of the nested code */
-    CM_STORE_CALL,          /* x.NAME(...), e.g. append, register_hook */
+    CM_STORE_CALL,     /* x.NAME(...), e.g. append, register_hook */
 };
 
 struct cm_store {
@@ -54,13 +54,13 @@ struct cm_code {
     struct cm_text_id name;           /* "forward" */
     struct cm_text_id qualified_name; /* "Encoder.forward" */
     uint32_t first_line;
-    bool library;                   /* standard library or installed package */
-    const struct cm_store *stores;  /* owned; in order of the bytecode */
+    bool library;                  /* standard library or installed package */
+    const struct cm_store *stores; /* owned; in order of the bytecode */
     uint32_t store_count;
 };
 
 struct cm_type {
-    struct cm_text_id name;         /* "Trainer": type.__qualname__, when its
+    struct cm_text_id name; /* "Trainer": type.__qualname__, when its
                                      * module is __main__, else with module */
     struct cm_text_id module;
     bool library;

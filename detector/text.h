@@ -26,8 +26,8 @@ void cm_texts_free(struct cm_texts *self);
 
 /* CM_LIMIT when the table holds max_bytes already. */
 enum cm_status cm_texts_add(struct cm_texts *self, const char *bytes,
-                            size_t length,
-                            struct cm_text_id *result) CM_CHECKED;
+                            size_t length, struct cm_text_id *result)
+    CM_CHECKED;
 /* As cm_texts_add for a NUL-terminated text; on any failure id 0. */
 struct cm_text_id cm_texts_intern(struct cm_texts *self, const char *text);
 /* Borrowed, NUL-terminated, never NULL. */
