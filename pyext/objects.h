@@ -16,7 +16,8 @@
  * cm_objects_new() runs, and given up for public API or "unnamed" otherwise;
  * cm_objects_status() says which way is in use and why.
  *
- * Guarded by the GIL of the interpreter it was made in. */
+ * Guarded by the GIL of the interpreter it was made in, except for
+ * cm_objects_stack, which needs none. */
 
 #include <Python.h>
 
@@ -35,6 +36,8 @@ struct cm_objects_status {
     const char *attributes; /* "struct layout", or "dict only: <why>" */
     const char *frames;     /* "struct layout", or "unnamed: <why>" */
     uint64_t unnamed_edges; /* references found by traverse without a name */
+    uint64_t lost_stacks;   /* calls of cm_objects_stack that a bound, memory
+                             * or a missing GIL left without an answer */
 };
 void cm_objects_status(const struct cm_objects *self,
                        struct cm_objects_status *result);
@@ -66,7 +69,9 @@ void cm_objects_edges(struct cm_objects *self, PyObject *object,
 struct cm_code_id cm_objects_code(struct cm_objects *self, PyCodeObject *code);
 struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
 
-/* This thread's Python stack, at most `max_frames` deep, innermost first.
+/* This thread's Python stack, at most `max_frames` (and 256) deep, innermost
+ * first.  On any thread, with or without the GIL; without it the answer is
+ * id 0 where the stack's layout is not proven.
  * Hot path: about 2 ns a frame when the stack was seen before. */
 struct cm_site_id cm_objects_stack(struct cm_objects *self, int max_frames);
 

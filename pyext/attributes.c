@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The attributes of an instance: its dict where it has been made, else the
+ * values that CPython keeps with the object (names from the keys that the
+ * class shares), then __slots__ and the object members of C types, which both
+ * stand in tp_members.  A dict is never made.  Cost: O(attributes). */
+
+#include "objects_private.h"
+
+#include <stddef.h>
+#include <string.h>
+#if PY_VERSION_HEX < 0x030C0000
+#include <structmember.h> // T_OBJECT
+#endif
+
+#if PY_VERSION_HEX < 0x030C0000
+enum { MEMBER_OBJECT = T_OBJECT, MEMBER_OBJECT_EX = T_OBJECT_EX };
+#else
+enum { MEMBER_OBJECT = _Py_T_OBJECT, MEMBER_OBJECT_EX = Py_T_OBJECT_EX };
+#endif
+
+static PyObject *
+object_at(PyObject *object, Py_ssize_t offset)
+{
+    PyObject *value;
+    memcpy(&value, (const char *)object + offset, sizeof(value));
+    return value;
+}
+
+static bool
+is_object_member(const PyMemberDef *member)
+{
+    return member->type == MEMBER_OBJECT || member->type == MEMBER_OBJECT_EX;
+}
+
+PyObject *
+cm_member(PyObject *object, const char *name)
+{
+    PyMemberDef *member = Py_TYPE(object)->tp_members;
+    for (; member != NULL && member->name != NULL; member++) {
+        if (is_object_member(member) && strcmp(member->name, name) == 0) {
+            return object_at(object, member->offset);
+        }
+    }
+    return NULL;
+}
+
+/* ---- the dict */
+
+#if CM_LAYOUT_KNOWN
+
+enum { MANAGED_DICT = -3 * (int)sizeof(PyObject *) };
+
+static PyObject *
+managed_dict(PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+    uintptr_t tagged = (uintptr_t)object_at(object, MANAGED_DICT);
+    return tagged & 1 ? NULL : (PyObject *)tagged;
+#else
+    return object_at(object, MANAGED_DICT);
+#endif
+}
+
+/* How many values are kept with the object, and where; NULL: none are. */
+static PyObject **
+managed_values(PyObject *object, Py_ssize_t *count)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    (void)count; /* the array is as long as the keys */
+#endif
+#if PY_VERSION_HEX < 0x030C0000
+    return (PyObject **)object_at(object,
+                                  MANAGED_DICT - (int)sizeof(PyObject *));
+#elif PY_VERSION_HEX < 0x030D0000
+    uintptr_t tagged = (uintptr_t)object_at(object, MANAGED_DICT);
+    return tagged & 1 ? (PyObject **)(tagged + 1) : NULL;
+#else
+    PyTypeObject *type = Py_TYPE(object);
+    if (!(type->tp_flags & Py_TPFLAGS_INLINE_VALUES)) {
+        return NULL;
+    }
+    struct cm_inline_values *values =
+        (struct cm_inline_values *)(void *)((char *)object
+                                            + type->tp_basicsize);
+    if (*count > values->capacity) {
+        *count = values->capacity;
+    }
+    return values->valid ? values->values : NULL;
+#endif
+}
+
+static void
+read_values(struct cm_walk *walk, PyObject *object)
+{
+    PyHeapTypeObject *type = (PyHeapTypeObject *)Py_TYPE(object);
+    if (!(type->ht_type.tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        return;
+    }
+    const struct cm_shared_keys *keys = (const void *)type->ht_cached_keys;
+    if (keys == NULL || keys->kind != CM_KEYS_SPLIT) {
+        return;
+    }
+    Py_ssize_t count = keys->count;
+    PyObject **values = managed_values(object, &count);
+    const struct cm_shared_key *names = cm_shared_keys_entries(keys);
+    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
+        cm_walk_name_str(walk, values[i], ".", names[i].key, "", CM_ATTRIBUTE);
+    }
+}
+
+static void
+read_managed(struct cm_walk *walk, PyObject *object)
+{
+    if (walk->objects->proven.attributes) {
+        cm_walk_name(walk, managed_dict(object), "__dict__", CM_INSTANCE_DICT);
+        read_values(walk, object);
+    }
+}
+
+#else
+
+static void
+read_managed(struct cm_walk *walk, PyObject *object)
+{
+    (void)walk;
+    (void)object;
+}
+
+#endif
+
+/* tp_dictoffset below 0 counts from the end of an object of variable size. */
+static Py_ssize_t
+dict_offset(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    Py_ssize_t offset = type->tp_dictoffset;
+    if (offset < 0 && type->tp_itemsize > 0 && !PyLong_Check(object)) {
+        Py_ssize_t items =
+            Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object);
+        Py_ssize_t size = type->tp_basicsize + items * type->tp_itemsize;
+        Py_ssize_t word = (Py_ssize_t)sizeof(void *);
+        offset += (size + word - 1) / word * word;
+    }
+    return offset;
+}
+
+static void
+read_dict_pointer(struct cm_walk *walk, PyObject *object)
+{
+    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        read_managed(walk, object);
+    }
+    else if (Py_TYPE(object)->tp_dictoffset != 0) {
+        Py_ssize_t offset = dict_offset(object);
+        if (offset > 0) {
+            cm_walk_name(walk, object_at(object, offset), "__dict__",
+                         CM_INSTANCE_DICT);
+        }
+    }
+}
+
+/* ---- members */
+
+static void
+name_member(struct cm_walk *walk, PyObject *value, const char *name,
+            bool of_partial)
+{
+    if (strcmp(name, "__dict__") == 0) {
+        cm_walk_name(walk, value, name, CM_INSTANCE_DICT);
+    }
+    else if (strcmp(name, "__self__") == 0) {
+        cm_walk_name(walk, value, name, CM_BOUND_SELF);
+    }
+    else if (strcmp(name, "__func__") == 0) {
+        cm_walk_name(walk, value, name, CM_BOUND_FUNCTION);
+    }
+    else if (of_partial) {
+        cm_walk_name(walk, value, name,
+                     strcmp(name, "func") == 0 ? CM_PARTIAL_FUNC
+                                               : CM_PARTIAL_ARG);
+    }
+    else {
+        cm_walk_name_text(walk, value, ".", name, CM_ATTRIBUTE);
+    }
+}
+
+static void
+read_members(struct cm_walk *walk, PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    for (; type != NULL && walk->left != 0; type = type->tp_base) {
+        bool of_partial = type == walk->objects->partial;
+        PyMemberDef *member = type->tp_members;
+        for (; member != NULL && member->name != NULL; member++) {
+            if (is_object_member(member)) {
+                name_member(walk, object_at(object, member->offset),
+                            member->name, of_partial);
+            }
+        }
+    }
+}
+
+void
+cm_read_attributes(struct cm_walk *walk, PyObject *object)
+{
+    if (walk->left != 0) {
+        read_dict_pointer(walk, object);
+        read_members(walk, object);
+    }
+}

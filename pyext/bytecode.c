@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* One pass over the instructions.  Which opcode does what is told by name, so
+ * that the numbers of a version never matter; an opcode that is not known (a
+ * line event of sys.monitoring) ends the pass.  The last two things pushed
+ * are remembered: they are the owner of an attribute and the key of an item.
+ * Cost: O(instructions), one text interned per store.
+ *
+ * The format of the location table is that of CPython's
+ * Objects/locations.md (3.11 to 3.15). */
+
+#include "bytecode.h"
+
+#include <string.h>
+
+#include "phrase.h"
+
+enum action {
+    ACT_OTHER = 0, /* forgets what was pushed */
+    ACT_KEEP,      /* changes nothing that matters */
+    ACT_EXTEND,
+    ACT_LOAD_LOCAL,
+    ACT_LOAD_TWO,
+    ACT_LOAD_NAME,
+    ACT_LOAD_GLOBAL,
+    ACT_LOAD_CONSTANT,
+    ACT_LOAD_OTHER,
+    ACT_LOAD_ATTR,
+    ACT_LOAD_METHOD,
+    ACT_LOAD_SUPER,
+    ACT_STORE_LOCAL,
+    ACT_STORE_AND_LOAD,
+    ACT_STORE_TWO,
+    ACT_STORE_CELL,
+    ACT_STORE_NAME,
+    ACT_STORE_GLOBAL,
+    ACT_STORE_ATTR,
+    ACT_STORE_ITEM,
+    ACT_FUNCTION,
+    ACT_DELETE_LOCAL,
+    ACT_DELETE_NAME,
+    ACT_UNKNOWN,
+};
+
+static const struct {
+    const char *name;
+    enum action action;
+} actions[] = {
+    {"NOP", ACT_KEEP},
+    {"CACHE", ACT_KEEP},
+    {"RESUME", ACT_KEEP},
+    {"PUSH_NULL", ACT_KEEP},
+    {"NOT_TAKEN", ACT_KEEP},
+    {"EXTENDED_ARG", ACT_EXTEND},
+    {"LOAD_FAST", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_CHECK", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_BORROW", ACT_LOAD_LOCAL},
+    {"LOAD_DEREF", ACT_LOAD_LOCAL},
+    {"LOAD_CLASSDEREF", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_LOAD_FAST", ACT_LOAD_TWO},
+    {"LOAD_FAST_BORROW_LOAD_FAST_BORROW", ACT_LOAD_TWO},
+    {"LOAD_NAME", ACT_LOAD_NAME},
+    {"LOAD_GLOBAL", ACT_LOAD_GLOBAL},
+    {"LOAD_CONST", ACT_LOAD_CONSTANT},
+    {"LOAD_SMALL_INT", ACT_LOAD_OTHER},
+    {"LOAD_COMMON_CONSTANT", ACT_LOAD_OTHER},
+#if PY_VERSION_HEX < 0x030C0000
+    {"LOAD_METHOD", ACT_LOAD_METHOD},
+#else
+    {"LOAD_ATTR", ACT_LOAD_ATTR},
+    {"LOAD_SUPER_ATTR", ACT_LOAD_SUPER},
+#endif
+    {"STORE_FAST", ACT_STORE_LOCAL},
+    {"STORE_FAST_LOAD_FAST", ACT_STORE_AND_LOAD},
+    {"STORE_FAST_STORE_FAST", ACT_STORE_TWO},
+    {"STORE_DEREF", ACT_STORE_CELL},
+    {"STORE_NAME", ACT_STORE_NAME},
+    {"STORE_GLOBAL", ACT_STORE_GLOBAL},
+    {"STORE_ATTR", ACT_STORE_ATTR},
+    {"STORE_SUBSCR", ACT_STORE_ITEM},
+    {"MAKE_FUNCTION", ACT_FUNCTION},
+    {"DELETE_FAST", ACT_DELETE_LOCAL},
+    {"DELETE_DEREF", ACT_DELETE_LOCAL},
+    {"DELETE_NAME", ACT_DELETE_NAME},
+    {"DELETE_GLOBAL", ACT_DELETE_NAME},
+};
+
+void
+cm_bytecode_init(struct cm_bytecode *self, PyObject *numbers, PyObject *base,
+                 PyObject *caches)
+{
+    memcpy(self->base, PyBytes_AS_STRING(base), 256);
+    memcpy(self->caches, PyBytes_AS_STRING(caches), 256);
+    memset(self->action, ACT_OTHER, 256);
+    self->action[255] = ACT_UNKNOWN;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(actions); i++) {
+        PyObject *number = PyDict_GetItemString(numbers, actions[i].name);
+        if (number != NULL) {
+            self->action[PyLong_AsLong(number) & 255] =
+                (uint8_t)actions[i].action;
+        }
+    }
+}
+
+bool
+cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
+                   PyObject *expected)
+{
+    const uint8_t *running = (const uint8_t *)code->co_code_adaptive;
+    const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(expected);
+    Py_ssize_t units = Py_SIZE(code);
+    if (PyBytes_GET_SIZE(expected) != units * 2) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < units; i += 1 + self->caches[plain[2 * i]]) {
+        if (self->base[running[2 * i]] != plain[2 * i]
+            || running[2 * i + 1] != plain[2 * i + 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the location table: a line for a run of instructions */
+
+struct lines {
+    const uint8_t *next, *end;
+    Py_ssize_t until; /* first unit after the current run */
+    int line;         /* of the run, as the table counts */
+    bool known;       /* the run has a line */
+};
+
+static int
+read_signed(const uint8_t **next, const uint8_t *end)
+{
+    unsigned value = 0;
+    for (unsigned shift = 0; *next < end && shift < 30; shift += 6) {
+        uint8_t byte = *(*next)++;
+        value |= (unsigned)(byte & 63) << shift;
+        if ((byte & 64) == 0) {
+            break;
+        }
+    }
+    int size = (int)(value >> 1);
+    return value & 1 ? -size : size;
+}
+
+static uint32_t
+line_of(struct lines *lines, Py_ssize_t unit)
+{
+    while (lines->until <= unit && lines->next < lines->end) {
+        uint8_t first = *lines->next++;
+        int kind = first >> 3 & 15;
+        lines->until += (first & 7) + 1;
+        lines->known = kind != 15;
+        if (kind == 13 || kind == 14) {
+            lines->line += read_signed(&lines->next, lines->end);
+        }
+        else if (kind >= 10 && kind <= 12) {
+            lines->line += kind - 10;
+        }
+        while (lines->next < lines->end && (*lines->next & 128) == 0) {
+            lines->next++;
+        }
+    }
+    return lines->known && lines->line > 0 ? (uint32_t)lines->line : 0;
+}
+
+/* ---- the pass */
+
+/* What an instruction pushed: at most one of the two is set. */
+struct pushed {
+    PyObject *name;
+    PyObject *constant;
+};
+
+struct pass {
+    const struct cm_bytecode *tables;
+    const PyCodeObject *code;
+    struct cm_texts *texts;
+    struct cm_store *stores;
+    uint32_t count, capacity;
+    struct lines lines;
+    Py_ssize_t unit;
+    struct pushed last, before;
+    bool just_stored; /* a variable, by the instruction before this one */
+};
+
+static PyObject *
+item_of(PyObject *tuple, unsigned index)
+{
+    if (tuple == NULL || !PyTuple_Check(tuple)
+        || (Py_ssize_t)index >= PyTuple_GET_SIZE(tuple)) {
+        return NULL;
+    }
+    return PyTuple_GET_ITEM(tuple, index);
+}
+
+static PyObject *
+local_of(const struct pass *pass, unsigned index)
+{
+    return item_of(pass->code->co_localsplusnames, index);
+}
+
+static PyObject *
+name_of(const struct pass *pass, unsigned index)
+{
+    return item_of(pass->code->co_names, index);
+}
+
+static void
+push(struct pass *pass, PyObject *name, PyObject *constant)
+{
+    pass->before = pass->last;
+    pass->last = (struct pushed){name, constant};
+}
+
+static void
+forget(struct pass *pass)
+{
+    pass->last = pass->before = (struct pushed){0};
+}
+
+static struct cm_text_id
+text_of(const struct pass *pass, PyObject *string)
+{
+    struct cm_phrase phrase;
+    phrase.length = 0;
+    if (string == NULL || !PyUnicode_CheckExact(string)) {
+        return (struct cm_text_id){0};
+    }
+    cm_phrase_add_str(&phrase, string, CM_PHRASE_BYTES);
+    return cm_phrase_intern(&phrase, pass->texts);
+}
+
+static void
+add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
+          PyObject *owner)
+{
+    if (pass->count < pass->capacity) {
+        pass->stores[pass->count++] =
+            (struct cm_store){.kind = kind,
+                              .name = text_of(pass, name),
+                              .owner = text_of(pass, owner),
+                              .line = line_of(&pass->lines, pass->unit)};
+    }
+}
+
+/* `except E as NAME` ends with NAME = None and del NAME: no store. */
+static void
+drop_store(struct pass *pass, PyObject *name)
+{
+    if (pass->just_stored && pass->count != 0
+        && cm_text_same(pass->stores[pass->count - 1].name,
+                        text_of(pass, name))) {
+        pass->count--;
+    }
+}
+
+static void
+make_function(struct pass *pass)
+{
+    PyObject *code = pass->last.constant;
+    PyObject *name = NULL;
+    if (code != NULL && PyCode_Check(code)) {
+        name = ((PyCodeObject *)code)->co_qualname;
+    }
+    add_store(pass, CM_STORE_FUNCTION, name, NULL);
+    forget(pass);
+}
+
+static void
+run_load(struct pass *pass, enum action action, unsigned argument)
+{
+    switch (action) {
+    case ACT_LOAD_LOCAL: push(pass, local_of(pass, argument), NULL); break;
+    case ACT_LOAD_TWO:
+        push(pass, local_of(pass, argument >> 4), NULL);
+        push(pass, local_of(pass, argument & 15), NULL);
+        break;
+    case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
+    case ACT_LOAD_GLOBAL:
+        push(pass, name_of(pass, argument >> 1), NULL);
+        break;
+    case ACT_LOAD_CONSTANT:
+        push(pass, NULL, item_of(pass->code->co_consts, argument));
+        break;
+    default: push(pass, NULL, NULL);
+    }
+}
+
+static void
+run_call(struct pass *pass, enum action action, unsigned argument)
+{
+    if (action == ACT_LOAD_METHOD) {
+        add_store(pass, CM_STORE_CALL, name_of(pass, argument),
+                  pass->last.name);
+    }
+    else if ((argument & 1) != 0 && action == ACT_LOAD_ATTR) {
+        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 1),
+                  pass->last.name);
+    }
+    else if ((argument & 1) != 0) {
+        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL);
+    }
+    forget(pass);
+}
+
+static void
+run_store(struct pass *pass, enum action action, unsigned argument)
+{
+    struct pushed last = pass->last, before = pass->before;
+    forget(pass);
+    switch (action) {
+    case ACT_STORE_LOCAL:
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
+        break;
+    case ACT_STORE_AND_LOAD:
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL);
+        push(pass, local_of(pass, argument & 15), NULL);
+        break;
+    case ACT_STORE_TWO:
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL);
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15), NULL);
+        break;
+    case ACT_STORE_CELL:
+        add_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL);
+        break;
+    case ACT_STORE_NAME:
+    case ACT_STORE_GLOBAL:
+        add_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
+        break;
+    case ACT_STORE_ATTR:
+        add_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                  last.name);
+        break;
+    default: add_store(pass, CM_STORE_ITEM, last.constant, before.name);
+    }
+}
+
+/* False: an opcode that is not known. */
+static bool
+run(struct pass *pass, enum action action, unsigned argument)
+{
+    if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
+        run_load(pass, action, argument);
+    }
+    else if (action >= ACT_LOAD_ATTR && action <= ACT_LOAD_SUPER) {
+        run_call(pass, action, argument);
+    }
+    else if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
+        run_store(pass, action, argument);
+    }
+    else if (action == ACT_FUNCTION) {
+        make_function(pass);
+    }
+    else if (action == ACT_DELETE_LOCAL) {
+        drop_store(pass, local_of(pass, argument));
+    }
+    else if (action == ACT_DELETE_NAME) {
+        drop_store(pass, name_of(pass, argument));
+    }
+    else if (action == ACT_OTHER) {
+        forget(pass);
+    }
+    pass->just_stored =
+        action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
+    return action != ACT_UNKNOWN;
+}
+
+uint32_t
+cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
+                   struct cm_texts *texts, struct cm_store *result,
+                   uint32_t capacity)
+{
+    PyObject *table = code->co_linetable;
+    const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
+    Py_ssize_t units = Py_SIZE(code);
+    struct pass pass = {.tables = self,
+                        .code = code,
+                        .texts = texts,
+                        .stores = result,
+                        .capacity = capacity,
+                        .lines = {.line = code->co_firstlineno}};
+    unsigned argument = 0;
+    if (!self->known || table == NULL || !PyBytes_Check(table)) {
+        return 0;
+    }
+    pass.lines.next = (const uint8_t *)PyBytes_AS_STRING(table);
+    pass.lines.end = pass.lines.next + PyBytes_GET_SIZE(table);
+    while (pass.unit < units && pass.count < capacity) {
+        uint8_t opcode = self->base[bytes[2 * pass.unit]];
+        enum action action = self->action[opcode];
+        argument = argument << 8 | bytes[2 * pass.unit + 1];
+        if (action != ACT_EXTEND) {
+            if (!run(&pass, action, argument)) {
+                break;
+            }
+            argument = 0;
+        }
+        pass.unit += 1 + self->caches[opcode];
+    }
+    return pass.count;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_OBJECTS_PRIVATE_H
+#define CM_OBJECTS_PRIVATE_H
+
+/* What the files behind objects.h share.  Not for anyone else. */
+
+#include "objects.h"
+
+#include <stdatomic.h>
+
+#include "../detector/lock.h"
+#include "addresses.h"
+#include "bytecode.h"
+#include "layout.h"
+
+struct cm_site_table; /* stack.c */
+struct cm_place;      /* edges.c */
+
+/* Which private structures have been seen to read right. */
+struct cm_proven {
+    bool attributes, frames, generators, stack;
+};
+
+struct cm_objects {
+    struct cm_records *records; /* borrowed */
+    struct cm_texts *texts;     /* borrowed: those of the records */
+
+    /* Written by cm_objects_new, then read only. */
+    struct cm_proven proven;
+    const char *no_attributes; /* why not proven; constant text */
+    const char *no_frames;
+    const char *no_stack;
+    struct cm_bytecode bytecode;
+    PyObject *modules;        /* owned: sys.modules */
+    PyTypeObject *partial;    /* owned: functools.partial; may be NULL */
+    char *library_folders[2]; /* owned, end in '/'; NULL: not known */
+
+    struct cm_lock lock; /* leaf; guards the two below */
+    struct cm_addresses codes;
+    struct cm_site_table *newest_sites; /* owned, with those before it */
+
+    _Atomic(struct cm_site_table *) sites; /* read without the lock */
+    _Atomic uint64_t lost_stacks;
+
+    /* Guarded by the GIL, as all below. */
+    struct cm_addresses types;
+    uint32_t batch; /* which call of cm_objects_begin; 0: none yet */
+    struct cm_addresses cells; /* cell -> its variable's name (text id) */
+    uint64_t unnamed_edges;
+    PyObject **found; /* owned; the referents that traverse showed */
+    size_t found_capacity;
+    struct cm_place *places; /* owned; the same as a hash table */
+    size_t places_capacity;
+};
+
+/* ---- the references of one object while they are being named (edges.c) */
+
+struct cm_walk {
+    struct cm_objects *objects;
+    int (*wanted)(void *context, PyObject *referent);
+    cm_edge_visitor *visit;
+    void *context;
+    size_t count;  /* wanted referents that traverse showed */
+    size_t left;   /* of these, not visited yet */
+    size_t places; /* size of the hash table; 0: search the array */
+};
+
+/* Takes one showing of `referent` out; false when there is none left.  The
+ * pointer is compared only, so any bits will do. */
+bool cm_walk_take(struct cm_walk *walk, const void *referent);
+void cm_walk_visit(struct cm_walk *walk, const void *referent,
+                   struct cm_text_id label, enum cm_role role);
+/* Take and visit. */
+void cm_walk_name(struct cm_walk *walk, const void *referent,
+                  const char *label, enum cm_role role);
+void cm_walk_name_text(struct cm_walk *walk, const void *referent,
+                       const char *before, const char *name,
+                       enum cm_role role);
+/* The label is `before`, the characters of the str `name`, `after`. */
+void cm_walk_name_str(struct cm_walk *walk, const void *referent,
+                      const char *before, PyObject *name, const char *after,
+                      enum cm_role role);
+/* The label is the key by value, or "[<its type>]". */
+void cm_walk_name_key(struct cm_walk *walk, const void *referent,
+                      PyObject *key);
+void cm_walk_name_index(struct cm_walk *walk, const void *referent,
+                        Py_ssize_t index);
+
+/* ---- readers: each names what it knows of the object's references */
+
+void cm_read_builtin(struct cm_walk *walk, PyObject *object);
+void cm_read_attributes(struct cm_walk *walk, PyObject *object);
+void cm_read_frame(struct cm_walk *walk, PyObject *object);
+
+/* The T_OBJECT member NAME of a C type, as a borrowed pointer; may be NULL. */
+PyObject *cm_member(PyObject *object, const char *name);
+
+/* ---- frames.c */
+
+/* The variables of a frame object or generator. */
+struct cm_variables {
+    PyCodeObject *code;
+    const cm_stack_ref *slots; /* borrowed; count of them can be read */
+    Py_ssize_t count;
+};
+
+/* False: not such an object, running, finished, or layouts not proven. */
+bool cm_variables_of(const struct cm_objects *self, PyObject *object,
+                     struct cm_variables *result);
+/* Borrowed; NULL when it cannot be told. */
+PyCodeObject *cm_frame_code(const struct cm_objects *self, PyObject *object);
+/* 0 when it cannot be told. */
+uint32_t cm_frame_line(const struct cm_objects *self, PyObject *object);
+
+static inline bool
+cm_is_generator(const PyTypeObject *type)
+{
+    return type == &PyGen_Type || type == &PyCoro_Type
+           || type == &PyAsyncGen_Type;
+}
+
+/* ---- types.c */
+
+struct cm_phrase;
+void cm_phrase_add_type(struct cm_phrase *phrase, PyTypeObject *type);
+/* The value of an ASCII key of an exact dict, by comparison of exact strs
+ * only (no hash, no user's __eq__).  Borrowed; NULL when it is not there. */
+PyObject *cm_dict_find(PyObject *dict, const char *key);
+/* __del__ written in Python, in the type or one of its bases. */
+bool cm_type_has_finalizer(PyTypeObject *type);
+
+/* ---- codes.c */
+
+/* Differs, as good as always, for code objects that differ. */
+static inline uint64_t
+cm_code_check(const PyCodeObject *code)
+{
+    /* No products: this is in the way of every frame of a stack. */
+    uint64_t check = (uint64_t)(uintptr_t)code->co_qualname << 19;
+    check ^= (uint64_t)(uintptr_t)code->co_linetable << 3;
+    check ^= (uint64_t)(uintptr_t)code->co_filename >> 4;
+    return check ^ (uint64_t)(unsigned)code->co_firstlineno << 41;
+}
+
+bool cm_is_library(const struct cm_objects *self, PyObject *filename);
+
+/* ---- stack.c */
+
+void cm_stack_release(struct cm_objects *self);
+/* The next frame that runs Python code, from `frame` (included) outwards;
+ * NULL at the end. */
+const struct cm_raw_frame *cm_raw_frame_next(const struct cm_raw_frame *frame);
+const struct cm_raw_frame *cm_raw_frame_current(PyThreadState *thread);
+
+/* ---- proofs.c */
+
+/* Fills proven, no_..., bytecode, partial, library_folders.  Never fails:
+ * what cannot be proved is not used.  Leaves no exception. */
+void cm_objects_prove(struct cm_objects *self);
+
+#endif

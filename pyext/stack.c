@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Where this thread is.  The stack is hashed frame by frame (instruction, and
+ * the check of the code it lies in) and looked up in a table that readers use
+ * without a lock; only a stack not seen before is written down.  A frame's
+ * code object is alive while we look, for the frame runs on this thread: so
+ * this works without the GIL too, where the structures are proven.
+ * Cost: about 2 ns a frame when known.  A table that grows leaves the old one
+ * for its readers, until the end: at most twice the last size. */
+
+#include "objects_private.h"
+
+#include <frameobject.h> // PyFrame_GetBack()
+
+#include <string.h>
+
+#include "../detector/alloc.h"
+
+enum { MAX_FRAMES = 256, FIRST_SITES = 1024, MAX_SITES = 1 << 19 };
+
+struct site_slot {
+    _Atomic uint64_t hash; /* 0: free; written last */
+    uint32_t site;
+};
+
+struct cm_site_table {
+    struct cm_site_table *before; /* owned */
+    size_t capacity, count;       /* count: guarded by the lock */
+    struct site_slot slots[];
+};
+
+/* A stack that was walked; frames innermost first. */
+struct walked {
+    struct {
+        PyCodeObject *code;
+        int offset; /* of the instruction, in bytes */
+    } frames[MAX_FRAMES];
+    uint32_t count;
+    bool cut;
+};
+
+void
+cm_stack_release(struct cm_objects *self)
+{
+    struct cm_site_table *table = self->newest_sites;
+    while (table != NULL) {
+        struct cm_site_table *before = table->before;
+        cm_free(table);
+        table = before;
+    }
+    self->newest_sites = NULL;
+    atomic_store(&self->sites, NULL);
+}
+
+/* ---- the table */
+
+static struct cm_site_id
+find_site(const struct cm_site_table *table, uint64_t hash, bool *found)
+{
+    *found = false;
+    if (table == NULL) {
+        return (struct cm_site_id){0};
+    }
+    size_t at = (size_t)hash & (table->capacity - 1);
+    for (;;) {
+        uint64_t there =
+            atomic_load_explicit(&table->slots[at].hash, memory_order_acquire);
+        if (there == hash || there == 0) {
+            *found = there == hash;
+            return (struct cm_site_id){*found ? table->slots[at].site : 0};
+        }
+        at = (at + 1) & (table->capacity - 1);
+    }
+}
+
+static void
+put_site(struct cm_site_table *table, uint64_t hash, uint32_t site)
+{
+    size_t at = (size_t)hash & (table->capacity - 1);
+    uint64_t there;
+    while ((there = atomic_load(&table->slots[at].hash)) != 0) {
+        if (there == hash) {
+            return;
+        }
+        at = (at + 1) & (table->capacity - 1);
+    }
+    table->slots[at].site = site;
+    atomic_store_explicit(&table->slots[at].hash, hash, memory_order_release);
+    table->count++;
+}
+
+/* Guarded by the lock.  NULL: no memory, or as large as allowed. */
+static struct cm_site_table *
+larger_table(struct cm_objects *self)
+{
+    struct cm_site_table *old = self->newest_sites;
+    size_t capacity = old == NULL ? FIRST_SITES : old->capacity * 2;
+    if (capacity > MAX_SITES) {
+        return NULL;
+    }
+    struct cm_site_table *table =
+        cm_calloc(1, sizeof(*table) + capacity * sizeof(struct site_slot));
+    if (table == NULL) {
+        return NULL;
+    }
+    table->capacity = capacity;
+    table->before = old;
+    for (size_t i = 0; old != NULL && i < old->capacity; i++) {
+        uint64_t hash = atomic_load(&old->slots[i].hash);
+        if (hash != 0) {
+            put_site(table, hash, old->slots[i].site);
+        }
+    }
+    self->newest_sites = table;
+    atomic_store_explicit(&self->sites, table, memory_order_release);
+    return table;
+}
+
+static bool
+remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
+{
+    cm_lock_take(&self->lock);
+    struct cm_site_table *table = self->newest_sites;
+    if (table == NULL || table->count * 2 >= table->capacity) {
+        table = larger_table(self);
+    }
+    if (table != NULL) {
+        put_site(table, hash, site.index);
+    }
+    cm_lock_give(&self->lock);
+    return table != NULL;
+}
+
+/* Two threads may do this for one stack: the records hold it once. */
+static struct cm_site_id
+add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
+{
+    struct cm_frame frames[MAX_FRAMES];
+    struct cm_site_id id = {0};
+    for (uint32_t i = 0; i < walked->count; i++) {
+        PyCodeObject *code = walked->frames[i].code;
+        int line = PyCode_Addr2Line(code, walked->frames[i].offset);
+        frames[i].code = cm_objects_code(self, code);
+        frames[i].line = line > 0 ? (uint32_t)line : 0;
+    }
+    struct cm_site site = {
+        .frames = frames, .frame_count = walked->count, .cut = walked->cut};
+    if (cm_records_add_site(self->records, &site, &id) != CM_OK) {
+        id = (struct cm_site_id){0};
+    }
+    if (!remember_site(self, hash, id)) {
+        id = (struct cm_site_id){0};
+    }
+    if (id.index == 0) {
+        atomic_fetch_add(&self->lost_stacks, 1);
+    }
+    return id;
+}
+
+/* ---- walking */
+
+/* The next frame waits for one product only; what is mixed in is mixed by
+ * itself, beside it. */
+static inline uint64_t
+mix(uint64_t hash, uint64_t bits)
+{
+    bits *= UINT64_C(0x9E3779B97F4A7C15);
+    return hash * UINT64_C(0xD6E8FEB86659FD93) + (bits ^ bits >> 32);
+}
+
+static inline uint64_t
+mix_frame(uint64_t hash, const PyCodeObject *code, uint64_t instruction)
+{
+    return mix(hash, cm_code_check(code) ^ instruction);
+}
+
+/* Never 0, which is a free slot; the high bits reach the low ones. */
+static inline uint64_t
+finish(uint64_t hash, uint32_t count, bool cut)
+{
+    hash = mix(hash, (uint64_t)count << 1 | cut);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 29;
+    return hash == 0 ? 1 : hash;
+}
+
+/* This thread's state, with or without the GIL; NULL: not Python's thread. */
+static PyThreadState *
+this_thread(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyThreadState *thread = PyThreadState_GetUnchecked();
+#elif PY_VERSION_HEX >= 0x030C0000
+    PyThreadState *thread = _PyThreadState_UncheckedGet();
+#else
+    PyThreadState *thread = NULL; /* it would be whoever has the GIL */
+#endif
+    return thread != NULL ? thread : PyGILState_GetThisThreadState();
+}
+
+#if CM_LAYOUT_KNOWN
+
+const struct cm_raw_frame *
+cm_raw_frame_current(PyThreadState *thread)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return thread->cframe == NULL
+               ? NULL
+               : (const void *)thread->cframe->current_frame;
+#else
+    return (const void *)thread->current_frame;
+#endif
+}
+
+/* A function that is being entered has not reached its first instruction. */
+static bool
+is_entered(const struct cm_raw_frame *frame, const PyCodeObject *code)
+{
+    const uint8_t *first =
+        (const uint8_t *)code->co_code_adaptive + 2 * code->_co_firsttraceable;
+    return frame->owner == CM_OWNED_BY_GENERATOR
+           || frame->instruction >= first;
+}
+
+static inline const struct cm_raw_frame *
+next_frame(const struct cm_raw_frame *frame)
+{
+    for (; frame != NULL; frame = frame->previous) {
+        if (frame->owner < CM_OWNED_BY_NO_CODE) {
+            const PyCodeObject *code = cm_raw_frame_code(frame);
+            if (code != NULL && is_entered(frame, code)) {
+                break;
+            }
+        }
+    }
+    return frame;
+}
+
+const struct cm_raw_frame *
+cm_raw_frame_next(const struct cm_raw_frame *frame)
+{
+    return next_frame(frame);
+}
+
+static uint64_t
+hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
+           uint32_t *count, bool *cut)
+{
+    uint64_t hash = 0;
+    uint32_t depth = 0;
+    while ((frame = next_frame(frame)) != NULL && depth < max_frames) {
+        const PyCodeObject *code = cm_raw_frame_code(frame);
+        hash = mix_frame(hash, code, (uint64_t)(uintptr_t)frame->instruction);
+        frame = frame->previous;
+        depth++;
+    }
+    *cut = frame != NULL;
+    *count = depth;
+    return finish(hash, depth, *cut);
+}
+
+static void
+walk_stack(const struct cm_raw_frame *frame, struct walked *walked)
+{
+    for (uint32_t i = 0; i < walked->count; i++) {
+        frame = cm_raw_frame_next(frame);
+        PyCodeObject *code = cm_raw_frame_code(frame);
+        walked->frames[i].code = code;
+        walked->frames[i].offset = (int)cm_raw_frame_unit(frame, code) * 2;
+        frame = frame->previous;
+    }
+}
+
+static struct cm_site_id
+raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
+{
+    const struct cm_raw_frame *frame = cm_raw_frame_current(thread);
+    struct walked walked;
+    bool found = false;
+    uint64_t hash = hash_stack(frame, max_frames, &walked.count, &walked.cut);
+    struct cm_site_id site =
+        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                  hash, &found);
+    if (!found && walked.count != 0) {
+        walk_stack(frame, &walked);
+        site = add_site(self, &walked, hash);
+    }
+    return site;
+}
+
+#else
+
+static struct cm_site_id
+raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
+{
+    (void)self;
+    (void)thread;
+    (void)max_frames;
+    return (struct cm_site_id){0};
+}
+
+#endif
+
+/* The same through public calls, which need the GIL and make frame objects:
+ * only where the structures are not known. */
+static struct cm_site_id
+public_stack(struct cm_objects *self, PyThreadState *thread,
+             uint32_t max_frames)
+{
+    struct walked walked = {.count = 0};
+    PyFrameObject *frame = PyThreadState_GetFrame(thread);
+    uint64_t hash = 0;
+    while (frame != NULL && walked.count < max_frames) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        int offset = PyFrame_GetLasti(frame);
+        walked.frames[walked.count].code = code;
+        walked.frames[walked.count++].offset = offset;
+        hash = mix_frame(hash, code, (uint64_t)(unsigned)offset);
+        hash = mix(hash, (uint64_t)(uintptr_t)code);
+        Py_DECREF(code); /* the frame, which runs, holds it */
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    walked.cut = frame != NULL;
+    Py_XDECREF(frame);
+    hash = finish(hash, walked.count, walked.cut);
+    bool found = false;
+    struct cm_site_id site =
+        find_site(atomic_load(&self->sites), hash, &found);
+    return found || walked.count == 0 ? site : add_site(self, &walked, hash);
+}
+
+struct cm_site_id
+cm_objects_stack(struct cm_objects *self, int max_frames)
+{
+    PyThreadState *thread = this_thread();
+    uint32_t depth =
+        max_frames < MAX_FRAMES ? (uint32_t)max_frames : MAX_FRAMES;
+    if (thread == NULL || max_frames <= 0) {
+        return (struct cm_site_id){0};
+    }
+    if (self->proven.stack) {
+        return raw_stack(self, thread, depth);
+    }
+    if (!PyGILState_Check()) {
+        atomic_fetch_add(&self->lost_stacks, 1);
+        return (struct cm_site_id){0};
+    }
+    return public_stack(self, thread, depth);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Types are copied at first sight: name, module, and the code of the methods
+ * in their order of resolution, where the line that stores an attribute is
+ * looked for.  Type dicts are walked, never asked: a lookup could meet a key
+ * whose __eq__ is the user's.  A type found again is the same type when its
+ * version tag is; a tag of 0 holds for one batch only.  Cost: 10 ns when
+ * known; when new, the scan of each method not seen before. */
+
+#include "objects_private.h"
+
+#include <string.h>
+
+#include "../detector/alloc.h"
+#include "phrase.h"
+
+enum { MAX_METHODS = 256 };
+
+PyObject *
+cm_dict_find(PyObject *dict, const char *name)
+{
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t position = 0;
+    if (dict == NULL || !PyDict_Check(dict)) {
+        return NULL;
+    }
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        if (cm_str_is(key, name)) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* "package.module.Name" of a type made in C: where Name starts. */
+static const char *
+last_part(const char *dotted)
+{
+    const char *dot = strrchr(dotted, '.');
+    return dot == NULL ? dotted : dot + 1;
+}
+
+static void
+add_module(struct cm_phrase *phrase, PyTypeObject *type)
+{
+    PyObject *module = cm_dict_find(type->tp_dict, "__module__");
+    if (module != NULL && PyUnicode_Check(module)) {
+        cm_phrase_add_str(phrase, module, CM_PHRASE_BYTES / 2);
+    }
+    else if (type->tp_name != NULL
+             && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        const char *name = last_part(type->tp_name);
+        for (const char *c = type->tp_name; c + 1 < name; c++) {
+            char one[2] = {*c, '\0'};
+            cm_phrase_add(phrase, one);
+        }
+    }
+}
+
+static bool
+is_phrase(const struct cm_phrase *phrase, const char *text)
+{
+    return phrase->length == strlen(text)
+           && memcmp(phrase->bytes, text, phrase->length) == 0;
+}
+
+static void
+add_name(struct cm_phrase *phrase, PyTypeObject *type)
+{
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        cm_phrase_add_str(phrase, ((PyHeapTypeObject *)type)->ht_qualname,
+                          CM_PHRASE_BYTES / 4);
+    }
+    else {
+        cm_phrase_add(phrase,
+                      type->tp_name == NULL ? "?" : last_part(type->tp_name));
+    }
+}
+
+void
+cm_phrase_add_type(struct cm_phrase *phrase, PyTypeObject *type)
+{
+    struct cm_phrase module;
+    module.length = 0;
+    add_module(&module, type);
+    if (module.length != 0 && !is_phrase(&module, "builtins")
+        && !is_phrase(&module, "__main__")) {
+        module.bytes[module.length] = '\0';
+        cm_phrase_add(phrase, module.bytes);
+        cm_phrase_add(phrase, ".");
+    }
+    add_name(phrase, type);
+}
+
+/* ---- methods */
+
+struct methods {
+    struct cm_objects *objects;
+    struct cm_code_id codes[MAX_METHODS];
+    uint32_t count;
+    bool first_is_library;
+};
+
+static void
+add_method(struct methods *methods, PyObject *function)
+{
+    if (function == NULL || !PyFunction_Check(function)
+        || methods->count == MAX_METHODS) {
+        return;
+    }
+    PyObject *code = ((PyFunctionObject *)function)->func_code;
+    if (code == NULL || !PyCode_Check(code)) {
+        return;
+    }
+    if (methods->count == 0) {
+        methods->first_is_library = cm_is_library(
+            methods->objects, ((PyCodeObject *)code)->co_filename);
+    }
+    struct cm_code_id id =
+        cm_objects_code(methods->objects, (PyCodeObject *)code);
+    if (id.index != 0) {
+        methods->codes[methods->count++] = id;
+    }
+}
+
+static void
+add_methods_of(struct methods *methods, PyObject *dict)
+{
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t position = 0;
+    if (dict == NULL) {
+        return;
+    }
+    while (methods->count < MAX_METHODS
+           && PyDict_Next(dict, &position, &key, &value)) {
+        PyTypeObject *type = Py_TYPE(value);
+        if (type == &PyFunction_Type) {
+            add_method(methods, value);
+        }
+        else if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
+            add_method(methods, cm_member(value, "__func__"));
+        }
+        else if (type == &PyProperty_Type) {
+            add_method(methods, cm_member(value, "fget"));
+            add_method(methods, cm_member(value, "fset"));
+        }
+    }
+}
+
+static void
+collect_methods(struct methods *methods, PyTypeObject *type)
+{
+    PyObject *bases = type->tp_mro;
+    Py_ssize_t count =
+        bases != NULL && PyTuple_Check(bases) ? PyTuple_GET_SIZE(bases) : 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *base = PyTuple_GET_ITEM(bases, i);
+        if (base != NULL && PyType_Check(base)) {
+            add_methods_of(methods, ((PyTypeObject *)base)->tp_dict);
+        }
+    }
+}
+
+/* ---- records */
+
+/* The str __file__ of an imported module; NULL when it has none. */
+static PyObject *
+file_of_module(const struct cm_objects *self, struct cm_phrase *name)
+{
+    name->bytes[name->length] = '\0';
+    PyObject *module = cm_dict_find(self->modules, name->bytes);
+    if (module == NULL || !PyModule_Check(module)) {
+        return NULL;
+    }
+    PyObject *file = cm_dict_find(PyModule_GetDict(module), "__file__");
+    return file != NULL && PyUnicode_Check(file) ? file : NULL;
+}
+
+static bool
+is_library_type(const struct methods *methods, PyTypeObject *type,
+                struct cm_phrase *module)
+{
+    if (is_phrase(module, "__main__")) {
+        return false;
+    }
+    PyObject *file = module->length < CM_PHRASE_BYTES
+                         ? file_of_module(methods->objects, module)
+                         : NULL;
+    if (file != NULL) {
+        return cm_is_library(methods->objects, file);
+    }
+    if (methods->count != 0) {
+        return methods->first_is_library;
+    }
+    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+           || is_phrase(module, "builtins");
+}
+
+static struct cm_type_id
+make_type(struct cm_objects *self, PyTypeObject *type)
+{
+    struct cm_type_id id = {0};
+    struct cm_phrase name, module;
+    struct methods *methods = cm_calloc(1, sizeof(*methods));
+    if (methods == NULL) {
+        return id;
+    }
+    methods->objects = self;
+    collect_methods(methods, type);
+    name.length = module.length = 0;
+    cm_phrase_add_type(&name, type);
+    add_module(&module, type);
+    struct cm_type record = {
+        .name = cm_phrase_intern(&name, self->texts),
+        .module = cm_phrase_intern(&module, self->texts),
+        .library = is_library_type(methods, type, &module),
+        .methods = methods->codes,
+        .method_count = methods->count,
+    };
+    if (cm_records_add_type(self->records, &record, &id) != CM_OK) {
+        id = (struct cm_type_id){0};
+    }
+    cm_free(methods);
+    return id;
+}
+
+struct cm_type_id
+cm_objects_type(struct cm_objects *self, PyTypeObject *type)
+{
+    uint64_t check = type->tp_version_tag != 0 ? type->tp_version_tag
+                                               : (uint64_t)self->batch << 32;
+    const struct cm_address *known = cm_addresses_find(&self->types, type);
+    if (known != NULL && known->check == check && check != 0) {
+        return (struct cm_type_id){known->value};
+    }
+    struct cm_type_id id = make_type(self, type);
+    if (id.index != 0) {
+        cm_addresses_put(&self->types, type, check, id.index);
+    }
+    return id;
+}
+
+bool
+cm_type_has_finalizer(PyTypeObject *type)
+{
+    PyObject *bases = type->tp_mro;
+    if (type->tp_finalize == NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        || bases == NULL) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(bases, i);
+        PyObject *found =
+            base == NULL ? NULL : cm_dict_find(base->tp_dict, "__del__");
+        if (found != NULL) {
+            return Py_TYPE(found) != &PyWrapperDescr_Type;
+        }
+    }
+    return false;
+}
