@@ -79,6 +79,8 @@ struct cm_leak_cycle {
     size_t cut_count;
     struct cm_text_id rule, advice, no_cut_reason;
     struct cm_text_id library_package, library_link; /* "" when none */
+    uint64_t announced_bytes; /* the ledger's alone, not in the file: total
+                               * when the finding was last named to the user */
 };
 
 struct cm_leak_device {
