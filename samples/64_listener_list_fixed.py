@@ -28,7 +28,7 @@ def main():
     for sub in bus.subs:
         sub(torch.zeros(1024, 1024, device=device))
     print("listeners:", len(bus.subs))
-    bus.subs = None
+    bus.subs.clear()
     del bus, sub
     gc.collect()
 

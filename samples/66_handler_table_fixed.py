@@ -20,7 +20,7 @@ def main():
     engine = Engine()
     engine.on["loss"](torch.zeros(1024, 1024, device=device))
     print("events:", len(engine.keep))
-    engine.on = None
+    engine.on.clear()
     del engine
     gc.collect()
 

@@ -1,0 +1,37 @@
+"""A trainer per fold; its log function captures it."""
+
+import gc
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(1024, 1024, device=device)
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.losses = []
+        self.log = lambda loss: self.losses.append(loss.item())
+
+    def fit(self, steps):
+        for _ in range(steps):
+            x = torch.ones(8, 1024, device=device)
+            loss = self.model(x).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+            self.log(loss)
+        self.log = None
+        return len(self.losses)
+
+
+def main():
+    for fold in range(2):
+        print("fold", fold, "steps", Trainer().fit(3))
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main()
