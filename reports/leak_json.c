@@ -290,9 +290,10 @@ cm_json_ids(struct cm_json *self, const char *key, struct cm_json_ids *ids,
         if (!cJSON_IsObject(item)) {
             cm_json_fail(self, NULL, "expected an object");
         }
-        ids->items[position++] = (struct cm_json_id_entry){
+        ids->items[position] = (struct cm_json_id_entry){
             cm_json_number(self, item, "id", position + 1),
             (uint32_t)position + 1};
+        position++;
     }
     ids->count = position;
     *count = needed;
