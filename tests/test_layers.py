@@ -54,8 +54,10 @@ def test_licence_and_readme_are_asked_for(tree, tmp_path):
     assert len(list(layers.every_folder_has_its_readme())) == 2
 
 
-def test_allowed_includes_are_no_breach(tree):
+def test_allowed_includes_are_no_breach(tree, tmp_path):
     tree("reports/leak_json.c", '#include <cJSON.h>\n#include "leak.h"\n#include "../graph/f.h"\n')
     tree("pyext/core.c", '#include <Python.h>\n#include "../reports/leak.h"\n')
+    (tmp_path / "tests" / "x_probe").mkdir()
+    tree("tests/x_probe/x.c", '#include <Python.h>\n#include "../../pyext/objects.h"\n')
     assert list(layers.include_follows_the_arrows()) == []
     assert list(layers.one_foreign_library_one_file()) == []
