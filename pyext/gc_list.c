@@ -219,8 +219,8 @@ cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
     PyObject_GC_UnTrack(newest);
 }
 
-static enum cm_status
-append(struct cm_objects_array *self, PyObject *object)
+enum cm_status
+cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
 {
     if (self->count == self->capacity) {
         enum cm_status status = cm_grow((void **)&self->items, &self->capacity,
@@ -253,27 +253,12 @@ cm_gc_read_garbage(PyObject *first, const PyObject *twin,
             twins++;
             continue;
         }
-        enum cm_status status = append(result, object);
+        enum cm_status status = cm_objects_array_add(result, object);
         if (status != CM_OK)
             return status;
     }
     bool proved = cm_gc_prev(start) == from && heads == 1 && twins == 1;
     return proved ? CM_OK : CM_BAD_INPUT;
-}
-
-enum cm_status
-cm_gc_read_all(struct cm_gc_head *head, struct cm_objects_array *result)
-{
-    struct cm_gc_head *from = head, *node;
-    for (node = cm_gc_next(head); node != head; node = cm_gc_next(node)) {
-        if (node == NULL || cm_gc_prev(node) != from)
-            return CM_BAD_INPUT;
-        from = node;
-        enum cm_status status = append(result, cm_gc_object(node));
-        if (status != CM_OK)
-            return status;
-    }
-    return cm_gc_prev(head) == from ? CM_OK : CM_BAD_INPUT;
 }
 
 #endif

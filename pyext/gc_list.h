@@ -104,16 +104,14 @@ struct cm_objects_array {
     size_t count, capacity;
 };
 
+enum cm_status cm_objects_array_add(struct cm_objects_array *self,
+                                    PyObject *object) CM_CHECKED;
+
 /* Reads the list that `first` is in, which must have one head without the
  * COLLECTING bit, all else with it, and `twin` in it once.  The two are left
  * out.  CM_BAD_INPUT: it is no such list (nothing that was read counts);
  * CM_NO_MEMORY. */
 enum cm_status cm_gc_read_garbage(PyObject *first, const PyObject *twin,
                                   struct cm_objects_array *result) CM_CHECKED;
-/* Appends all objects of the list of `head`.  CM_BAD_INPUT: its links do not
- * agree. */
-enum cm_status cm_gc_read_all(struct cm_gc_head *head,
-                              struct cm_objects_array *result) CM_CHECKED;
-
 #endif
 #endif

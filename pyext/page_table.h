@@ -36,10 +36,22 @@ struct cm_page_table {
 
 void cm_page_table_release(struct cm_page_table *self);
 
+/* The region that was asked for last: neighbours are found without a hash. */
+struct cm_page_cursor {
+    uintptr_t number;
+    uint32_t *slots; /* borrowed; NULL: none yet */
+};
+
 /* The slot of this address, made if it was not there. */
 enum cm_status cm_page_table_make(struct cm_page_table *self,
                                   uintptr_t address, uint32_t **result)
     CM_CHECKED;
+
+static inline size_t
+cm_page_place(uintptr_t address)
+{
+    return (address >> CM_PLACE_BITS) & (CM_REGION_SLOTS - 1);
+}
 
 static inline size_t
 cm_region_hash(uintptr_t number, unsigned bits)
@@ -57,12 +69,26 @@ cm_page_table_find(const struct cm_page_table *self, uintptr_t address)
     size_t mask = ((size_t)1 << self->bits) - 1;
     size_t i = cm_region_hash(number, self->bits);
     for (; self->regions[i].slots != NULL; i = (i + 1) & mask) {
-        if (self->regions[i].number == number) {
-            return self->regions[i].slots
-                   + ((address >> CM_PLACE_BITS) & (CM_REGION_SLOTS - 1));
-        }
+        if (self->regions[i].number == number)
+            return self->regions[i].slots + cm_page_place(address);
     }
     return NULL;
+}
+
+/* As cm_page_table_find, for walks through neighbouring addresses. */
+static inline uint32_t *
+cm_page_table_near(const struct cm_page_table *self,
+                   struct cm_page_cursor *cursor, uintptr_t address)
+{
+    uintptr_t number = address >> CM_REGION_BITS;
+    if (cursor->slots == NULL || cursor->number != number) {
+        uint32_t *slot = cm_page_table_find(self, address);
+        if (slot == NULL)
+            return NULL;
+        cursor->number = number;
+        cursor->slots = slot - cm_page_place(address);
+    }
+    return cursor->slots + cm_page_place(address);
 }
 
 #endif

@@ -191,10 +191,13 @@ show(struct saveall *self, PyObject *const *objects, size_t count,
 static enum cm_status
 mark_kept(struct cm_trial *trial, const struct taken *taken)
 {
-    enum cm_status status =
-        cm_trial_begin(trial, taken->objects, taken->count, 1);
-    if (status == CM_OK)
-        status = cm_trial_mark_held(trial, taken->objects, taken->count);
+    enum cm_status status = CM_OK;
+    for (size_t i = 0; i < taken->count && status == CM_OK; i++)
+        status = cm_trial_add(trial, taken->objects[i], 1);
+    if (status != CM_OK)
+        return status;
+    cm_trial_take_off(trial, taken->objects, taken->count);
+    status = cm_trial_mark_held(trial, taken->objects, taken->count);
     for (size_t i = 0; i < taken->count && status == CM_OK; i++) {
         if (has_legacy_finalizer(taken->objects[i]))
             status = cm_trial_mark(trial, taken->objects[i]);

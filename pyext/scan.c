@@ -74,29 +74,52 @@ find_heads(const struct cm_gc_module *gc, struct cm_gc_heads *heads)
     Py_DECREF(newest);
 }
 
+/* Counted while its header is at hand: memory is read once. */
 static enum cm_status
-list_by_heads(struct heap *self, const struct cm_gc_module *gc,
-              const struct cm_gc_heads *heads)
+enter(struct heap *self, PyObject *object, Py_ssize_t bias)
+{
+    enum cm_status status = cm_objects_array_add(&self->objects, object);
+    if (status == CM_OK)
+        status = cm_trial_add(&self->trial, object, bias);
+    return status;
+}
+
+/* CM_BAD_INPUT: the links do not agree. */
+static enum cm_status
+enter_list(struct heap *self, struct cm_gc_head *head)
+{
+    struct cm_gc_head *from = head, *node;
+    for (node = cm_gc_next(head); node != head; node = cm_gc_next(node)) {
+        if (node == NULL || cm_gc_prev(node) != from)
+            return CM_BAD_INPUT;
+        from = node;
+        enum cm_status status = enter(self, cm_gc_object(node), 0);
+        if (status != CM_OK)
+            return status;
+    }
+    return cm_gc_prev(head) == from ? CM_OK : CM_BAD_INPUT;
+}
+
+static enum cm_status
+enter_by_heads(struct heap *self, const struct cm_gc_module *gc,
+               const struct cm_gc_heads *heads)
 {
     enum cm_status status = CM_OK;
-    self->objects.count = 0;
     for (int i = 0; i < 3 && status == CM_OK; i++)
-        status = cm_gc_read_all(heads->young[i], &self->objects);
+        status = enter_list(self, heads->young[i]);
     self->frozen_from = self->objects.count;
-    if (status != CM_OK || heads->permanent == NULL)
-        return status;
-    status = cm_gc_read_all(heads->permanent, &self->objects);
-    size_t frozen = self->objects.count - self->frozen_from;
-    if (status == CM_BAD_INPUT || (Py_ssize_t)frozen != cm_gc_frozen(gc)) {
-        self->objects.count = self->frozen_from;
-        return status == CM_BAD_INPUT ? CM_OK : status;
+    if (status == CM_OK && heads->permanent != NULL) {
+        status = enter_list(self, heads->permanent);
+        size_t frozen = self->objects.count - self->frozen_from;
+        if (status == CM_OK && (Py_ssize_t)frozen != cm_gc_frozen(gc))
+            status = CM_BAD_INPUT;
     }
     return status;
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
 struct visit {
-    struct cm_objects_array *objects;
+    struct heap *heap;
     enum cm_status status;
 };
 
@@ -104,42 +127,41 @@ static int
 visit_object(PyObject *object, void *context)
 {
     struct visit *visit = context;
-    struct cm_objects_array *objects = visit->objects;
-    if (objects->count == objects->capacity) {
-        visit->status = cm_grow((void **)&objects->items, &objects->capacity,
-                                objects->count + 1, sizeof(*objects->items));
-        if (visit->status != CM_OK)
-            return 0;
-    }
-    objects->items[objects->count++] = object;
-    return 1;
+    /* The visitor's caller holds a reference of its own. */
+    visit->status = enter(visit->heap, object, 1);
+    return visit->status == CM_OK;
 }
-#endif
 
 static enum cm_status
-list_by_visit(struct heap *self)
+enter_by_visit(struct heap *self)
 {
-#if PY_VERSION_HEX >= 0x030C0000
-    struct visit visit = {.objects = &self->objects};
-    self->objects.count = 0;
+    struct visit visit = {.heap = self};
     PyUnstable_GC_VisitObjects(visit_object, &visit);
     self->frozen_from = self->objects.count;
     return visit.status;
+}
 #else
+static enum cm_status
+enter_by_visit(struct heap *self)
+{
     (void)self;
     return CM_UNSUPPORTED;
-#endif
 }
+#endif
 
 static enum cm_status
-list_objects(struct heap *self, const struct cm_gc_module *gc)
+enter_all(struct heap *self, const struct cm_gc_module *gc)
 {
     struct cm_gc_heads heads = {0};
     find_heads(gc, &heads);
     enum cm_status status = CM_BAD_INPUT;
     if (heads.known)
-        status = list_by_heads(self, gc, &heads);
-    return status == CM_BAD_INPUT ? list_by_visit(self) : status;
+        status = enter_by_heads(self, gc, &heads);
+    if (status == CM_BAD_INPUT) {
+        heap_release(self);
+        status = enter_by_visit(self);
+    }
+    return status;
 }
 
 /* Moves the unmarked among objects[from..to) to its beginning. */
@@ -147,6 +169,8 @@ static size_t
 keep_unmarked(struct heap *self, size_t from, size_t to)
 {
     size_t kept = from;
+    if (self->trial.marked == self->trial.count)
+        return 0;
     for (size_t i = from; i < to; i++) {
         PyObject *object = self->objects.items[i];
         if (!cm_trial_marked(&self->trial, object)
@@ -213,12 +237,12 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
      size_t *objects_scanned)
 {
     struct heap heap = {0};
-    enum cm_status status = list_objects(&heap, gc);
+    enum cm_status status = enter_all(&heap, gc);
+    PyObject *const *objects = heap.objects.items;
     size_t count = heap.objects.count;
-    if (status == CM_OK)
-        status = cm_trial_begin(&heap.trial, heap.objects.items, count, 0);
     if (status == CM_OK) {
-        status = cm_trial_mark_held(&heap.trial, heap.objects.items, count);
+        cm_trial_take_off(&heap.trial, objects, count);
+        status = cm_trial_mark_held(&heap.trial, objects, count);
     }
     if (status == CM_OK)
         status = deliver(&heap, sink, context);

@@ -2,10 +2,12 @@
  * Copyright the cumem authors */
 
 /* A slot of the page table is 0 for an object that is not in the set, else
- * its remaining count + 1, with a bit for "marked".  Two passes of tp_traverse
- * over the set, as a collection makes: one takes internal references off, one
- * spreads marks over an explicit stack.  Memory: about 0.3 bytes for each byte
- * of address range that objects occupy, and 8 bytes for each pending object.
+ * its remaining count + 1, and two bits.  Two passes of tp_traverse over the
+ * set in its own order, as a collection makes, so that memory is read forward:
+ * one takes internal references off, one spreads marks.  The second passes by
+ * an object that nothing has marked yet; when a mark comes later, the object
+ * goes on an explicit stack.  Memory: about 0.3 bytes for each byte of address
+ * range that objects occupy, and 8 bytes for each object on the stack.
  *
  * From CPython 3.14 on a suspended frame also shows references that it only
  * borrows from itself (stack temporaries): there each referent is taken off
@@ -18,9 +20,10 @@
 enum { AHEAD = 12, ONCE_MAX = 256 };
 
 #define MARK 0x80000000u
-#define COUNT 0x7FFFFFFFu
+#define PASSED 0x40000000u
+#define COUNT 0x3FFFFFFFu
 /* Never reached by subtraction: immortal objects, and those that stay. */
-#define HELD 0x40000000u
+#define HELD 0x20000000u
 
 void
 cm_trial_release(struct cm_trial *self)
@@ -119,47 +122,36 @@ fits(const PyObject *object)
     return ((uintptr_t)object & ((1u << CM_PLACE_BITS) - 1)) == 0;
 }
 
-static enum cm_status
-enter(struct cm_trial *self, PyObject *object, Py_ssize_t bias)
+enum cm_status
+cm_trial_add(struct cm_trial *self, PyObject *object, Py_ssize_t bias)
 {
+    uintptr_t address = (uintptr_t)object;
     if (!fits(object))
         return CM_OK;
-    uint32_t *slot;
-    enum cm_status status =
-        cm_page_table_make(&self->table, (uintptr_t)object, &slot);
-    if (status != CM_OK)
-        return status;
-    Py_ssize_t references = Py_REFCNT(object) - bias;
-    bool known = references >= 0 && references < (Py_ssize_t)HELD - 1;
-    *slot = known ? (uint32_t)references + 1 : HELD;
-    return CM_OK;
-}
-
-enum cm_status
-cm_trial_begin(struct cm_trial *self, PyObject *const *objects, size_t count,
-               Py_ssize_t bias)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (i + AHEAD < count)
-            __builtin_prefetch(objects[i + AHEAD]);
-        enum cm_status status = enter(self, objects[i], bias);
+    uint32_t *slot = cm_page_table_near(&self->table, &self->cursor, address);
+    if (slot == NULL) {
+        enum cm_status status =
+            cm_page_table_make(&self->table, address, &slot);
         if (status != CM_OK)
             return status;
     }
+    Py_ssize_t references = Py_REFCNT(object) - bias;
+    bool known = references >= 0 && references < (Py_ssize_t)HELD - 1;
+    *slot = known ? (uint32_t)references + 1 : HELD;
+    self->count++;
+    return CM_OK;
+}
+
+void
+cm_trial_take_off(struct cm_trial *self, PyObject *const *objects,
+                  size_t count)
+{
     for (size_t i = 0; i < count; i++) {
         if (i + AHEAD < count)
             __builtin_prefetch(objects[i + AHEAD]);
         if (fits(objects[i]))
             take_off_referents(self, objects[i]);
     }
-    return CM_OK;
-}
-
-bool
-cm_trial_held(const struct cm_trial *self, PyObject *object)
-{
-    const uint32_t *slot = slot_of(self, object);
-    return slot == NULL || (*slot & COUNT) > 1;
 }
 
 bool
@@ -176,42 +168,64 @@ visit_mark(PyObject *referent, void *context)
     uint32_t *slot = slot_of(self, referent);
     if (slot == NULL || (*slot & MARK))
         return 0;
-    if (self->pending_count == self->pending_capacity
-        && cm_grow((void **)&self->pending, &self->pending_capacity,
-                   self->pending_count + 1, sizeof(PyObject *))
-               != CM_OK) {
-        self->no_memory = true;
-        return -1;
+    if (*slot & PASSED) {
+        if (self->pending_count == self->pending_capacity
+            && cm_grow((void **)&self->pending, &self->pending_capacity,
+                       self->pending_count + 1, sizeof(PyObject *))
+                   != CM_OK) {
+            self->no_memory = true;
+            return -1;
+        }
+        self->pending[self->pending_count++] = referent;
     }
     *slot |= MARK;
-    self->pending[self->pending_count++] = referent;
+    self->marked++;
     return 0;
+}
+
+static void
+mark_referents(struct cm_trial *self, PyObject *object)
+{
+    traverseproc traverse = Py_TYPE(object)->tp_traverse;
+    if (traverse != NULL)
+        (void)traverse(object, visit_mark, self);
+}
+
+static enum cm_status
+finish_pending(struct cm_trial *self)
+{
+    while (self->pending_count > 0 && !self->no_memory)
+        mark_referents(self, self->pending[--self->pending_count]);
+    return self->no_memory ? CM_NO_MEMORY : CM_OK;
 }
 
 enum cm_status
 cm_trial_mark(struct cm_trial *self, PyObject *object)
 {
-    visit_mark(object, self);
-    while (self->pending_count > 0 && !self->no_memory) {
-        PyObject *next = self->pending[--self->pending_count];
-        traverseproc traverse = Py_TYPE(next)->tp_traverse;
-        if (traverse != NULL)
-            (void)traverse(next, visit_mark, self);
-    }
-    return self->no_memory ? CM_NO_MEMORY : CM_OK;
+    (void)visit_mark(object, self);
+    return finish_pending(self);
 }
 
 enum cm_status
 cm_trial_mark_held(struct cm_trial *self, PyObject *const *objects,
                    size_t count)
 {
+    struct cm_page_cursor cursor = {0};
     for (size_t i = 0; i < count; i++) {
-        const uint32_t *slot = slot_of(self, objects[i]);
-        if (slot != NULL && ((*slot & MARK) || *slot == 1))
+        if (i + AHEAD < count)
+            __builtin_prefetch(objects[i + AHEAD]);
+        if (!fits(objects[i]))
             continue;
-        enum cm_status status = cm_trial_mark(self, objects[i]);
-        if (status != CM_OK)
-            return status;
+        uint32_t *slot =
+            cm_page_table_near(&self->table, &cursor, (uintptr_t)objects[i]);
+        bool stays = (*slot & MARK) || (*slot & COUNT) > 1;
+        self->marked += stays && !(*slot & MARK);
+        *slot |= stays ? MARK | PASSED : PASSED;
+        if (!stays)
+            continue;
+        mark_referents(self, objects[i]);
+        if (self->no_memory)
+            return CM_NO_MEMORY;
     }
-    return CM_OK;
+    return finish_pending(self);
 }

@@ -21,29 +21,35 @@
 
 #include "page_table.h"
 
-/* A zeroed trial is a valid empty one. */
+/* A zeroed trial is a valid empty one.  Use: add each object, then take_off,
+ * then mark_held (and mark), then ask. */
 struct cm_trial {
     struct cm_page_table table;
-    PyObject **pending; /* owned: marked, not yet traversed */
+    struct cm_page_cursor cursor; /* of cm_trial_add */
+    PyObject **pending;           /* owned: marked, not yet traversed */
     size_t pending_count, pending_capacity;
-    uint64_t negative; /* objects shown more often than they are counted */
+    size_t count, marked; /* objects in the set, and marked ones */
+    uint64_t negative;    /* objects shown more often than they are counted */
     bool no_memory;
 };
 
 void cm_trial_release(struct cm_trial *self);
 
-/* Counts what is left of each object's references after those from inside the
- * set and `bias` (references of the caller's own) are taken off. */
-enum cm_status cm_trial_begin(struct cm_trial *self, PyObject *const *objects,
-                              size_t count, Py_ssize_t bias) CM_CHECKED;
-/* True when something outside the set refers to it (or may). */
-bool cm_trial_held(const struct cm_trial *self, PyObject *object);
-/* Marks this object and all that it reaches inside the set. */
-enum cm_status cm_trial_mark(struct cm_trial *self, PyObject *object)
-    CM_CHECKED;
-/* cm_trial_mark for every object that is held. */
+/* Adds an object to the set; `bias` references to it are the caller's own. */
+enum cm_status cm_trial_add(struct cm_trial *self, PyObject *object,
+                            Py_ssize_t bias) CM_CHECKED;
+/* Takes the references from inside the set off each count.  Before:
+ * `objects` are those that were added. */
+void cm_trial_take_off(struct cm_trial *self, PyObject *const *objects,
+                       size_t count);
+/* Marks what something outside the set refers to (or may), and all that this
+ * reaches.  Before: cm_trial_take_off with the same objects; once. */
 enum cm_status cm_trial_mark_held(struct cm_trial *self,
                                   PyObject *const *objects, size_t count)
+    CM_CHECKED;
+/* Marks this object and all that it reaches inside the set.  Before:
+ * cm_trial_mark_held. */
+enum cm_status cm_trial_mark(struct cm_trial *self, PyObject *object)
     CM_CHECKED;
 bool cm_trial_marked(const struct cm_trial *self, PyObject *object);
 
