@@ -3,8 +3,8 @@
  *
  * Folding.  A container that a single reference leads to is no box of its own:
  * what it refers to is labelled with both steps, ".acts[0]".  Beyond the bound
- * of a drawing the nodes of highest rank become two counts, one for the cycle
- * and one for what it holds.  O(n log n) for the two sorts. */
+ * of a drawing only what the path tells stays, and the rest becomes two counts,
+ * one for the cycle and one for what it holds.  O(n log n) for the sorts. */
 #include "fold.h"
 
 #include <stdlib.h> // qsort()
@@ -17,6 +17,8 @@
 /* Containers in a row that one label may tell. */
 #define MAX_DEPTH 8
 #define GONE UINT32_MAX
+/* Boxes of device memory side by side that still read. */
+#define MAX_PAYLOAD 4
 
 /* How a node is reached. */
 struct arrival {
@@ -192,7 +194,6 @@ done:
 
 struct place {
     uint32_t rank;
-    uint64_t bytes;
     uint32_t position;
 };
 
@@ -204,13 +205,11 @@ compare_places(const void *left, const void *right)
     if (a->rank != b->rank) {
         return a->rank < b->rank ? -1 : 1;
     }
-    if (a->bytes != b->bytes) {
-        return a->bytes > b->bytes ? -1 : 1;
-    }
     return a->position < b->position ? -1 : 1;
 }
 
-/* Sets map to GONE for what does not stay, 0 for what does. */
+/* Sets map to GONE for what does not stay, 0 for what does: of what the path
+ * tells at most `stay`. */
 static enum cm_status
 choose_nodes(const struct cm_drawing *drawing, size_t stay, uint32_t *map)
 {
@@ -223,13 +222,13 @@ choose_nodes(const struct cm_drawing *drawing, size_t stay, uint32_t *map)
     for (size_t i = 0; i < count; i++) {
         places[i] = (struct place){
             .rank = drawing->nodes[i].rank,
-            .bytes = drawing->nodes[i].bytes,
             .position = (uint32_t)i,
         };
     }
     qsort(places, count, sizeof(*places), compare_places);
     for (size_t i = 0; i < count; i++) {
-        map[places[i].position] = i < stay ? 0 : GONE;
+        map[places[i].position] =
+            i < stay && places[i].rank != UINT32_MAX ? 0 : GONE;
     }
     cm_free(places);
     return CM_OK;
@@ -367,12 +366,24 @@ merge_parallel(struct cm_drawing *drawing)
     drawing->edge_count = kept;
 }
 
+static size_t
+count_payload(const struct cm_drawing *drawing)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < drawing->node_count; i++) {
+        count += drawing->nodes[i].kind == CM_DRAW_PAYLOAD;
+    }
+    return count;
+}
+
 enum cm_status
 cm_fold_rest(struct cm_drawing *drawing, size_t most)
 {
     enum cm_status status = CM_OK;
 
-    if (most > 0 && drawing->node_count > most) {
+    if (most > 0 && (drawing->node_count > most ||
+                     count_payload(drawing) > MAX_PAYLOAD)) {
         status = fold_nodes(drawing, most);
     }
     merge_parallel(drawing);

@@ -13,8 +13,9 @@
 /* Containers that one reference leads to become part of its label. */
 enum cm_status cm_fold_containers(const struct cm_leak *leak,
                                   struct cm_drawing *drawing) CM_CHECKED;
-/* Keeps `most` nodes (0: all), the two counts included, and makes parallel
- * references one. */
+/* Where there are more than `most` nodes (0: as many as there are), keeps what
+ * the path tells, the two counts included in `most`; makes parallel references
+ * one. */
 enum cm_status cm_fold_rest(struct cm_drawing *drawing,
                             size_t most) CM_CHECKED;
 

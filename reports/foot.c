@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Below the findings: what collections did and cost, what the report does not
+ * have, and by which means it was made. */
+#include <inttypes.h>
+#include <stdlib.h> // qsort()
+#include <string.h>
+
+#include "sheet.h"
+
+/* Collections that are listed: those that freed most. */
+#define MAX_ROWS 10
+
+struct total {
+    uint64_t duration_us, longest_us, device_bytes;
+};
+
+static struct total
+add_up(const struct cm_leak *leak)
+{
+    struct total total = {0};
+
+    for (size_t i = 0; i < leak->collection_count; i++) {
+        const struct cm_leak_collection *one = &leak->collections[i];
+
+        total.duration_us += one->duration_us;
+        total.device_bytes += one->device_bytes_freed;
+        if (one->duration_us > total.longest_us) {
+            total.longest_us = one->duration_us;
+        }
+    }
+    return total;
+}
+
+/* "830 us", "3.1 ms", "12 s" */
+static void
+put_time(struct cm_sheet *self, uint64_t us)
+{
+    if (us < 1000) {
+        cm_buffer_addf(self->out, "%" PRIu64 " \u00b5s", us);
+    }
+    else if (us < 1000000) {
+        cm_buffer_addf(self->out, "%" PRIu64 ".%" PRIu64 " ms", us / 1000,
+                       us / 100 % 10);
+    }
+    else {
+        cm_buffer_addf(self->out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000,
+                       us / 100000 % 10);
+    }
+}
+
+static bool
+frees_more(const struct cm_leak_collection *a,
+           const struct cm_leak_collection *b)
+{
+    return a->device_bytes_freed > b->device_bytes_freed;
+}
+
+/* The collections that freed most, in their own order, into `rows`. */
+static size_t
+pick_rows(const struct cm_leak *leak, size_t rows[MAX_ROWS])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < leak->collection_count; i++) {
+        size_t place = count;
+
+        while (place > 0 && frees_more(&leak->collections[i],
+                                       &leak->collections[rows[place - 1]])) {
+            place--;
+        }
+        if (place == MAX_ROWS) {
+            continue;
+        }
+        count += count < MAX_ROWS;
+        memmove(rows + place + 1, rows + place,
+                (count - 1 - place) * sizeof(*rows));
+        rows[place] = i;
+    }
+    return count;
+}
+
+static void
+add_row(struct cm_sheet *self, const struct cm_leak_collection *row)
+{
+    cm_put(self, "<tr><td>");
+    if (row->iteration >= 0) {
+        cm_buffer_addf(self->out, "%" PRId64, row->iteration);
+    }
+    cm_put(self, "</td><td>");
+    if (row->generation >= 0) {
+        cm_buffer_addf(self->out, "%" PRId32, row->generation);
+    }
+    else {
+        cm_put(self, "scan");
+    }
+    cm_buffer_addf(self->out, "</td><td>%" PRIu64 "</td><td>",
+                   row->collected);
+    cm_put_size(self, row->device_bytes_freed);
+    cm_put(self, "</td><td>");
+    put_time(self, row->duration_us);
+    cm_put(self, "</td></tr>\n");
+}
+
+static void
+add_collections(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+    struct total total = add_up(leak);
+    size_t rows[MAX_ROWS];
+    size_t count = pick_rows(leak, rows);
+
+    cm_put(self, "<section><h3>Collections</h3>\n");
+    if (leak->collection_count == 0) {
+        cm_put(self, "<p>None was seen.</p></section>\n");
+        return;
+    }
+    cm_buffer_addf(self->out, "<p>%zu seen, ", leak->collection_count);
+    put_time(self, total.duration_us);
+    cm_put(self, " in all, the longest ");
+    put_time(self, total.longest_us);
+    cm_put(self, "; they freed ");
+    cm_put_size(self, total.device_bytes);
+    cm_put(self, " of device memory.</p>\n<details><summary>");
+    cm_put(self, leak->collection_count > count ? "Those that freed most"
+                                                : "Each of them");
+    cm_put(self, "</summary><table><thead><tr><th>iteration</th>"
+                 "<th>generation</th><th>objects</th><th>device memory</th>"
+                 "<th>pause</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < count; i++) {
+        add_row(self, &leak->collections[rows[i]]);
+    }
+    cm_put(self, "</tbody></table></details></section>\n");
+}
+
+static void
+add_lost(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+    const char *reason = cm_sheet_text(self, leak->lost_reason);
+
+    cm_put(self, "<section><h3>Lost or cut</h3>\n<p>");
+    if (leak->lost_events == 0 && leak->lost_nodes == 0) {
+        cm_put(self, "Nothing: every object that was seen is in the report.");
+    }
+    else {
+        if (leak->lost_events > 0) {
+            cm_buffer_addf(self->out, "%" PRIu64 " events ",
+                           leak->lost_events);
+        }
+        if (leak->lost_nodes > 0) {
+            cm_buffer_addf(self->out, "%s%" PRIu64 " objects ",
+                           leak->lost_events > 0 ? "and " : "",
+                           leak->lost_nodes);
+        }
+        cm_put(self, "are not in the report");
+        cm_put(self, reason[0] != '\0' ? ": " : ".");
+        cm_say(self, reason);
+    }
+    cm_put(self, "</p></section>\n");
+}
+
+static void
+add_fact(struct cm_sheet *self, const char *name, const char *value)
+{
+    if (value[0] != '\0') {
+        cm_buffer_addf(self->out, "<dt>%s</dt><dd>", name);
+        cm_say(self, value);
+        cm_put(self, "</dd>");
+    }
+}
+
+static void
+add_number(struct cm_sheet *self, const char *name, int64_t number)
+{
+    if (number >= 0) {
+        cm_buffer_addf(self->out, "<dt>%s</dt><dd>%" PRId64 "</dd>", name,
+                       number);
+    }
+}
+
+static void
+add_facts(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+    const char *path = self->options->report_name != NULL
+                           ? self->options->report_name
+                           : leak->source_path;
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+
+    cm_put(self, "<section><h3>Made with</h3>\n<dl>");
+    add_fact(self, "report", slash != NULL ? slash + 1 : path ? path : "");
+    add_fact(self, "cumem", cm_sheet_text(self, leak->cumem));
+    add_fact(self, "Python", cm_sheet_text(self, leak->python));
+    add_fact(self, "torch", cm_sheet_text(self, leak->torch));
+    add_fact(self, "interceptor", cm_sheet_text(self, leak->interceptor));
+    add_fact(self, "allocator hook",
+             cm_sheet_text(self, leak->allocator_hook));
+    add_fact(self, "host", cm_sheet_text(self, leak->host));
+    add_number(self, "process", leak->pid);
+    add_number(self, "rank", leak->rank);
+    add_number(self, "of", leak->world_size);
+    add_number(self, "iterations", leak->iteration);
+    cm_put(self, "</dl></section>\n");
+}
+
+void
+cm_foot_add(struct cm_sheet *self)
+{
+    cm_put(self, "<footer>\n");
+    add_collections(self);
+    add_lost(self);
+    add_facts(self);
+    cm_put(self, "</footer>\n");
+}

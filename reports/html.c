@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The frame of the page: head and policy, the verdict with the bar of the
+ * device, the list of findings.  Everything is written out, so that the page
+ * reads without JavaScript; the script only chooses, searches and copies.
+ * Linear in the document, and bounded by CM_HTML_MAX_BYTES: findings that do
+ * not fit are named by their number. */
+#include "html.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../detector/alloc.h"
+#include "page.h"
+#include "sheet.h"
+#include "summary.h"
+
+/* Findings of libraries, and small ones, that are written out. */
+#define MAX_FOLDED 50
+/* What the list, the foot and the script may take of the page at most. */
+#define RESERVED_BYTES ((size_t)512 * 1024)
+
+/* ===== which findings =================================================== */
+
+static bool
+is_dead(const struct cm_leak *leak, const struct cm_leak_cycle *cycle)
+{
+    return strcmp(cm_leak_text(leak, cycle->class), "resurrected") != 0;
+}
+
+static enum cm_sheet_group
+group_of(const struct cm_leak_cycle *cycle,
+         const struct cm_html_options *options)
+{
+    if (!options->all && cycle->library_package.index != 0) {
+        return CM_SHEET_LIBRARY;
+    }
+    return !options->all && cycle->peak_bytes < options->min_bytes
+               ? CM_SHEET_SMALL
+               : CM_SHEET_SHOWN;
+}
+
+static size_t
+most_of(enum cm_sheet_group group, const struct cm_html_options *options)
+{
+    size_t most = CM_HTML_MAX_FINDINGS;
+
+    if (options->top > 0 && options->top < most) {
+        most = options->top;
+    }
+    return group == CM_SHEET_SHOWN || most < MAX_FOLDED ? most : MAX_FOLDED;
+}
+
+/* Fills self->findings; they are numbered as the text numbers them, the
+ * folded ones behind. */
+static void
+pick(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+
+    for (size_t i = 0; i < leak->cycle_count; i++) {
+        const struct cm_leak_cycle *cycle = &leak->cycles[i];
+        enum cm_sheet_group group = group_of(cycle, self->options);
+
+        if (!is_dead(leak, cycle)) {
+            continue;
+        }
+        self->bytes[group] += cycle->peak_bytes;
+        if (self->totals[group]++ < most_of(group, self->options)) {
+            self->findings[self->count++] =
+                (struct cm_sheet_finding){.cycle = i, .group = group};
+        }
+    }
+}
+
+static void
+number(struct cm_sheet *self)
+{
+    size_t next = 1;
+
+    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
+        for (size_t i = 0; i < self->count; i++) {
+            if ((int)self->findings[i].group == group) {
+                self->findings[i].number = next++;
+            }
+        }
+    }
+}
+
+size_t
+cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
+             size_t *cycles, size_t capacity)
+{
+    size_t totals[CM_SHEET_GROUPS] = {0}, count = 0;
+
+    for (size_t i = 0; i < leak->cycle_count && count < capacity; i++) {
+        enum cm_sheet_group group = group_of(&leak->cycles[i], options);
+
+        if (is_dead(leak, &leak->cycles[i]) &&
+            totals[group]++ < most_of(group, options)) {
+            cycles[count++] = i;
+        }
+    }
+    return count;
+}
+
+/* ===== the findings as text ============================================= */
+
+static bool
+is_among(const uint64_t *fingerprints, size_t count, uint64_t fingerprint)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fingerprints[i] == fingerprint) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The end of a block that begins at `at`: its further lines are indented. */
+static const char *
+block_end(const char *at)
+{
+    const char *end = strchr(at, '\n');
+
+    while (end != NULL && strncmp(end + 1, "   ", 3) == 0) {
+        end = strchr(end + 1, '\n');
+    }
+    return end != NULL ? end + 1 : at + strlen(at);
+}
+
+/* Cuts the summary into the blocks of the findings.  A line that begins with
+ * `#` begins a block: no text of the document can begin a line. */
+static void
+share_out(struct cm_sheet *self, const uint64_t *only)
+{
+    const char *at = cm_buffer_text(&self->summary);
+    size_t next = 0;
+
+    at = at[0] == '#' ? at : strstr(at, "\n#");
+    for (size_t i = 0; at != NULL && next < self->count; i++) {
+        const struct cm_leak_cycle *cycle = &self->leak->cycles[i];
+        const char *end;
+
+        if (!is_dead(self->leak, cycle) ||
+            !is_among(only, self->count, cycle->fingerprint)) {
+            continue;
+        }
+        at += at[0] == '\n';
+        end = block_end(at);
+        if (self->findings[next].cycle == i) {
+            self->findings[next].text = at;
+            self->findings[next++].text_bytes = (size_t)(end - at);
+        }
+        at = strstr(end - 1, "\n#");
+    }
+}
+
+static enum cm_status
+summarize(struct cm_sheet *self)
+{
+    struct cm_summary_options options = {
+        .all = true,
+        .all_frames = self->options->all_frames,
+        .report_name = "",
+        .only_count = self->count,
+    };
+    uint64_t *only = cm_calloc(self->count + 1, sizeof(*only));
+    enum cm_status status = CM_NO_MEMORY;
+
+    if (only == NULL) {
+        return status;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        only[i] = self->leak->cycles[self->findings[i].cycle].fingerprint;
+    }
+    options.only = only;
+    status = cm_summary_write(self->leak, &options, &self->summary);
+    if (status == CM_OK) {
+        share_out(self, only);
+    }
+    cm_free(only);
+    return status;
+}
+
+/* ===== head and verdict ================================================= */
+
+static void
+add_hash(struct cm_sheet *self, const char *bytes)
+{
+    char hash[CM_PAGE_HASH_BYTES];
+
+    cm_page_hash(bytes, strlen(bytes), hash);
+    cm_buffer_addf(self->out, "'%s'", hash);
+}
+
+static void
+add_head(struct cm_sheet *self)
+{
+    cm_put(self, "<!DOCTYPE html><!-- written by cyclereport -->\n"
+                 "<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                 "<meta http-equiv=\"Content-Security-Policy\" "
+                 "content=\"default-src 'none'; base-uri 'none'; "
+                 "form-action 'none'; style-src ");
+    add_hash(self, cm_page_css);
+    cm_put(self, "; script-src ");
+    add_hash(self, cm_page_js);
+    cm_put(self, "\">\n<meta name=\"viewport\" "
+                 "content=\"width=device-width,initial-scale=1\">\n"
+                 "<meta name=\"referrer\" content=\"no-referrer\">\n"
+                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                 "<title>cumem");
+    if (self->leak->rank >= 0) {
+        cm_buffer_addf(self->out, " rank %" PRId64, self->leak->rank);
+    }
+    cm_put(self, ": dead cycles</title>\n<style>");
+    cm_put(self, cm_page_css);
+    cm_put(self, "</style></head>\n<body>\n");
+}
+
+/* "cumem [rank 3]: up to 5.1 of ..." as a sentence: "Up to 5.1 of ...". */
+static void
+add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
+                 bool first)
+{
+    const char *colon = memchr(line, ':', length);
+    const char *end = line + length;
+
+    if (colon != NULL && end - colon > 2) {
+        line = colon + 2;
+    }
+    cm_put(self, first ? "<h1>" : "<p class=\"also\">");
+    if (line < end) {
+        cm_buffer_add_char(self->out,
+                           (char)(line[0] >= 'a' && line[0] <= 'z'
+                                      ? line[0] - 'a' + 'A'
+                                      : line[0]));
+        cm_escape_html_part(self->out, line + 1, (size_t)(end - line) - 1);
+    }
+    cm_put(self, first ? ".</h1>\n" : ".</p>\n");
+}
+
+/* The lines of the summary before its first block. */
+static void
+add_verdict(struct cm_sheet *self)
+{
+    const char *at = cm_buffer_text(&self->summary);
+    bool first = true;
+
+    while (strncmp(at, "cumem", 5) == 0) {
+        size_t length = strcspn(at, "\n");
+
+        add_verdict_line(self, at, length, first);
+        first = false;
+        at += length + (at[length] == '\n');
+    }
+}
+
+struct share {
+    const char *class, *name;
+    uint64_t bytes;
+};
+
+/* Widths are of 1000; what is there is never too narrow to be seen. */
+static void
+add_bar(struct cm_sheet *self, const struct share *shares, size_t count,
+        uint64_t total)
+{
+    double at = 0;
+
+    cm_put(self, "<svg class=\"bar\" viewBox=\"0 0 1000 10\" "
+                 "preserveAspectRatio=\"none\" aria-hidden=\"true\">");
+    for (size_t i = 0; i < count; i++) {
+        double width = 1000.0 * (double)shares[i].bytes / (double)total;
+        long x = (long)at, end = (long)(at + width);
+
+        if (shares[i].bytes > 0) {
+            cm_buffer_addf(self->out,
+                           "<rect class=\"%s\" x=\"%ld\" y=\"0\" "
+                           "width=\"%ld\" height=\"10\"/>",
+                           shares[i].class, x, end - x > 4 ? end - x : 4);
+        }
+        at += width;
+    }
+    cm_put(self, "</svg>\n<ul class=\"legend\">");
+    for (size_t i = 0; i < count; i++) {
+        if (shares[i].bytes > 0) {
+            cm_buffer_addf(self->out, "<li class=\"%s\"><b>",
+                           shares[i].class);
+            cm_put_size(self, shares[i].bytes);
+            cm_buffer_addf(self->out, "</b> %s</li>", shares[i].name);
+        }
+    }
+    cm_put(self, "</ul>\n");
+}
+
+static uint64_t
+beyond(uint64_t whole, uint64_t part)
+{
+    return whole > part ? whole - part : 0;
+}
+
+/* The device at its peak.  Nothing is drawn where only a part is known. */
+static void
+add_device(struct cm_sheet *self, const struct cm_leak_device *device)
+{
+    uint64_t peak = device->peak_allocated;
+    uint64_t dead = device->dead_peak < peak ? device->dead_peak : peak;
+    uint64_t held = device->reserved > peak ? device->reserved : peak;
+    struct share shares[] = {
+        {"dead", "dead", dead},
+        {"live", "live", peak - dead},
+        {"cached", "cached by the allocator", held - peak},
+        {"rest", "free, or used outside the frameworks",
+         beyond(device->total, held)},
+    };
+
+    if (peak == 0) {
+        return;
+    }
+    cm_put(self, "<div class=\"device\"><span class=\"name\">");
+    cm_say(self, cm_sheet_text(self, device->name));
+    cm_put(self, " at its peak</span>");
+    add_bar(self, shares, sizeof(shares) / sizeof(shares[0]),
+            device->total > held ? device->total : held);
+    cm_put(self, "</div>\n");
+}
+
+static void
+add_top(struct cm_sheet *self)
+{
+    cm_put(self, "<header class=\"top\">\n");
+    add_verdict(self);
+    for (size_t i = 0; i < self->leak->device_count; i++) {
+        add_device(self, &self->leak->devices[i]);
+    }
+    cm_put(self, "</header>\n");
+}
+
+/* ===== the list ========================================================= */
+
+static void
+add_item(struct cm_sheet *self, const struct cm_sheet_finding *finding)
+{
+    const struct cm_leak_cycle *cycle = &self->leak->cycles[finding->cycle];
+    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
+
+    cm_buffer_addf(self->out, "<li><a href=\"#finding-%zu\"><b>",
+                   finding->number);
+    cm_put_size(self, cycle->peak_bytes);
+    cm_put(self, "</b> <span class=\"place\">");
+    if (cut != NULL) {
+        cm_put_place(self, &cut->made_at[0]);
+    }
+    else {
+        cm_put(self, "place not known");
+    }
+    cm_put(self, "</span><small>");
+    if (cycle->library_package.index != 0) {
+        cm_put(self, "in ");
+        cm_say(self, cm_sheet_text(self, cycle->library_package));
+        cm_put(self, ", ");
+    }
+    cm_put_size(self, cycle->bytes_each);
+    if (cycle->count > 1) {
+        cm_buffer_addf(self->out, " each, \u00d7%" PRIu64, cycle->count);
+    }
+    cm_put(self, "</small></a></li>\n");
+}
+
+static void
+add_items(struct cm_sheet *self, enum cm_sheet_group group)
+{
+    size_t written = 0;
+
+    cm_put(self, "<ol>\n");
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->findings[i].group == group) {
+            add_item(self, &self->findings[i]);
+            written++;
+        }
+    }
+    cm_put(self, "</ol>\n");
+    if (self->totals[group] > written) {
+        cm_buffer_addf(self->out, "<p class=\"more\">%zu more in the report",
+                       self->totals[group] - written);
+        cm_put(self, "</p>\n");
+    }
+}
+
+/* As a person writes a bound: "1 MiB", not "1.0 MiB". */
+static void
+put_bound(struct cm_sheet *self, uint64_t bytes)
+{
+    char text[CM_SIZE_TEXT_BYTES], *zero;
+
+    cm_size_format(bytes, text);
+    zero = strstr(text, ".0 ");
+    if (zero != NULL) {
+        memmove(zero, zero + 2, strlen(zero + 2) + 1);
+    }
+    cm_put(self, text);
+}
+
+static void
+add_folded_items(struct cm_sheet *self, enum cm_sheet_group group)
+{
+    if (self->totals[group] == 0) {
+        return;
+    }
+    cm_buffer_addf(self->out, "<details><summary>%zu ",
+                   self->totals[group]);
+    if (group == CM_SHEET_LIBRARY) {
+        cm_put(self, "in libraries");
+    }
+    else {
+        cm_put(self, "under ");
+        put_bound(self, self->options->min_bytes);
+    }
+    cm_put(self, ", ");
+    cm_put_size(self, self->bytes[group]);
+    cm_put(self, "</summary>\n");
+    add_items(self, group);
+    cm_put(self, "</details>\n");
+}
+
+static void
+add_list(struct cm_sheet *self)
+{
+    cm_put(self, "<nav aria-label=\"Findings\">\n<div class=\"find\" hidden>"
+                 "<input id=\"search\" type=\"search\" "
+                 "placeholder=\"Search (press /)\" "
+                 "aria-label=\"Search the findings\" autocomplete=\"off\">"
+                 "<p id=\"matches\" role=\"status\"></p></div>\n");
+    add_items(self, CM_SHEET_SHOWN);
+    add_folded_items(self, CM_SHEET_LIBRARY);
+    add_folded_items(self, CM_SHEET_SMALL);
+    if (self->options->suppressed > 0) {
+        cm_buffer_addf(self->out, "<p class=\"more\">%zu suppressed</p>\n",
+                       self->options->suppressed);
+    }
+    cm_put(self, "</nav>\n");
+}
+
+/* ===== the whole ======================================================== */
+
+void
+cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame)
+{
+    cm_put(self, "<code title=\"");
+    cm_say(self, cm_sheet_text(self, frame->filename));
+    cm_put(self, "\">");
+    cm_say(self, cm_filenames_short(&self->filenames, frame->filename));
+    cm_buffer_addf(self->out, ":%" PRIu32 "</code>", frame->line);
+}
+
+const struct cm_leak_edge *
+cm_sheet_cut(const struct cm_sheet *self, const struct cm_leak_cycle *cycle)
+{
+    const struct cm_leak_edge *edge =
+        cycle->cut_count > 0 ? cm_leak_edge_at(self->leak, cycle->cut[0])
+                             : NULL;
+
+    return edge != NULL && edge->made_at_count > 0 ? edge : NULL;
+}
+
+static enum cm_status
+add_panes(struct cm_sheet *self)
+{
+    enum cm_status status = CM_OK;
+    size_t left_out = 0;
+
+    cm_put(self, "<main>\n");
+    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
+        for (size_t i = 0; status == CM_OK && i < self->count; i++) {
+            size_t before = self->out->length;
+
+            if ((int)self->findings[i].group != group) {
+                continue;
+            }
+            status = cm_pane_add(self, &self->findings[i]);
+            if (self->out->length > self->start + CM_HTML_MAX_BYTES -
+                                        RESERVED_BYTES) {
+                cm_buffer_truncate(self->out, before);
+                left_out++;
+            }
+        }
+    }
+    if (left_out > 0) {
+        cm_buffer_addf(self->out, "<p class=\"more\">%zu more in the report: "
+                                  "the page is full.</p>\n", left_out);
+    }
+    if (self->count == 0) {
+        cm_put(self, "<p class=\"none\">Nothing to mend here.</p>\n");
+    }
+    cm_put(self, "</main>\n");
+    return status;
+}
+
+static const char help[] =
+    "<dialog id=\"help\"><h3>Keys</h3><dl>"
+    "<dt>\u2191 \u2193</dt><dd>previous and next finding</dd>"
+    "<dt>/</dt><dd>search, Esc to clear</dd>"
+    "<dt>c</dt><dd>copy the finding as text</dd>"
+    "<dt>?</dt><dd>this help, Esc to close</dd></dl></dialog>\n";
+
+static enum cm_status
+write_page(struct cm_sheet *self)
+{
+    enum cm_status status = summarize(self);
+
+    if (status != CM_OK) {
+        return status;
+    }
+    add_head(self);
+    add_top(self);
+    cm_put(self, "<div class=\"desk\">\n");
+    add_list(self);
+    status = add_panes(self);
+    cm_put(self, "</div>\n");
+    cm_foot_add(self);
+    cm_put(self, help);
+    cm_put(self, "<script>");
+    cm_put(self, cm_page_js);
+    cm_put(self, "</script>\n</body></html>\n");
+    return status == CM_OK ? cm_buffer_status(self->out) : status;
+}
+
+static enum cm_status
+prepare(struct cm_sheet *self)
+{
+    size_t *cycles = cm_calloc(self->leak->cycle_count + 1, sizeof(*cycles));
+    enum cm_status status = CM_NO_MEMORY;
+
+    self->findings =
+        cm_calloc(self->leak->cycle_count + 1, sizeof(*self->findings));
+    if (cycles == NULL || self->findings == NULL) {
+        goto done;
+    }
+    pick(self);
+    number(self);
+    for (size_t i = 0; i < self->count; i++) {
+        cycles[i] = self->findings[i].cycle;
+    }
+    status = cm_filenames_init(&self->filenames, self->leak, cycles,
+                               self->count);
+    if (status == CM_OK) {
+        status = cm_paths_init(&self->paths, self->leak);
+    }
+done:
+    cm_free(cycles);
+    return status;
+}
+
+enum cm_status
+cm_html_write(const struct cm_leak *leak,
+              const struct cm_html_options *options, struct cm_buffer *out)
+{
+    struct cm_sheet self = {.leak = leak,
+                            .options = options,
+                            .out = out,
+                            .start = out->length};
+    enum cm_status status = prepare(&self);
+
+    if (status == CM_OK) {
+        status = write_page(&self);
+    }
+    cm_filenames_release(&self.filenames);
+    cm_paths_release(&self.paths);
+    cm_buffer_release(&self.summary);
+    cm_free(self.findings);
+    return status;
+}

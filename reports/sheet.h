@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_SHEET_H
+#define CM_SHEET_H
+
+/* What the parts of a page share while it is written: html.c the frame and
+ * the list, pane.c one finding, foot.c what stands below.  Not for others. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer.h"
+#include "escape.h"
+#include "filenames.h"
+#include "html.h"
+#include "leak.h"
+#include "path.h"
+#include "size.h"
+
+/* Where a finding stands in the list. */
+enum cm_sheet_group {
+    CM_SHEET_SHOWN = 0,
+    CM_SHEET_LIBRARY, /* its cut lies in an installed package */
+    CM_SHEET_SMALL,   /* under options->min_bytes at once */
+    CM_SHEET_GROUPS,
+};
+
+struct cm_sheet_finding {
+    size_t cycle;
+    size_t number; /* as the text counts; ids of the page are made of it */
+    enum cm_sheet_group group;
+    const char *text; /* borrowed from the summary, not terminated */
+    size_t text_bytes;
+};
+
+struct cm_sheet {
+    const struct cm_leak *leak;
+    const struct cm_html_options *options;
+    struct cm_buffer *out; /* borrowed */
+    size_t start;          /* of the page in it */
+    struct cm_filenames filenames;
+    struct cm_paths paths;
+    struct cm_buffer summary;           /* all findings as text */
+    struct cm_sheet_finding *findings;  /* owned; in order of the document */
+    size_t count;
+    size_t totals[CM_SHEET_GROUPS];     /* findings, written out or not */
+    uint64_t bytes[CM_SHEET_GROUPS];    /* sum of their peaks */
+};
+
+/* One finding, whole. */
+enum cm_status cm_pane_add(struct cm_sheet *self,
+                           const struct cm_sheet_finding *finding) CM_CHECKED;
+/* Collections, losses, versions. */
+void cm_foot_add(struct cm_sheet *self);
+
+/* ===== small writers ==================================================== */
+
+/* Markup of ours. */
+static inline void
+cm_put(struct cm_sheet *self, const char *markup)
+{
+    cm_buffer_add_text(self->out, markup);
+}
+
+/* Text of the document, escaped. */
+static inline void
+cm_say(struct cm_sheet *self, const char *text)
+{
+    cm_escape_html(self->out, text);
+}
+
+static inline const char *
+cm_sheet_text(const struct cm_sheet *self, struct cm_text_id id)
+{
+    return cm_leak_text(self->leak, id);
+}
+
+static inline void
+cm_put_size(struct cm_sheet *self, uint64_t bytes)
+{
+    char text[CM_SIZE_TEXT_BYTES];
+
+    cm_size_format(bytes, text);
+    cm_buffer_add_text(self->out, text);
+}
+
+/* FILE:LINE, short; the whole name is in the tool tip. */
+void cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame);
+/* The place to cut at, NULL when it is not known. */
+const struct cm_leak_edge *cm_sheet_cut(const struct cm_sheet *self,
+                                        const struct cm_leak_cycle *cycle);
+
+#endif
