@@ -25,19 +25,14 @@ cm_leak_init(struct cm_leak *self)
     return CM_OK;
 }
 
-static void
-release_cycles(struct cm_leak *self)
+void
+cm_leak_cycle_release(struct cm_leak_cycle *self)
 {
-    for (size_t i = 0; i < self->cycle_count; i++) {
-        struct cm_leak_cycle *cycle = &self->cycles[i];
-
-        cm_free(cycle->vertices);
-        cm_free(cycle->payload);
-        cm_free(cycle->held_elsewhere);
-        cm_free(cycle->shared_with);
-        cm_free(cycle->cut);
-    }
-    cm_free(self->cycles);
+    cm_free(self->vertices);
+    cm_free(self->payload);
+    cm_free(self->held_elsewhere);
+    cm_free(self->shared_with);
+    cm_free(self->cut);
 }
 
 void
@@ -46,7 +41,10 @@ cm_leak_release(struct cm_leak *self)
     if (self == NULL) {
         return;
     }
-    release_cycles(self);
+    for (size_t i = 0; i < self->cycle_count; i++) {
+        cm_leak_cycle_release(&self->cycles[i]);
+    }
+    cm_free(self->cycles);
     for (size_t i = 0; i < self->site_count; i++) {
         cm_free(self->sites[i].frames);
     }
@@ -63,6 +61,7 @@ cm_leak_release(struct cm_leak *self)
     cm_free(self->collections);
     cm_free(self->devices);
     cm_free(self->source_path);
+    cm_free(self->site_map);
     cm_texts_free(self->texts);
     *self = (struct cm_leak){0};
 }
@@ -91,8 +90,8 @@ check_graph(const struct cm_leak *self)
         }
     }
     for (size_t i = 0; i < self->edge_count; i++) {
-        if (!ids_exist(&self->edges[i].tail, 1, self->vertex_count) ||
-            !ids_exist(&self->edges[i].head, 1, self->vertex_count)) {
+        if (!ids_exist(&self->edges[i].tail, 1, self->vertex_count)
+            || !ids_exist(&self->edges[i].head, 1, self->vertex_count)) {
             return "an edge names a vertex that does not exist";
         }
     }
@@ -116,9 +115,9 @@ check_storages(const struct cm_leak *self)
     for (size_t i = 0; i < self->site_count; i++) {
         const struct cm_leak_site *site = &self->sites[i];
 
-        if (site->user_frame < -1 ||
-            (site->user_frame >= 0 &&
-             (size_t)site->user_frame >= site->frame_count)) {
+        if (site->user_frame < -1
+            || (site->user_frame >= 0
+                && (size_t)site->user_frame >= site->frame_count)) {
             return "a site's user frame does not exist";
         }
     }
@@ -139,14 +138,13 @@ cm_leak_check(const struct cm_leak *self)
             fault = "a cycle names a vertex that does not exist";
         }
         else if (!ids_exist(cycle->payload, cycle->payload_count,
-                            self->storage_count) ||
-                 !ids_exist(cycle->held_elsewhere,
-                            cycle->held_elsewhere_count,
-                            self->storage_count)) {
+                            self->storage_count)
+                 || !ids_exist(cycle->held_elsewhere,
+                               cycle->held_elsewhere_count,
+                               self->storage_count)) {
             fault = "a cycle names a storage that does not exist";
         }
-        else if (!ids_exist(cycle->cut, cycle->cut_count,
-                            self->edge_count)) {
+        else if (!ids_exist(cycle->cut, cycle->cut_count, self->edge_count)) {
             fault = "a cycle names an edge that does not exist";
         }
     }

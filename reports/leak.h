@@ -21,8 +21,8 @@
 
 struct cm_leak_frame {
     struct cm_text_id filename;
-    struct cm_text_id name;   /* qualified name of the function */
-    struct cm_text_id source; /* the line's text, "" when not known */
+    struct cm_text_id name;          /* qualified name of the function */
+    struct cm_text_id source;        /* the line's text, "" when not known */
     struct cm_text_id before, after; /* up to two lines each, for the page */
     uint32_t line;
     bool library;
@@ -44,8 +44,8 @@ struct cm_leak_vertex {
 
 struct cm_leak_edge {
     struct cm_text_id annotation;
-    struct cm_text_id kind; /* python, autograd, hook, saved */
-    uint32_t tail, head;    /* vertices */
+    struct cm_text_id kind;        /* python, autograd, hook, saved */
+    uint32_t tail, head;           /* vertices */
     struct cm_leak_frame *made_at; /* owned */
     size_t made_at_count;
 };
@@ -63,7 +63,7 @@ struct cm_leak_storage {
 struct cm_leak_cycle {
     uint64_t fingerprint;
     struct cm_text_id class; /* collectable, finalizer, ... */
-    uint32_t *vertices; /* owned: the component of the representative */
+    uint32_t *vertices;      /* owned: the component of the representative */
     size_t vertex_count;
     uint32_t *payload; /* owned: storages that go with it */
     size_t payload_count;
@@ -119,13 +119,19 @@ struct cm_leak {
     size_t cycle_count, cycle_capacity;
     struct cm_leak_collection *collections;
     size_t collection_count, collection_capacity;
-    char *source_path; /* owned: file it was read from or written to, or NULL */
+    char
+        *source_path; /* owned: file it was read from or written to, or NULL */
+    uint32_t *site_map; /* owned; the ledger's alone, not in the file: the
+                         * records' stack -> the document's */
+    size_t site_map_capacity;
 };
 
 /* `self` is zeroed before; holds its text table after. */
 enum cm_status cm_leak_init(struct cm_leak *self) CM_CHECKED;
 /* Accepts a zeroed or half-built document. */
 void cm_leak_release(struct cm_leak *self);
+/* What one cycle owns; `self` itself belongs to the document. */
+void cm_leak_cycle_release(struct cm_leak_cycle *self);
 /* NULL when every invariant holds, else a constant text. */
 const char *cm_leak_check(const struct cm_leak *self);
 /* Cycles by peak_bytes, largest first; equal ones by fingerprint. */
