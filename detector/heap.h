@@ -117,6 +117,7 @@ struct cm_storage {
     uint32_t use_count;       /* how many uses the framework counts; 0: not
                                * known, then every use is taken to be here */
     uint32_t uses_here;       /* uses by objects of this heap */
+    uint8_t reader;           /* who knows it: for pyext/ alone */
 };
 
 enum cm_trigger {

@@ -7,6 +7,7 @@
 #include "session_private.h"
 
 #include "../detector/alloc.h"
+#include "fate.h"
 #include "freeze.h"
 #include "tags.h"
 
@@ -107,15 +108,23 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
 
 /* --- looking on demand ----------------------------------------------------- */
 
+/* Called once or twice: the second time with what gc.freeze() keeps. */
 static void
 on_scanned(void *context, const struct cm_garbage *garbage)
 {
     struct cm_session *self = context;
-    if (cm_freeze(self->freezer, garbage, &in_scan, &self->scanned) !=
-        CM_OK) {
+    struct cm_heap heap = {0};
+    if (cm_freeze(self->freezer, garbage, &in_scan, &heap) != CM_OK) {
         self->no_memory++;
     }
-    self->scanned.trigger = self->trigger;
+    if (heap.node_count == 0 || self->scanned_count == 2) {
+        cm_heap_release(&heap);
+        return;
+    }
+    heap.trigger = self->trigger;
+    cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
+                     self->freezer);
+    self->scanned[self->scanned_count++] = heap;
 }
 
 /* [new; raises] the document of what was scanned; None when it is empty and
@@ -127,8 +136,8 @@ scanned_document(struct cm_session *self, bool record)
     PyObject *result = NULL;
     enum cm_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = record ? cm_digest_add(self->digest, &self->scanned, &event)
-                    : cm_digest_event(self->digest, &self->scanned, &event);
+    status = cm_digest_scan(self->digest, self->scanned, self->scanned_count,
+                            record, &event);
     Py_END_ALLOW_THREADS
     if (status != CM_OK) {
         PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
@@ -139,8 +148,16 @@ scanned_document(struct cm_session *self, bool record)
         result = Py_NewRef(Py_None);
     }
     cm_buffer_release(&event);
-    cm_heap_release(&self->scanned);
     return result;
+}
+
+static void
+release_scanned(struct cm_session *self)
+{
+    for (size_t i = 0; i < self->scanned_count; i++) {
+        cm_heap_release(&self->scanned[i]);
+    }
+    self->scanned_count = 0;
 }
 
 PyObject *
@@ -156,14 +173,18 @@ cm_session_scan(struct cm_session *self, PyObject *args)
                                      : cm_scan_unsupported());
         return NULL;
     }
+    if (self->scanned_count != 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "another thread of this program is scanning");
+        return NULL;
+    }
     cm_session_notice(self);
     self->trigger = (enum cm_trigger)trigger;
-    cm_heap_release(&self->scanned);
-    if (cm_scan(on_scanned, self, NULL) < 0) {
-        return PyErr_NoMemory();
-    }
-    self->scanned.trigger = self->trigger;
-    return scanned_document(self, record != 0);
+    PyObject *result = cm_scan(on_scanned, self, NULL) == 0
+                           ? scanned_document(self, record != 0)
+                           : PyErr_NoMemory();
+    release_scanned(self);
+    return result;
 }
 
 PyObject *

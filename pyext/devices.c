@@ -211,7 +211,21 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
         return false;
     }
     self->accelerator_seen |= result->accelerator;
+    result->reader = reader;
     return watches(self, result);
+}
+
+enum cm_alive
+cm_devices_alive(const struct cm_devices *self,
+                 const struct cm_storage *storage)
+{
+    size_t index = (size_t)storage->reader - 1;
+    if (storage->reader == 0 || index >= READER_COUNT ||
+        readers[index]->alive == NULL) {
+        return CM_ALIVE_UNKNOWN;
+    }
+    return readers[index]->alive(self->slots[index].state, storage->key,
+                                 storage->device_address);
 }
 
 bool

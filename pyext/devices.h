@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "../detector/heap.h"
 #include "reader.h"
 
 struct cm_devices;
@@ -35,6 +36,9 @@ bool cm_devices_untracked(const struct cm_devices *self);
 /* False: holds no memory on a watched device (or none that can be read). */
 bool cm_devices_read(struct cm_devices *self, PyObject *object,
                      struct cm_device_memory *result);
+/* Is the storage of an object read earlier still there? */
+enum cm_alive cm_devices_alive(const struct cm_devices *self,
+                               const struct cm_storage *storage);
 /* An accelerator is in use in this process. */
 bool cm_devices_accelerator(const struct cm_devices *self);
 void cm_devices_saw_accelerator(struct cm_devices *self);

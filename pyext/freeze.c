@@ -23,7 +23,9 @@
 #define NOT_CHOSEN UINT32_MAX
 #define TIME_CHECK_MASK 63u
 
-enum { DEVICE = 1, KEPT = 2 };
+/* PRESERVED: a device-backed object that the collector takes for reachable,
+ * since its framework's C++ side holds a reference to it. */
+enum { DEVICE = 1, KEPT = 2, PRESERVED = 4 };
 
 struct place {
     PyObject *object;
@@ -264,15 +266,18 @@ make_map(struct cm_freezer *self)
 
 /* --- 2. connect ---------------------------------------------------------- */
 
+/* Referents that are not in the garbage list but may go with it: device-backed
+ * objects that are not tracked, or that C++ preserves (a view's base). */
 static uint32_t
-choose_untracked(struct cm_freezer *self, PyObject *object)
+choose_referent(struct cm_freezer *self, PyObject *object)
 {
-    if (!cm_devices_untracked(self->devices) || PyObject_IS_GC(object) ||
-        self->chosen_count * 2 >= self->map_capacity ||
+    if (self->chosen_count * 2 >= self->map_capacity ||
         !is_device_backed(self, object)) {
         return NOT_CHOSEN;
     }
-    self->status = choose(self, object, DEVICE);
+    self->status = choose(self, object,
+                          PyObject_IS_GC(object) ? DEVICE | PRESERVED
+                                                 : DEVICE);
     if (self->status != CM_OK) {
         return NOT_CHOSEN;
     }
@@ -289,7 +294,7 @@ visit_link(PyObject *referent, void *context)
     struct cm_freezer *self = context;
     uint32_t head = position_of(self, referent);
     if (head == NOT_CHOSEN) {
-        head = choose_untracked(self, referent);
+        head = choose_referent(self, referent);
     }
     if (head == NOT_CHOSEN || self->status != CM_OK) {
         return 0;
@@ -322,6 +327,57 @@ connect_chosen(struct cm_freezer *self)
         }
     }
     return self->status;
+}
+
+/* Shares its storage with an object of the garbage list. */
+static bool
+shares_with_garbage(struct cm_freezer *self, PyObject *object, size_t listed)
+{
+    struct cm_device_memory memory, other;
+    if (!cm_devices_read(self->devices, object, &memory)) {
+        return false;
+    }
+    for (size_t i = 0; i < listed; i++) {
+        if ((self->flags[i] & DEVICE) &&
+            cm_devices_read(self->devices, self->chosen[i], &other) &&
+            other.storage_key == memory.storage_key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A preserved object is dead when its references are the garbage's and the one
+ * of C++.  After a collection that is looked at (fate.h); a scan must believe
+ * it, and does only for bases and views of what is garbage. */
+static enum cm_status
+judge_preserved(struct cm_freezer *self, size_t listed)
+{
+    enum cm_status status =
+        cm_grow((void **)&self->node_of, &self->node_capacity,
+                self->chosen_count + 1, sizeof(*self->node_of));
+    if (status != CM_OK || listed == self->chosen_count) {
+        return status;
+    }
+    uint32_t *references = self->node_of; /* not yet in use for nodes */
+    memset(references, 0, self->chosen_count * sizeof(*references));
+    for (size_t i = 0; i < self->link_count; i++) {
+        references[self->links[i].head]++;
+    }
+    for (size_t i = listed; i < self->chosen_count; i++) {
+        if (!(self->flags[i] & PRESERVED)) {
+            continue;
+        }
+        bool dead = Py_REFCNT(self->chosen[i]) ==
+                        (Py_ssize_t)references[i] + 1 &&
+                    (self->heap->generation >= 0 ||
+                     shares_with_garbage(self, self->chosen[i], listed));
+        if (!dead) {
+            self->flags[i] &= (uint8_t)~DEVICE;
+            self->device_count--;
+        }
+    }
+    return CM_OK;
 }
 
 /* --- 3. keep -------------------------------------------------------------- */
@@ -466,6 +522,7 @@ describe_device(struct cm_freezer *self, PyObject *object,
         .bytes = memory.bytes,
         .device = cm_texts_intern(texts, memory.device),
         .use_count = memory.use_count,
+        .reader = memory.reader,
     };
     const struct cm_tag *tag = cm_tags_find(object);
     node->species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
@@ -595,9 +652,13 @@ copy_edges(struct cm_freezer *self)
 static enum cm_status
 freeze_chosen(struct cm_freezer *self)
 {
+    size_t listed = self->chosen_count;
     enum cm_status status = make_map(self);
     if (status == CM_OK) {
         status = connect_chosen(self);
+    }
+    if (status == CM_OK) {
+        status = judge_preserved(self, listed);
     }
     if (status == CM_OK && self->device_count != 0) {
         status = keep_leading(self);
@@ -629,10 +690,21 @@ cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
         heap->generation = garbage->generation;
         heap->time_ns = now_ns(CLOCK_REALTIME);
         heap->iteration = -1;
+        heap->frozen_generation = garbage->frozen;
         status = freeze_chosen(self);
     }
     if (status != CM_OK) {
         cm_heap_release(heap);
     }
     return status;
+}
+
+bool
+cm_freezer_knows_dead(void *freezer, PyObject *object)
+{
+    const struct cm_freezer *self = freezer;
+    uint32_t position = position_of(self, object);
+    return position != NOT_CHOSEN &&
+           (!(self->flags[position] & PRESERVED) ||
+            (self->flags[position] & DEVICE));
 }

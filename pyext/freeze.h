@@ -38,4 +38,8 @@ enum cm_status cm_freeze(struct cm_freezer *self,
                          const struct cm_freeze_bounds *bounds,
                          struct cm_heap *heap) CM_CHECKED;
 
+/* Was this object among the dead of the freeze done last?  Valid until the
+ * next one; for cm_fate_foretell(). */
+bool cm_freezer_knows_dead(void *freezer, PyObject *object);
+
 #endif

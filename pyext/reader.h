@@ -28,9 +28,16 @@ struct cm_device_memory {
     uint64_t bytes;
     uint32_t use_count;      /* uses the framework counts; 0: not known */
     bool accelerator;        /* false: host memory (a CPU tensor) */
+    uint8_t reader;          /* filled by cm_devices_read() */
     bool is_storage;         /* the memory object itself, not an array */
     char device[16];         /* "cuda:0" */
     char shape[96];          /* "[64, 512] float32", "" when not known */
+};
+
+enum cm_alive {
+    CM_ALIVE_UNKNOWN = 0,
+    CM_ALIVE_NO,
+    CM_ALIVE_YES,
 };
 
 enum cm_learnt {
@@ -49,6 +56,10 @@ struct cm_reader {
     bool (*claims)(const void *state, PyTypeObject *type);
     bool (*read)(const void *state, PyObject *object,
                  struct cm_device_memory *result);
+    /* Does this memory object, read a moment ago, still hold its memory?  It
+     * may be gone: nothing may be read directly.  NULL: nobody can tell. */
+    enum cm_alive (*alive)(const void *state, uint64_t storage_key,
+                           uint64_t device_address);
     /* Drops the references that `state` holds. */
     void (*forget)(void *state);
     bool untracked; /* some of its types are not tracked by the collector */

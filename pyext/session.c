@@ -16,6 +16,7 @@
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "devices.h"
+#include "fate.h"
 #include "freeze.h"
 #include "session_private.h"
 #include "tags.h"
@@ -189,18 +190,6 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 
 /* --- stop --------------------------------------------------------------- */
 
-/* What lives on after the collection was resurrected by a finalizer. */
-static void
-mark_survivors(struct cm_heap *heap)
-{
-    for (size_t i = 1; i <= heap->node_count; i++) {
-        struct cm_node *node = &heap->nodes[i];
-        if (node->storage.index != 0 && cm_tags_survived(node->address)) {
-            node->survived = true;
-        }
-    }
-}
-
 static void
 digest_now(struct cm_session *self, struct cm_heap *heap)
 {
@@ -255,7 +244,7 @@ hand_over(struct cm_session *self)
     memcpy(heaps, self->pending, count * sizeof(heaps[0]));
     self->pending_count = 0;
     for (size_t i = 0; i < count; i++) {
-        mark_survivors(&heaps[i]);
+        cm_fate_observe(&heaps[i], self->devices);
         if (self->observed) {
             digest_now(self, &heaps[i]);
             cm_heap_release(&heaps[i]);

@@ -37,7 +37,8 @@ struct cm_session {
     PyObject *cuda_dict;    /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
     enum cm_trigger trigger; /* of the scan under way */
-    struct cm_heap scanned;
+    struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
+    size_t scanned_count;
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
 };
 

@@ -14,6 +14,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h> // process_vm_readv()
+#include <unistd.h>
 
 #include "../detector/alloc.h"
 #include "devices.h"
@@ -38,6 +40,7 @@ struct torch_layout {
     size_t storage_uses;
     struct dtype_name dtypes[MAX_DTYPES];
     size_t dtype_count;
+    uint64_t storage_vtable; /* first word of every StorageImpl; 0: differs */
     bool has_uses, has_shape;
 };
 
@@ -205,6 +208,30 @@ find_shape(struct torch_layout *layout, const struct probe *probes,
     return false;
 }
 
+/* Reads our own memory through the kernel: what is not there is an answer. */
+static bool
+peek(uint64_t address, uint64_t *words, size_t count)
+{
+    struct iovec here = {words, count * sizeof(*words)};
+    struct iovec there = {(void *)(uintptr_t)address,
+                          count * sizeof(*words)};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) ==
+           (ssize_t)(count * sizeof(*words));
+}
+
+/* The kernel must also let us read it: some containers do not. */
+static uint64_t
+common_vtable(const struct probe *probes, size_t count)
+{
+    uint64_t first = word_at(probes[0].storage, 0), seen = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!peek(probes[i].storage, &seen, 1) || seen != first) {
+            return 0;
+        }
+    }
+    return first;
+}
+
 /* NULL when everything needed was found, else what was not. */
 static const char *
 find_layout(struct torch_layout *layout, const struct probe *probes,
@@ -239,6 +266,7 @@ find_layout(struct torch_layout *layout, const struct probe *probes,
         return "unsupported: device of StorageImpl not found";
     }
     layout->has_shape = find_shape(layout, probes, count);
+    layout->storage_vtable = common_vtable(probes, count);
     return NULL;
 }
 
@@ -532,6 +560,26 @@ torch_read(const void *state, PyObject *object,
     return true;
 }
 
+/* A freed StorageImpl has lost its first word to the allocator, or counts no
+ * use, or holds another pointer by now. */
+static enum cm_alive
+torch_alive(const void *state, uint64_t key, uint64_t device_address)
+{
+    const struct torch_layout *layout = state;
+    uint64_t words[STORAGE_WORDS];
+    if (!layout->has_uses || layout->storage_vtable == 0) {
+        return CM_ALIVE_UNKNOWN;
+    }
+    if (!peek(key, words, STORAGE_WORDS)) {
+        return CM_ALIVE_NO;
+    }
+    uintptr_t copy = (uintptr_t)words;
+    bool alive = words[0] == layout->storage_vtable &&
+                 half_at(copy, layout->storage_uses) != 0 &&
+                 word_at(copy, layout->storage_data) == device_address;
+    return alive ? CM_ALIVE_YES : CM_ALIVE_NO;
+}
+
 static void
 torch_forget(void *state)
 {
@@ -551,6 +599,7 @@ const struct cm_reader cm_torch_reader = {
     .learn = torch_learn,
     .claims = torch_claims,
     .read = torch_read,
+    .alive = torch_alive,
     .forget = torch_forget,
     .untracked = false, /* UntypedStorage is a Python class: tracked */
 };

@@ -90,6 +90,18 @@ cm_digest_free(struct cm_digest *self)
     cm_free(self);
 }
 
+/* Before: lock held. */
+static void
+queue_warning(struct cm_digest *self, const struct cm_buffer *text)
+{
+    size_t at = (self->first_warning + self->warning_count) % MAX_WARNINGS;
+    if (self->warning_count < MAX_WARNINGS &&
+        cm_buffer_status(text) == CM_OK) {
+        self->warnings[at] = cm_strdup(cm_buffer_text(text));
+        self->warning_count += self->warnings[at] != NULL;
+    }
+}
+
 /* --- who and where -------------------------------------------------------- */
 
 static struct cm_text_id *
@@ -160,12 +172,16 @@ void
 cm_digest_suppress(struct cm_digest *self, const char *path)
 {
     pthread_mutex_lock(&self->lock);
-    struct cm_buffer problems = {0};
-    if (cm_suppressions_read(&self->suppressions, path, &problems) !=
-        CM_OK) {
-        self->counts.no_memory++;
+    struct cm_buffer text = {0};
+    cm_buffer_add_text(&text, "cumem: ");
+    size_t before = text.length;
+    enum cm_status status =
+        cm_suppressions_read(&self->suppressions, path, &text);
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    if (text.length > before) {
+        queue_warning(self, &text);
     }
-    cm_buffer_release(&problems);
+    cm_buffer_release(&text);
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -256,12 +272,9 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
     cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown != 0 && self->warning_count < MAX_WARNINGS &&
+    if (counts.shown != 0 &&
         cm_summary_write(&self->leak, &options, &text) == CM_OK) {
-        size_t at =
-            (self->first_warning + self->warning_count) % MAX_WARNINGS;
-        self->warnings[at] = cm_strdup(cm_buffer_text(&text));
-        self->warning_count += self->warnings[at] != NULL;
+        queue_warning(self, &text);
     }
     cm_buffer_release(&text);
 }
@@ -317,26 +330,27 @@ copy_header(const struct cm_digest *self, struct cm_leak *leak)
     return CM_OK;
 }
 
+/* A document of its own for the findings of some heaps. */
 static enum cm_status
-write_event(struct cm_digest *self, const struct cm_heap *heap,
-            const struct cm_findings *findings, struct cm_buffer *event)
+write_event(struct cm_digest *self, const struct cm_heap *heaps,
+            const struct cm_findings *findings, size_t count,
+            struct cm_buffer *event)
 {
     struct cm_leak leak = {0};
-    struct cm_ledger_news news = {0};
     enum cm_status status = cm_leak_init(&leak);
     if (status == CM_OK) {
         pthread_mutex_lock(&self->lock);
         status = copy_header(self, &leak);
         pthread_mutex_unlock(&self->lock);
     }
-    if (status == CM_OK) {
-        status = cm_ledger_add(&leak, heap, findings, self->records, &news);
+    for (size_t i = 0; status == CM_OK && i < count; i++) {
+        status = cm_ledger_add(&leak, &heaps[i], &findings[i], self->records,
+                               NULL);
     }
     if (status == CM_OK) {
         cm_leak_sort(&leak);
         status = cm_leak_json_write(&leak, event);
     }
-    cm_ledger_news_release(&news);
     cm_leak_release(&leak);
     return status;
 }
@@ -352,8 +366,8 @@ find(struct cm_digest *self, const struct cm_heap *heap,
     self->counts.heaps++;
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (status == CM_OK) {
-        cm_suppressions_apply(&self->suppressions, heap, self->records,
-                              findings);
+        (void)cm_suppressions_apply(&self->suppressions, heap, self->records,
+                                    findings);
         self->counts.findings += findings->count;
         if (findings->dead_bytes > self->counts.dead_bytes_peak) {
             self->counts.dead_bytes_peak = findings->dead_bytes;
@@ -363,34 +377,51 @@ find(struct cm_digest *self, const struct cm_heap *heap,
     return status;
 }
 
+/* Before: lock not held. */
+static enum cm_status
+find_and_record(struct cm_digest *self, const struct cm_heap *heap,
+                bool recorded, struct cm_findings *findings)
+{
+    enum cm_status status = find(self, heap, findings);
+    bool worth = findings->count != 0 || heap->nodes_cut != 0;
+    if (status == CM_OK && recorded && worth) {
+        pthread_mutex_lock(&self->lock);
+        status = record(self, heap, findings);
+        pthread_mutex_unlock(&self->lock);
+    }
+    return status;
+}
+
 enum cm_status
 cm_digest_add(struct cm_digest *self, const struct cm_heap *heap,
               struct cm_buffer *event)
 {
     struct cm_findings findings = {0};
-    enum cm_status status = find(self, heap, &findings);
-    if (status == CM_OK && (findings.count != 0 || heap->nodes_cut != 0)) {
-        pthread_mutex_lock(&self->lock);
-        status = record(self, heap, &findings);
-        pthread_mutex_unlock(&self->lock);
-    }
+    enum cm_status status = find_and_record(self, heap, true, &findings);
     if (status == CM_OK && findings.count != 0 && event != NULL) {
-        status = write_event(self, heap, &findings, event);
+        status = write_event(self, heap, &findings, 1, event);
     }
     cm_findings_release(&findings);
     return status;
 }
 
 enum cm_status
-cm_digest_event(struct cm_digest *self, const struct cm_heap *heap,
-                struct cm_buffer *event)
+cm_digest_scan(struct cm_digest *self, const struct cm_heap *heaps,
+               size_t count, bool recorded, struct cm_buffer *event)
 {
-    struct cm_findings findings = {0};
-    enum cm_status status = find(self, heap, &findings);
-    if (status == CM_OK) {
-        status = write_event(self, heap, &findings, event);
+    struct cm_findings findings[CM_DIGEST_MAX_HEAPS] = {0};
+    enum cm_status status = count <= CM_DIGEST_MAX_HEAPS ? CM_OK : CM_MISUSE;
+    size_t found = 0;
+    for (size_t i = 0; status == CM_OK && i < count; i++) {
+        status = find_and_record(self, &heaps[i], recorded, &findings[i]);
+        found += findings[i].count;
     }
-    cm_findings_release(&findings);
+    if (status == CM_OK && (found != 0 || !recorded)) {
+        status = write_event(self, heaps, findings, count, event);
+    }
+    for (size_t i = 0; i < CM_DIGEST_MAX_HEAPS; i++) {
+        cm_findings_release(&findings[i]);
+    }
     return status;
 }
 

@@ -21,6 +21,9 @@
 
 struct cm_digest;
 
+/* A scan delivers what is dead, and what is dead but frozen. */
+#define CM_DIGEST_MAX_HEAPS 2
+
 /* `records` is borrowed and outlives the result. */
 struct cm_digest *cm_digest_new(struct cm_records *records);
 void cm_digest_free(struct cm_digest *self);
@@ -50,11 +53,13 @@ void cm_digest_output(struct cm_digest *self, const char *path, bool warn,
 enum cm_status cm_digest_add(struct cm_digest *self,
                              const struct cm_heap *heap,
                              struct cm_buffer *event) CM_CHECKED;
-/* As above without recording anything; a whole document even when nothing was
- * found. */
-enum cm_status cm_digest_event(struct cm_digest *self,
-                               const struct cm_heap *heap,
-                               struct cm_buffer *event) CM_CHECKED;
+/* The heaps of one scan, all of them in one document.  With `record` they are
+ * folded in as by cm_digest_add, and `event` stays empty when nothing was
+ * found; else nothing is recorded and the document is whole in any case. */
+enum cm_status cm_digest_scan(struct cm_digest *self,
+                              const struct cm_heap *heaps, size_t count,
+                              bool record,
+                              struct cm_buffer *event) CM_CHECKED;
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

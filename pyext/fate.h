@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_FATE_H
+#define CM_FATE_H
+
+/* Which of a frozen heap's storages go with its garbage.  A framework's use
+ * count tells it only when every use is a garbage object; autograd and views
+ * hold storages from C++ as well.  So:
+ *   after a collection  it is looked at: the storage is gone or it is not;
+ *   after a scan        it is foretold: a storage that a live object shares
+ *                       stays, one that only garbage and C++ hold goes.
+ * Both leave the answer in use_count: 0 (goes) or more than uses_here. */
+
+#include <Python.h>
+
+#include "../detector/heap.h"
+#include "devices.h"
+
+/* Outside the unreachable phase, with the GIL.  Marks the nodes that live on
+ * as survivors too. */
+void cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices);
+/* `is_dead` answers for objects of the heap.  May allocate GC objects. */
+void cm_fate_foretell(struct cm_heap *heap, struct cm_devices *devices,
+                      bool (*is_dead)(void *context, PyObject *object),
+                      void *context);
+
+#endif
