@@ -79,6 +79,44 @@ def run_program(name, folder, **extra):
         timeout=TIMEOUT_S)
 
 
+# Without cumem all samples run in children of one process, so that torch is
+# imported once.
+PLAIN = """
+import json, os, runpy, sys, traceback
+import torch
+
+def run(path, stdout):
+    os.dup2(os.open(stdout, os.O_CREAT | os.O_WRONLY), 1)
+    try:
+        runpy.run_path(path, run_name="__main__")
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    os._exit(code)
+
+results = {}
+for path in sys.argv[1:]:
+    name = os.path.basename(path)[:-3]
+    child = os.fork()
+    if child == 0:
+        run(path, name + ".out")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    results[name] = [code, open(name + ".out").read()]
+print(json.dumps(results))
+"""
+
+
+def run_plainly(names, folder):
+    """The exit code and the output of each."""
+    paths = [str(SAMPLES / (name + ".py")) for name in names]
+    done = subprocess.run([sys.executable, "-c", PLAIN, *paths], cwd=folder,
+                          env=environment(), stdout=subprocess.PIPE, text=True,
+                          check=True)
+    return json.loads(done.stdout)
+
+
 def read_report(folder):
     """The text of a report; nothing found, no file."""
     if not (folder / "leak.json").exists():
@@ -102,21 +140,21 @@ def without_header(text):
 
 
 class Run:
-    """One sample, run with and without cumem."""
+    """One sample, run under cumem, beside its run without."""
 
-    def __init__(self, name, folder, detector=True):
-        self.folder = folder
+    def __init__(self, name, folder, plain, detector=True):
         extra = {"CUMEM_OUTPUT": str(folder / "leak.json")}
         if detector:
             extra["CUMEM_WARN_CYCLES"] = "1"
-        self.plain = run_program(name, folder)
+        self.folder = folder
         self.traced = run_program(name, folder, **extra)
         self.text = mask(read_report(folder))
+        self.plain_code, self.plain_output = plain()[name]
 
     def check(self, expected):
-        assert self.plain.returncode == 0, self.plain.stderr
+        assert self.plain_code == 0
         assert self.traced.returncode == 0, self.traced.stderr
-        assert self.traced.stdout == self.plain.stdout
+        assert self.traced.stdout == self.plain_output
         if has_gpu():
             assert without_header(self.text) == without_header(expected)
         else:
@@ -132,23 +170,29 @@ def golden(name):
     return (SAMPLES / (name + ".expected.txt")).read_text()
 
 
+def selected_names(request):
+    names = {item.callspec.params["name"] for item in request.session.items
+             if item.module is request.module and hasattr(item, "callspec")}
+    return sorted(filter(is_runnable, names))
+
+
 @pytest.fixture(scope="module")
 def runs(request, tmp_path_factory):
     """The runs of all selected tests, some of them at a time."""
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+    pool = ThreadPoolExecutor(max_workers=1 + os.cpu_count())
+    everything = sorted(filter(is_runnable, {*NAMES, *FIXED}))
+    plain = pool.submit(run_plainly, everything,
+                        tmp_path_factory.mktemp("plain"))
     jobs = {}
 
     def start(name):
         if name not in jobs:
             folder = tmp_path_factory.mktemp(name)
-            jobs[name] = pool.submit(Run, name, folder)
+            jobs[name] = pool.submit(Run, name, folder, plain.result)
         return jobs[name]
 
-    for item in request.session.items:
-        call = getattr(item, "callspec", None)
-        if item.module is request.module and call is not None:
-            if is_runnable(call.params["name"]):
-                start(call.params["name"])
+    for name in selected_names(request):
+        start(name)
     yield lambda name: start(name).result()
     pool.shutdown(cancel_futures=True)
 
@@ -182,8 +226,9 @@ def test_every_finding_has_a_mended_twin():
 
 def test_harness_fails_without_the_detector(tmp_path):
     """Positive control: the goldens are not met by a detector that is off."""
-    run = Run("01_node_pair", tmp_path, detector=False)
-    assert run.traced.stdout == run.plain.stdout
+    plain = run_plainly(["01_node_pair"], tmp_path)
+    run = Run("01_node_pair", tmp_path, lambda: plain, detector=False)
+    assert run.traced.stdout == run.plain_output
     with pytest.raises(AssertionError):
         run.check(golden("01_node_pair"))
 
