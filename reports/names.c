@@ -148,7 +148,8 @@ static bool
 is_silent(const char *label)
 {
     static const char *const silent[] = {"__dict__", "__closure__",
-                                         "__self__", "tb_frame", "tb_next"};
+                                         "__self__", "tb_frame", "tb_next",
+                                         "cell_contents"};
 
     for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
         if (strcmp(label, silent[i]) == 0) {
