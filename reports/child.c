@@ -145,8 +145,8 @@ reap(pid_t child, enum cm_status status)
 }
 
 enum cm_status
-cm_child_run(cm_child_work *work, void *context,
-             struct cm_child_limits limits, struct cm_buffer *out)
+cm_child_run(cm_child_work *work, void *context, struct cm_child_limits limits,
+             struct cm_buffer *out)
 {
     int ends[2];
     pid_t child;

@@ -272,16 +272,15 @@ take_curve(boxf frame, Agedge_t *edge, struct cm_draw_edge *drawn)
         return CM_OK;
     }
     curve = &curves->list[0];
-    drawn->points =
-        cm_calloc((size_t)curve->size + 1, sizeof(*drawn->points));
+    drawn->points = cm_calloc((size_t)curve->size + 1, sizeof(*drawn->points));
     if (drawn->points == NULL) {
         return CM_NO_MEMORY;
     }
     for (int i = 0; i < curve->size; i++) {
         drawn->points[i] = place(frame, curve->list[i]);
     }
-    drawn->points[curve->size] = place(
-        frame, curve->eflag ? curve->ep : curve->list[curve->size - 1]);
+    drawn->points[curve->size] =
+        place(frame, curve->eflag ? curve->ep : curve->list[curve->size - 1]);
     drawn->point_count = (size_t)curve->size + 1;
     return CM_OK;
 }
@@ -423,7 +422,8 @@ draw_batch(int fd, void *context)
     for (size_t i = batch->next; i < batch->count; i++) {
         cm_buffer_clear(&svg);
         if (draw_one(graphviz, &batch->draw, batch->cycles[i], way,
-                     batch->alone, &svg) != CM_OK
+                     batch->alone, &svg)
+                != CM_OK
             || !send(fd, &svg)) {
             return false;
         }
@@ -504,10 +504,8 @@ enum cm_status
 cm_dot_svgs(const struct cm_leak *leak, const size_t *cycles, size_t count,
             char **svgs)
 {
-    struct batch batch = {.cycles = cycles,
-                          .count = count,
-                          .way = WAY_BRIEF,
-                          .best = WAY_BRIEF};
+    struct batch batch = {
+        .cycles = cycles, .count = count, .way = WAY_BRIEF, .best = WAY_BRIEF};
 
     return run_batch(&batch, leak, svgs);
 }

@@ -224,8 +224,7 @@ list_edges(struct cm_draw *self, const struct cm_leak_cycle *cycle,
                 continue;
             }
             status = cm_grow((void **)&drawing->edges, &drawing->edge_capacity,
-                             drawing->edge_count + 1,
-                             sizeof(*drawing->edges));
+                             drawing->edge_count + 1, sizeof(*drawing->edges));
             if (status != CM_OK) {
                 break;
             }
@@ -311,8 +310,8 @@ add_title(const struct cm_leak *leak, const struct cm_draw_node *node,
     }
     else if (way == CM_DRAW_RAW) {
         cm_buffer_add_text(
-            text, cm_leak_text(leak,
-                               leak->vertices[node->vertex - 1].annotation));
+            text,
+            cm_leak_text(leak, leak->vertices[node->vertex - 1].annotation));
     }
     else {
         cm_name_add_vertex(text, leak, node->vertex);
@@ -333,9 +332,8 @@ add_detail(const struct cm_leak *leak, const struct cm_draw_node *node,
         }
     }
     else if (node->vertex == 0) {
-        cm_buffer_add_text(text, node->kind == CM_DRAW_MEMBER
-                                     ? "of this cycle"
-                                     : "held by it");
+        cm_buffer_add_text(text, node->kind == CM_DRAW_MEMBER ? "of this cycle"
+                                                              : "held by it");
     }
 }
 
@@ -402,8 +400,7 @@ static enum cm_status
 choose(struct cm_draw *self, size_t cycle, struct cm_drawing *drawing)
 {
     struct cm_path path = {0};
-    enum cm_status status =
-        gather(self, &self->leak->cycles[cycle], drawing);
+    enum cm_status status = gather(self, &self->leak->cycles[cycle], drawing);
 
     if (status == CM_OK) {
         status = list_edges(self, &self->leak->cycles[cycle], drawing);

@@ -78,14 +78,14 @@ struct cm_draw {
 };
 
 enum cm_draw_way {
-    CM_DRAW_RAW = 0,  /* every object and every reference */
-    CM_DRAW_MERGED,   /* parallel references are one */
-    CM_DRAW_FOLDED,   /* and containers are folded into references */
+    CM_DRAW_RAW = 0, /* every object and every reference */
+    CM_DRAW_MERGED,  /* parallel references are one */
+    CM_DRAW_FOLDED,  /* and containers are folded into references */
 };
 
 /* Cost: O(vertices + edges) once.  `self` is zeroed before. */
-enum cm_status cm_draw_init(struct cm_draw *self,
-                            const struct cm_leak *leak) CM_CHECKED;
+enum cm_status cm_draw_init(struct cm_draw *self, const struct cm_leak *leak)
+    CM_CHECKED;
 void cm_draw_release(struct cm_draw *self);
 /* At most `most` nodes (0: all).  `result` is zeroed before; on failure it is
  * to be released.  Cost: O(what the cycle reaches), bounded as in path.h. */

@@ -91,8 +91,7 @@ label_next(const char **text, const char *end, size_t *most)
 }
 
 static void
-add_label(struct cm_buffer *out, const char *text, size_t most,
-          enum form form)
+add_label(struct cm_buffer *out, const char *text, size_t most, enum form form)
 {
     const char *end = text + strlen(text);
 

@@ -100,7 +100,8 @@ label_edge(const struct cm_leak *leak, struct cm_drawing *drawing,
 
         cm_name_add_edge(&text, leak, step, in_dict);
         in_dict = strcmp(cm_leak_text(leak, leak->edges[step - 1].annotation),
-                         "__dict__") == 0;
+                         "__dict__")
+                  == 0;
     }
     status = cm_buffer_status(&text);
     if (status == CM_OK) {
@@ -292,8 +293,8 @@ move_ends(struct cm_drawing *drawing, const uint32_t *map,
 static enum cm_status
 fold_nodes(struct cm_drawing *drawing, size_t most)
 {
-    struct cm_draw_node folds[2] = {
-        {.kind = CM_DRAW_MEMBER, .member = true}, {.kind = CM_DRAW_FOLD}};
+    struct cm_draw_node folds[2] = {{.kind = CM_DRAW_MEMBER, .member = true},
+                                    {.kind = CM_DRAW_FOLD}};
     uint32_t folds_at[2] = {GONE, GONE}, kept = 0;
     uint32_t *map = cm_calloc(drawing->node_count + 2, sizeof(*map));
     enum cm_status status =
@@ -382,8 +383,9 @@ cm_fold_rest(struct cm_drawing *drawing, size_t most)
 {
     enum cm_status status = CM_OK;
 
-    if (most > 0 && (drawing->node_count > most ||
-                     count_payload(drawing) > MAX_PAYLOAD)) {
+    if (most > 0
+        && (drawing->node_count > most
+            || count_payload(drawing) > MAX_PAYLOAD)) {
         status = fold_nodes(drawing, most);
     }
     merge_parallel(drawing);

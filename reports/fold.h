@@ -16,7 +16,7 @@ enum cm_status cm_fold_containers(const struct cm_leak *leak,
 /* Where there are more than `most` nodes (0: as many as there are), keeps what
  * the path tells, the two counts included in `most`; makes parallel references
  * one. */
-enum cm_status cm_fold_rest(struct cm_drawing *drawing,
-                            size_t most) CM_CHECKED;
+enum cm_status cm_fold_rest(struct cm_drawing *drawing, size_t most)
+    CM_CHECKED;
 
 #endif

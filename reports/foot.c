@@ -66,8 +66,9 @@ pick_rows(const struct cm_leak *leak, size_t rows[MAX_ROWS])
     for (size_t i = 0; i < leak->collection_count; i++) {
         size_t place = count;
 
-        while (place > 0 && frees_more(&leak->collections[i],
-                                       &leak->collections[rows[place - 1]])) {
+        while (place > 0
+               && frees_more(&leak->collections[i],
+                             &leak->collections[rows[place - 1]])) {
             place--;
         }
         if (place == MAX_ROWS) {
@@ -95,8 +96,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_collection *row)
     else {
         cm_put(self, "scan");
     }
-    cm_buffer_addf(self->out, "</td><td>%" PRIu64 "</td><td>",
-                   row->collected);
+    cm_buffer_addf(self->out, "</td><td>%" PRIu64 "</td><td>", row->collected);
     cm_put_size(self, row->device_bytes_freed);
     cm_put(self, "</td><td>");
     put_time(self, row->duration_us);
@@ -181,6 +181,21 @@ add_number(struct cm_sheet *self, const char *name, int64_t number)
 }
 
 static void
+add_rank(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+
+    if (leak->rank >= 0 && leak->world_size > 0) {
+        cm_buffer_addf(self->out,
+                       "<dt>rank</dt><dd>%" PRId64 " of %" PRId64 "</dd>",
+                       leak->rank, leak->world_size);
+    }
+    else {
+        add_number(self, "rank", leak->rank);
+    }
+}
+
+static void
 add_facts(struct cm_sheet *self)
 {
     const struct cm_leak *leak = self->leak;
@@ -199,8 +214,7 @@ add_facts(struct cm_sheet *self)
              cm_sheet_text(self, leak->allocator_hook));
     add_fact(self, "host", cm_sheet_text(self, leak->host));
     add_number(self, "process", leak->pid);
-    add_number(self, "rank", leak->rank);
-    add_number(self, "of", leak->world_size);
+    add_rank(self);
     add_number(self, "iterations", leak->iteration);
     cm_put(self, "</dl></section>\n");
 }

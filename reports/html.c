@@ -97,8 +97,8 @@ cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
     for (size_t i = 0; i < leak->cycle_count && count < capacity; i++) {
         enum cm_sheet_group group = group_of(&leak->cycles[i], options);
 
-        if (is_dead(leak, &leak->cycles[i]) &&
-            totals[group]++ < most_of(group, options)) {
+        if (is_dead(leak, &leak->cycles[i])
+            && totals[group]++ < most_of(group, options)) {
             cycles[count++] = i;
         }
     }
@@ -143,8 +143,8 @@ share_out(struct cm_sheet *self, const uint64_t *only)
         const struct cm_leak_cycle *cycle = &self->leak->cycles[i];
         const char *end;
 
-        if (!is_dead(self->leak, cycle) ||
-            !is_among(only, self->count, cycle->fingerprint)) {
+        if (!is_dead(self->leak, cycle)
+            || !is_among(only, self->count, cycle->fingerprint)) {
             continue;
         }
         at += at[0] == '\n';
@@ -232,10 +232,9 @@ add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
     }
     cm_put(self, first ? "<h1>" : "<p class=\"also\">");
     if (line < end) {
-        cm_buffer_add_char(self->out,
-                           (char)(line[0] >= 'a' && line[0] <= 'z'
-                                      ? line[0] - 'a' + 'A'
-                                      : line[0]));
+        cm_buffer_add_char(self->out, (char)(line[0] >= 'a' && line[0] <= 'z'
+                                                 ? line[0] - 'a' + 'A'
+                                                 : line[0]));
         cm_escape_html_part(self->out, line + 1, (size_t)(end - line) - 1);
     }
     cm_put(self, first ? ".</h1>\n" : ".</p>\n");
@@ -286,8 +285,7 @@ add_bar(struct cm_sheet *self, const struct share *shares, size_t count,
     cm_put(self, "</svg>\n<ul class=\"legend\">");
     for (size_t i = 0; i < count; i++) {
         if (shares[i].bytes > 0) {
-            cm_buffer_addf(self->out, "<li class=\"%s\"><b>",
-                           shares[i].class);
+            cm_buffer_addf(self->out, "<li class=\"%s\"><b>", shares[i].class);
             cm_put_size(self, shares[i].bytes);
             cm_buffer_addf(self->out, "</b> %s</li>", shares[i].name);
         }
@@ -338,111 +336,6 @@ add_top(struct cm_sheet *self)
     cm_put(self, "</header>\n");
 }
 
-/* ===== the list ========================================================= */
-
-static void
-add_item(struct cm_sheet *self, const struct cm_sheet_finding *finding)
-{
-    const struct cm_leak_cycle *cycle = &self->leak->cycles[finding->cycle];
-    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
-
-    cm_buffer_addf(self->out, "<li><a href=\"#finding-%zu\"><b>",
-                   finding->number);
-    cm_put_size(self, cycle->peak_bytes);
-    cm_put(self, "</b> <span class=\"place\">");
-    if (cut != NULL) {
-        cm_put_place(self, &cut->made_at[0]);
-    }
-    else {
-        cm_put(self, "place not known");
-    }
-    cm_put(self, "</span><small>");
-    if (cycle->library_package.index != 0) {
-        cm_put(self, "in ");
-        cm_say(self, cm_sheet_text(self, cycle->library_package));
-        cm_put(self, ", ");
-    }
-    cm_put_size(self, cycle->bytes_each);
-    if (cycle->count > 1) {
-        cm_buffer_addf(self->out, " each, \u00d7%" PRIu64, cycle->count);
-    }
-    cm_put(self, "</small></a></li>\n");
-}
-
-static void
-add_items(struct cm_sheet *self, enum cm_sheet_group group)
-{
-    size_t written = 0;
-
-    cm_put(self, "<ol>\n");
-    for (size_t i = 0; i < self->count; i++) {
-        if (self->findings[i].group == group) {
-            add_item(self, &self->findings[i]);
-            written++;
-        }
-    }
-    cm_put(self, "</ol>\n");
-    if (self->totals[group] > written) {
-        cm_buffer_addf(self->out, "<p class=\"more\">%zu more in the report",
-                       self->totals[group] - written);
-        cm_put(self, "</p>\n");
-    }
-}
-
-/* As a person writes a bound: "1 MiB", not "1.0 MiB". */
-static void
-put_bound(struct cm_sheet *self, uint64_t bytes)
-{
-    char text[CM_SIZE_TEXT_BYTES], *zero;
-
-    cm_size_format(bytes, text);
-    zero = strstr(text, ".0 ");
-    if (zero != NULL) {
-        memmove(zero, zero + 2, strlen(zero + 2) + 1);
-    }
-    cm_put(self, text);
-}
-
-static void
-add_folded_items(struct cm_sheet *self, enum cm_sheet_group group)
-{
-    if (self->totals[group] == 0) {
-        return;
-    }
-    cm_buffer_addf(self->out, "<details><summary>%zu ",
-                   self->totals[group]);
-    if (group == CM_SHEET_LIBRARY) {
-        cm_put(self, "in libraries");
-    }
-    else {
-        cm_put(self, "under ");
-        put_bound(self, self->options->min_bytes);
-    }
-    cm_put(self, ", ");
-    cm_put_size(self, self->bytes[group]);
-    cm_put(self, "</summary>\n");
-    add_items(self, group);
-    cm_put(self, "</details>\n");
-}
-
-static void
-add_list(struct cm_sheet *self)
-{
-    cm_put(self, "<nav aria-label=\"Findings\">\n<div class=\"find\" hidden>"
-                 "<input id=\"search\" type=\"search\" "
-                 "placeholder=\"Search (press /)\" "
-                 "aria-label=\"Search the findings\" autocomplete=\"off\">"
-                 "<p id=\"matches\" role=\"status\"></p></div>\n");
-    add_items(self, CM_SHEET_SHOWN);
-    add_folded_items(self, CM_SHEET_LIBRARY);
-    add_folded_items(self, CM_SHEET_SMALL);
-    if (self->options->suppressed > 0) {
-        cm_buffer_addf(self->out, "<p class=\"more\">%zu suppressed</p>\n",
-                       self->options->suppressed);
-    }
-    cm_put(self, "</nav>\n");
-}
-
 /* ===== the whole ======================================================== */
 
 void
@@ -465,34 +358,53 @@ cm_sheet_cut(const struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     return edge != NULL && edge->made_at_count > 0 ? edge : NULL;
 }
 
+/* The panes of a group; `left_out` counts those that did not fit. */
+static enum cm_status
+add_group(struct cm_sheet *self, enum cm_sheet_group group, size_t *left_out)
+{
+    size_t most = self->start + CM_HTML_MAX_BYTES - RESERVED_BYTES;
+    enum cm_status status = CM_OK;
+
+    for (size_t i = 0; status == CM_OK && i < self->count; i++) {
+        size_t before = self->out->length;
+
+        if (self->findings[i].group != group) {
+            continue;
+        }
+        status = cm_pane_add(self, &self->findings[i]);
+        if (self->out->length > most) {
+            cm_buffer_truncate(self->out, before);
+            *left_out += 1;
+        }
+    }
+    return status;
+}
+
 static enum cm_status
 add_panes(struct cm_sheet *self)
 {
-    enum cm_status status = CM_OK;
     size_t left_out = 0;
+    enum cm_status status;
 
     cm_put(self, "<main>\n");
-    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
-        for (size_t i = 0; status == CM_OK && i < self->count; i++) {
-            size_t before = self->out->length;
-
-            if ((int)self->findings[i].group != group) {
-                continue;
-            }
-            status = cm_pane_add(self, &self->findings[i]);
-            if (self->out->length > self->start + CM_HTML_MAX_BYTES -
-                                        RESERVED_BYTES) {
-                cm_buffer_truncate(self->out, before);
-                left_out++;
-            }
+    if (self->count == 0) {
+        cm_put(self, "<p class=\"none\">Nothing to mend here.</p>\n");
+    }
+    status = add_group(self, CM_SHEET_SHOWN, &left_out);
+    for (int group = 1; status == CM_OK && group < CM_SHEET_GROUPS; group++) {
+        if (self->totals[group] > 0) {
+            cm_put(self, "<details class=\"folded\"><summary>");
+            cm_put_group(self, (enum cm_sheet_group)group);
+            cm_put(self, "</summary>\n");
+            status = add_group(self, (enum cm_sheet_group)group, &left_out);
+            cm_put(self, "</details>\n");
         }
     }
     if (left_out > 0) {
-        cm_buffer_addf(self->out, "<p class=\"more\">%zu more in the report: "
-                                  "the page is full.</p>\n", left_out);
-    }
-    if (self->count == 0) {
-        cm_put(self, "<p class=\"none\">Nothing to mend here.</p>\n");
+        cm_buffer_addf(self->out,
+                       "<p class=\"more\">%zu more in the report: the page "
+                       "is full.</p>\n",
+                       left_out);
     }
     cm_put(self, "</main>\n");
     return status;
@@ -516,7 +428,7 @@ write_page(struct cm_sheet *self)
     add_head(self);
     add_top(self);
     cm_put(self, "<div class=\"desk\">\n");
-    add_list(self);
+    cm_list_add(self);
     status = add_panes(self);
     cm_put(self, "</div>\n");
     cm_foot_add(self);
@@ -543,8 +455,8 @@ prepare(struct cm_sheet *self)
     for (size_t i = 0; i < self->count; i++) {
         cycles[i] = self->findings[i].cycle;
     }
-    status = cm_filenames_init(&self->filenames, self->leak, cycles,
-                               self->count);
+    status =
+        cm_filenames_init(&self->filenames, self->leak, cycles, self->count);
     if (status == CM_OK) {
         status = cm_paths_init(&self->paths, self->leak);
     }
@@ -557,10 +469,8 @@ enum cm_status
 cm_html_write(const struct cm_leak *leak,
               const struct cm_html_options *options, struct cm_buffer *out)
 {
-    struct cm_sheet self = {.leak = leak,
-                            .options = options,
-                            .out = out,
-                            .start = out->length};
+    struct cm_sheet self = {
+        .leak = leak, .options = options, .out = out, .start = out->length};
     enum cm_status status = prepare(&self);
 
     if (status == CM_OK) {

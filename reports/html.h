@@ -22,7 +22,7 @@ struct cm_leak;
  * report. */
 #define CM_HTML_MAX_BYTES ((size_t)5 * 1024 * 1024)
 /* Findings that are written out; more are counted. */
-#define CM_HTML_MAX_FINDINGS 200
+#define CM_HTML_MAX_FINDINGS 60
 
 /* Zero is valid: no drawings, everything at its default. */
 struct cm_html_options {

@@ -29,8 +29,8 @@ static bool
 is_name(struct part text, bool dots)
 {
     for (size_t i = 0; i < text.length; i++) {
-        bool dot = dots && text.bytes[i] == '.' && i > 0 &&
-                   i + 1 < text.length && text.bytes[i - 1] != '.';
+        bool dot = dots && text.bytes[i] == '.' && i > 0 && i + 1 < text.length
+                   && text.bytes[i - 1] != '.';
 
         if (!dot && !in_name(text.bytes[i])) {
             return false;
@@ -64,8 +64,7 @@ is_whole(struct part text)
             return false;
         }
     }
-    return depth == 0 && text.length > 0 &&
-           text.bytes[text.length - 1] != ',';
+    return depth == 0 && text.length > 0 && text.bytes[text.length - 1] != ',';
 }
 
 /* `TARGET = VALUE` with a plain name, dotted or not, as target. */
@@ -122,11 +121,10 @@ sets(const struct assignment *line, const char *edge)
     struct part attribute = {name, strcspn(name, "'\"]")};
     const char *end = line->target.bytes + line->target.length;
 
-    return is_name(attribute, false) &&
-           attribute.length < line->target.length &&
-           end[-(long)attribute.length - 1] == '.' &&
-           memcmp(end - attribute.length, attribute.bytes,
-                  attribute.length) == 0;
+    return is_name(attribute, false) && attribute.length < line->target.length
+           && end[-(long)attribute.length - 1] == '.'
+           && memcmp(end - attribute.length, attribute.bytes, attribute.length)
+                  == 0;
 }
 
 static enum cm_mend
@@ -157,11 +155,11 @@ find_use(struct part text, const char *at, struct part name)
     const char *end = text.bytes + text.length;
 
     for (; at + name.length <= end; at++) {
-        bool whole = (at == text.bytes || !in_name(at[-1])) &&
-                     (at + name.length == end || !in_name(at[name.length]));
+        bool whole = (at == text.bytes || !in_name(at[-1]))
+                     && (at + name.length == end || !in_name(at[name.length]));
 
-        if (whole && (at == text.bytes || at[-1] != '.') &&
-            memcmp(at, name.bytes, name.length) == 0) {
+        if (whole && (at == text.bytes || at[-1] != '.')
+            && memcmp(at, name.bytes, name.length) == 0) {
             return at;
         }
     }
@@ -190,18 +188,19 @@ mend_lambda(struct cm_buffer *out, const struct assignment *line,
     struct part name = {edge + 5, strlen(edge) - 5}, head, body;
     const char *colon;
 
-    if (strncmp(line->value.bytes, "lambda", 6) != 0 || !is_name(name, false)) {
+    if (strncmp(line->value.bytes, "lambda", 6) != 0
+        || !is_name(name, false)) {
         return CM_MEND_NONE;
     }
     colon = memchr(line->value.bytes, ':', line->value.length);
     if (colon == NULL) {
         return CM_MEND_NONE;
     }
-    head = (struct part){line->value.bytes,
-                         (size_t)(colon - line->value.bytes)};
+    head =
+        (struct part){line->value.bytes, (size_t)(colon - line->value.bytes)};
     body = (struct part){colon, line->value.length - head.length};
-    if (find_use(head, head.bytes, name) != NULL ||
-        find_use(body, body.bytes, name) == NULL || has(head, '=')) {
+    if (find_use(head, head.bytes, name) != NULL
+        || find_use(body, body.bytes, name) == NULL || has(head, '=')) {
         return CM_MEND_NONE;
     }
     add(out, line->indent);
@@ -235,23 +234,23 @@ cm_mend_line(struct cm_buffer *out, const char *rule, const char *edge,
 {
     struct assignment line;
 
-    if (strncmp(edge, "local ", 6) == 0 &&
-        (strcmp(rule, "exception_in_frame") == 0 ||
-         strcmp(rule, "frame_in_local") == 0)) {
+    if (strncmp(edge, "local ", 6) == 0
+        && (strcmp(rule, "exception_in_frame") == 0
+            || strcmp(rule, "frame_in_local") == 0)) {
         return mend_local(out, edge, source);
     }
     if (!split(source, &line)) {
         return CM_MEND_NONE;
     }
-    if (strcmp(rule, "back_link") == 0 ||
-        strcmp(rule, "self_reference") == 0) {
+    if (strcmp(rule, "back_link") == 0
+        || strcmp(rule, "self_reference") == 0) {
         return mend_link(out, &line, edge);
     }
     if (strcmp(rule, "bound_method_on_self") == 0) {
         return mend_method(out, &line);
     }
-    if (strcmp(rule, "lambda_on_self") == 0 &&
-        strncmp(edge, "cell ", 5) == 0) {
+    if (strcmp(rule, "lambda_on_self") == 0
+        && strncmp(edge, "cell ", 5) == 0) {
         return mend_lambda(out, &line, edge);
     }
     return CM_MEND_NONE;

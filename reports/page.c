@@ -33,9 +33,9 @@ static void
 spread(const uint8_t block[64], uint32_t words[64])
 {
     for (int i = 0; i < 16; i++) {
-        words[i] = (uint32_t)block[4 * i] << 24 |
-                   (uint32_t)block[4 * i + 1] << 16 |
-                   (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+        words[i] = (uint32_t)block[4 * i] << 24
+                   | (uint32_t)block[4 * i + 1] << 16
+                   | (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     }
     for (int i = 16; i < 64; i++) {
         uint32_t a = words[i - 15], b = words[i - 2];
@@ -96,8 +96,7 @@ digest(const char *bytes, size_t length, uint8_t result[32])
 }
 
 void
-cm_page_hash(const char *bytes, size_t length,
-             char result[CM_PAGE_HASH_BYTES])
+cm_page_hash(const char *bytes, size_t length, char result[CM_PAGE_HASH_BYTES])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "abcdefghijklmnopqrstuvwxyz0123456789+/";

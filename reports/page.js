@@ -3,6 +3,7 @@
   var root = document.documentElement;
   var search = document.getElementById("search");
   var matches = document.getElementById("matches");
+  var kind = document.getElementById("kind");
   var help = document.getElementById("help");
   var links = Array.from(document.querySelectorAll("nav a"));
   var panes = links.map(function (link) {
@@ -48,7 +49,7 @@
   }
 
   function visible(i) {
-    return panes[i] && !links[i].parentNode.hidden;
+    return i >= 0 && panes[i] && !links[i].parentNode.hidden;
   }
 
   function step(by) {
@@ -66,19 +67,27 @@
     var found = 0;
     var first = -1;
     links.forEach(function (link, i) {
+      var item = link.parentNode;
       var fits = wanted.every(function (word) {
         return words[i].indexOf(word) >= 0;
-      });
-      link.parentNode.hidden = !fits;
+      }) && (kind.value === "" || kind.value === item.dataset.kind);
+      item.hidden = !fits;
       if (fits) {
         found += 1;
         first = first < 0 ? i : first;
       }
     });
-    matches.textContent = wanted.length ? found + " of " + links.length : "";
-    if (chosen >= 0 && !visible(chosen) && first >= 0) {
+    matches.textContent =
+      found < links.length ? found + " of " + links.length : "";
+    if (!visible(chosen)) {
       choose(first, true);
     }
+    links.forEach(function (link) {
+      var folded = link.closest("details");
+      if (folded && found < links.length && !link.parentNode.hidden) {
+        folded.open = true;
+      }
+    });
   }
 
   function copyBySelection(pre) {
@@ -120,6 +129,9 @@
       return;
     }
     var typing = event.target === search;
+    if (event.target === kind) {
+      return;
+    }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       step(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Escape" && typing) {
@@ -155,6 +167,9 @@
   }
   root.classList.add("js");
   search.closest("div").hidden = false;
+  document.querySelectorAll(".folded").forEach(function (group) {
+    group.open = true; /* the list folds instead */
+  });
   document.querySelectorAll(".copy").forEach(function (button) {
     button.hidden = false;
     button.addEventListener("click", function () {
@@ -168,6 +183,7 @@
     });
   });
   search.addEventListener("input", filter);
+  kind.addEventListener("input", filter);
   document.addEventListener("keydown", onKey);
   addEventListener("hashchange", chooseByAddress);
   chooseByAddress();

@@ -3,12 +3,14 @@
 #ifndef CM_SHEET_H
 #define CM_SHEET_H
 
-/* What the parts of a page share while it is written: html.c the frame and
- * the list, pane.c one finding, foot.c what stands below.  Not for others. */
+/* What the parts of a page share while it is written: html.c the frame, list.c
+ * the list, pane.c one finding with excerpt.c and held.c, foot.c what stands
+ * below.  Not for others. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "buffer.h"
 #include "escape.h"
@@ -41,16 +43,25 @@ struct cm_sheet {
     size_t start;          /* of the page in it */
     struct cm_filenames filenames;
     struct cm_paths paths;
-    struct cm_buffer summary;           /* all findings as text */
-    struct cm_sheet_finding *findings;  /* owned; in order of the document */
+    struct cm_buffer summary;          /* all findings as text */
+    struct cm_sheet_finding *findings; /* owned; in order of the document */
     size_t count;
-    size_t totals[CM_SHEET_GROUPS];     /* findings, written out or not */
-    uint64_t bytes[CM_SHEET_GROUPS];    /* sum of their peaks */
+    size_t totals[CM_SHEET_GROUPS];  /* findings, written out or not */
+    uint64_t bytes[CM_SHEET_GROUPS]; /* sum of their peaks */
 };
 
+/* The findings by name, with the search. */
+void cm_list_add(struct cm_sheet *self);
 /* One finding, whole. */
 enum cm_status cm_pane_add(struct cm_sheet *self,
                            const struct cm_sheet_finding *finding) CM_CHECKED;
+/* Of a finding: where to cut and how to mend it. */
+void cm_excerpt_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
+/* Of a finding: where its payload was allocated, and what that is. */
+void cm_held_add_stack(struct cm_sheet *self,
+                       const struct cm_leak_cycle *cycle,
+                       const struct cm_path *path);
+void cm_held_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
 /* Collections, losses, versions. */
 void cm_foot_add(struct cm_sheet *self);
 
@@ -85,6 +96,14 @@ cm_put_size(struct cm_sheet *self, uint64_t bytes)
     cm_buffer_add_text(self->out, text);
 }
 
+static inline const char *
+cm_unindented(const char *source)
+{
+    return source + strspn(source, " \t");
+}
+
+/* "2 in libraries, 96 MiB" */
+void cm_put_group(struct cm_sheet *self, enum cm_sheet_group group);
 /* FILE:LINE, short; the whole name is in the tool tip. */
 void cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame);
 /* The place to cut at, NULL when it is not known. */

@@ -85,8 +85,8 @@ cm_svg_measure(struct cm_drawing *drawing)
 
         node->size.y = 26;
         if (has_detail(node)) {
-            width = fmax(width, width_of(node->detail, TITLE_COLUMNS,
-                                         SMALL_ADVANCE));
+            width = fmax(width,
+                         width_of(node->detail, TITLE_COLUMNS, SMALL_ADVANCE));
             node->size.y = 40;
         }
         node->size.x = fmax(width + 20, 48);
@@ -206,8 +206,8 @@ write_arrow(const struct cm_draw_edge *edge, struct cm_buffer *out)
 static const char *
 edge_class(const struct cm_drawing *drawing, const struct cm_draw_edge *edge)
 {
-    bool inside = drawing->nodes[edge->tail].member
-                  && drawing->nodes[edge->head].member;
+    bool inside =
+        drawing->nodes[edge->tail].member && drawing->nodes[edge->head].member;
 
     return edge->suspect ? "e x" : inside ? "e c" : "e";
 }
@@ -246,8 +246,11 @@ cm_svg_write(const struct cm_drawing *drawing, bool alone,
     double width = drawing->size.x + 2 * MARGIN;
     double height = drawing->size.y + 2 * MARGIN;
 
-    cm_buffer_add_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\""
-                            " class=\"drawing\" viewBox=\"0 0 ");
+    cm_buffer_add_text(out, "<svg class=\"drawing\"");
+    if (alone) { /* within HTML it is known */
+        cm_buffer_add_text(out, " xmlns=\"http://www.w3.org/2000/svg\"");
+    }
+    cm_buffer_add_text(out, " viewBox=\"0 0 ");
     add_number(out, width);
     cm_buffer_add_char(out, ' ');
     add_number(out, height);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The list of findings beside them, largest first, those of libraries and the
+ * small ones folded; above it the search, which waits for the script.  Finding
+ * the different rules is quadratic in the findings, of which there are few. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "sheet.h"
+
+static void
+add_item(struct cm_sheet *self, const struct cm_sheet_finding *finding)
+{
+    const struct cm_leak_cycle *cycle = &self->leak->cycles[finding->cycle];
+    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
+
+    cm_buffer_addf(self->out,
+                   "<li data-kind=\"%" PRIu32 "\">"
+                   "<a href=\"#finding-%zu\"><b>",
+                   cycle->rule.index, finding->number);
+    cm_put_size(self, cycle->peak_bytes);
+    cm_put(self, "</b> <span class=\"place\">");
+    if (cut != NULL) {
+        cm_put_place(self, &cut->made_at[0]);
+    }
+    else {
+        cm_put(self, "place not known");
+    }
+    cm_put(self, "</span><small>");
+    if (cycle->library_package.index != 0) {
+        cm_put(self, "in ");
+        cm_say(self, cm_sheet_text(self, cycle->library_package));
+        cm_put(self, ", ");
+    }
+    cm_put_size(self, cycle->bytes_each);
+    if (cycle->count > 1) {
+        cm_buffer_addf(self->out, " each, \u00d7%" PRIu64, cycle->count);
+    }
+    cm_put(self, "</small></a></li>\n");
+}
+
+static void
+add_items(struct cm_sheet *self, enum cm_sheet_group group)
+{
+    size_t written = 0;
+
+    cm_put(self, "<ol>\n");
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->findings[i].group == group) {
+            add_item(self, &self->findings[i]);
+            written++;
+        }
+    }
+    cm_put(self, "</ol>\n");
+    if (self->totals[group] > written) {
+        cm_buffer_addf(self->out, "<p class=\"more\">%zu more in the report",
+                       self->totals[group] - written);
+        cm_put(self, "</p>\n");
+    }
+}
+
+/* As a person writes a bound: "1 MiB", not "1.0 MiB". */
+static void
+put_bound(struct cm_sheet *self, uint64_t bytes)
+{
+    char text[CM_SIZE_TEXT_BYTES], *zero;
+
+    cm_size_format(bytes, text);
+    zero = strstr(text, ".0 ");
+    if (zero != NULL) {
+        memmove(zero, zero + 2, strlen(zero + 2) + 1);
+    }
+    cm_put(self, text);
+}
+
+/* "2 in libraries, 96 MiB" */
+void
+cm_put_group(struct cm_sheet *self, enum cm_sheet_group group)
+{
+    cm_buffer_addf(self->out, "%zu ", self->totals[group]);
+    if (group == CM_SHEET_LIBRARY) {
+        cm_put(self, "in libraries");
+    }
+    else {
+        cm_put(self, "under ");
+        put_bound(self, self->options->min_bytes);
+    }
+    cm_put(self, ", ");
+    cm_put_size(self, self->bytes[group]);
+}
+
+static void
+add_folded_items(struct cm_sheet *self, enum cm_sheet_group group)
+{
+    if (self->totals[group] == 0) {
+        return;
+    }
+    cm_put(self, "<details><summary>");
+    cm_put_group(self, group);
+    cm_put(self, "</summary>\n");
+    add_items(self, group);
+    cm_put(self, "</details>\n");
+}
+
+/* Whether an earlier finding has the rule of this one. */
+static bool
+rule_is_listed(const struct cm_sheet *self, size_t position)
+{
+    const struct cm_leak_cycle *cycles = self->leak->cycles;
+
+    for (size_t i = 0; i < position; i++) {
+        if (cm_text_same(cycles[self->findings[i].cycle].rule,
+                         cycles[self->findings[position].cycle].rule)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A choice of the rules that found something. */
+static void
+add_kinds(struct cm_sheet *self)
+{
+    bool one = true;
+
+    for (size_t i = 1; i < self->count; i++) {
+        one = one && rule_is_listed(self, i);
+    }
+    cm_buffer_addf(self->out, "<div%s>", one ? " hidden" : "");
+    cm_put(self, "<select id=\"kind\" aria-label=\"Kind of cycle\">"
+                 "<option value=\"\">every kind</option>");
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_text_id rule =
+            self->leak->cycles[self->findings[i].cycle].rule;
+        const char *name = cm_sheet_text(self, rule);
+
+        if (rule_is_listed(self, i)) {
+            continue;
+        }
+        cm_buffer_addf(self->out, "<option value=\"%" PRIu32 "\">",
+                       rule.index);
+        while (*name != '\0') {
+            size_t length = strcspn(name, "_");
+
+            cm_escape_html_part(self->out, name, length);
+            name += length + (name[length] == '_');
+            cm_put(self, *name != '\0' ? " " : "");
+        }
+        cm_put(self, "</option>");
+    }
+    cm_put(self, "</select></div>");
+}
+
+void
+cm_list_add(struct cm_sheet *self)
+{
+    cm_put(self, "<nav aria-label=\"Findings\">\n<div class=\"find\" hidden>"
+                 "<input id=\"search\" type=\"search\" "
+                 "placeholder=\"Search (press /)\" "
+                 "aria-label=\"Search the findings\" autocomplete=\"off\">");
+    add_kinds(self);
+    cm_put(self, "<p id=\"matches\" role=\"status\"></p></div>\n");
+    add_items(self, CM_SHEET_SHOWN);
+    add_folded_items(self, CM_SHEET_LIBRARY);
+    add_folded_items(self, CM_SHEET_SMALL);
+    if (self->count == 0) {
+        cm_put(self, "<p class=\"more\">No findings</p>\n");
+    }
+    if (self->options->suppressed > 0) {
+        cm_buffer_addf(self->out, "<p class=\"more\">%zu suppressed</p>\n",
+                       self->options->suppressed);
+    }
+    cm_put(self, "</nav>\n");
+}
