@@ -36,40 +36,47 @@ struct cm_place {
 struct cm_finding {
     uint64_t fingerprint; /* folds equal cycles, see fingerprint.h */
     enum cm_class class;
-    /* One representative, as node indices of the heap.  Owned. */
+    /* One representative, as node indices of the heap.  Owned.  Bounded, see
+     * outline.h: `freed` says what goes, however much of it is listed. */
     uint32_t *component; /* the cycle's strongly connected component */
     size_t component_count;
-    uint32_t *via;       /* nodes between the component and its payload */
+    size_t round_count; /* the first of them, in order, go once round through
+                          * cut_edge; from the cycle's owner when it is there */
+    uint32_t *via;      /* nodes between the component and its payload */
     size_t via_count;
-    uint32_t *payload;   /* device-backed nodes that it holds */
+    uint32_t *payload; /* device-backed nodes that it holds, largest first */
     size_t payload_count;
-    uint32_t *freed;     /* storages that go with it */
+    uint32_t *freed; /* storages that go with it and are counted here */
     size_t freed_count;
     uint32_t *held_elsewhere; /* storages with uses outside: in no total */
     size_t held_elsewhere_count;
-    uint64_t *shared_with; /* fingerprints that hold some of the same storages */
+    uint64_t
+        *shared_with; /* fingerprints that hold some of the same storages */
     size_t shared_count;
     bool carries_shared; /* the shared bytes are counted here */
 
-    uint32_t count;        /* equal cycles in this heap */
-    uint64_t bytes_each;   /* freed with the representative */
-    uint64_t bytes_total;  /* freed with all `count` of them */
+    uint32_t count;       /* equal cycles in this heap */
+    uint64_t bytes_each;  /* freed with the representative */
+    uint64_t bytes_total; /* freed with all `count` of them */
 
-    uint32_t cut_edge;     /* heap edge index; 0: none, see `advice` */
-    const char *rule;      /* constant: name of the row of the rule table */
-    char *advice;          /* owned: one sentence for this cycle, its names in */
-    char *no_cut_reason;   /* owned: why no line is given; NULL when one is */
+    uint32_t cut_edge;   /* heap edge index; 0: none, see `advice` */
+    const char *rule;    /* constant: name of the row of the rule table */
+    char *advice;        /* owned: one sentence for this cycle, its names in */
+    char *no_cut_reason; /* owned: why no line is given; NULL when one is */
     struct cm_place places[CM_MAX_PLACES];
     uint32_t place_count;
-    char *library;         /* owned: the installed package that the cut lies
+    char *library; /* owned: the installed package that the cut lies
                             * in, NULL when it lies in the user's code */
 };
 
 struct cm_findings {
     struct cm_finding *items; /* owned; largest bytes_total first */
-    size_t count, capacity;
+    size_t count;
+    uint32_t left_out;   /* kinds of cycles beyond CM_MAX_FINDINGS */
     uint64_t dead_bytes; /* of all findings, each storage once */
 };
+
+#define CM_MAX_FINDINGS 1000
 
 /* A zeroed value is valid and empty. */
 void cm_findings_release(struct cm_findings *self);

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Each sentence names what to write first and what to do instead second.  A
+ * weak reference is only advised to what can have one: Python's containers,
+ * frames, tracebacks and built-in exceptions cannot.  O(1); the last sentence
+ * looks at a bounded number of nodes. */
+
+#include "advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "name.h"
+
+#define MAX_TYPES 6
+
+static struct cm_name
+edge_name(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
+}
+
+static struct cm_name
+type_name(const struct cm_cycle *cycle, uint32_t node)
+{
+    return cm_name_of_type(cycle->records, cm_cycle_node(cycle, node)->type);
+}
+
+static enum cm_species
+head_species(const struct cm_cycle *cycle, uint32_t edge)
+{
+    uint32_t head = cm_cycle_edge(cycle, edge)->head;
+
+    return (enum cm_species)cm_cycle_node(cycle, head)->species;
+}
+
+static bool
+is_container(enum cm_species species)
+{
+    return species == CM_DICT || species == CM_LIST || species == CM_TUPLE
+           || species == CM_SET;
+}
+
+/* Can `edge` lead to what it leads to through a weak reference? */
+static bool
+can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
+{
+    switch (head_species(cycle, edge)) {
+    case CM_DICT:
+    case CM_LIST:
+    case CM_TUPLE:
+    case CM_CELL:
+    case CM_FRAME:
+    case CM_TRACEBACK:
+    case CM_EXCEPTION: return false;
+    default: return true;
+    }
+}
+
+/* "the lambda", or the function's name. */
+static struct cm_name
+callable_name(const struct cm_cycle *cycle, uint32_t node)
+{
+    struct cm_name name =
+        cm_name_of_code(cycle->records, cm_cycle_node(cycle, node)->code);
+
+    if (strcmp(name.text, "<lambda>") == 0) {
+        return (struct cm_name){"the lambda"};
+    }
+    return name.text[0] != '\0' ? name : (struct cm_name){"the function"};
+}
+
+/* "the generator", "the coroutine". */
+static const char *
+resumable_word(const struct cm_cycle *cycle, uint32_t node)
+{
+    switch (cm_cycle_node(cycle, node)->species) {
+    case CM_COROUTINE: return "coroutine";
+    case CM_ASYNC_GENERATOR: return "async generator";
+    default: return "generator";
+    }
+}
+
+/* "set X.attr = None", or "clear X.attr" for what leads into a container. */
+static char *
+clearing(const struct cm_cycle *cycle, uint32_t edge, const char *object,
+         const char *before)
+{
+    struct cm_name attribute = edge_name(cycle, edge);
+    bool container = is_container(head_species(cycle, edge));
+
+    return cm_sentence("%s, or %s %s.%s%s when done", before,
+                       container ? "clear" : "set", object, attribute.text,
+                       container ? "" : " = None");
+}
+
+char *
+cm_advise_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+               const struct cm_made *made)
+{
+    struct cm_name name = edge_name(cycle, suspect->edge);
+
+    (void)made;
+    if (cm_cycle_edge(cycle, suspect->edge)->role == CM_BOUND_SELF) {
+        return cm_sentence("keep the handle and call handle.remove(), or "
+                           "register a function that captures "
+                           "weakref.ref(self)");
+    }
+    return cm_sentence("keep the handle and call handle.remove(), or capture "
+                       "weakref.ref(%s) in the hook",
+                       name.text);
+}
+
+char *
+cm_advise_lambda(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, const struct cm_made *made)
+{
+    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_name name = edge_name(cycle, suspect->edge);
+    struct cm_name type = type_name(cycle, suspect->owner);
+    char before[320];
+
+    (void)made;
+    if (cm_cycle_edge(cycle, suspect->edge)->role == CM_CELL_CONTENTS) {
+        snprintf(before, sizeof before, "capture weakref.ref(%s) in %s",
+                 name.text, function.text);
+        return clearing(cycle, suspect->held, name.text, before);
+    }
+    snprintf(before, sizeof before, "give %s weakref.ref of %s as its default",
+             function.text, type.text);
+    return clearing(cycle, suspect->held, "", before);
+}
+
+/* "f" of `self.f`: the method's code knows it, else its label. */
+static struct cm_name
+method_name(const struct cm_cycle *cycle, uint32_t method)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, method);
+    struct cm_name name = cm_name_of_code(cycle->records, node->code);
+
+    return name.text[0] != '\0' ? name
+                                : cm_name_of_object(cycle->records, node);
+}
+
+char *
+cm_advise_method(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, const struct cm_made *made)
+{
+    uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
+    struct cm_name function = method_name(cycle, method);
+    struct cm_name attribute = edge_name(cycle, suspect->held);
+    char before[320];
+
+    (void)made;
+    snprintf(before, sizeof before, "store weakref.WeakMethod(self.%s) in .%s",
+             function.text, attribute.text);
+    return clearing(cycle, suspect->held, "", before);
+}
+
+char *
+cm_advise_partial(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect, const struct cm_made *made)
+{
+    struct cm_name type = type_name(cycle, suspect->owner);
+    char before[160];
+
+    (void)made;
+    snprintf(before, sizeof before, "give the partial weakref.ref of %s",
+             type.text);
+    return clearing(cycle, suspect->held, "", before);
+}
+
+char *
+cm_advise_exception(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect,
+                    const struct cm_made *made)
+{
+    (void)made;
+    return cm_sentence("`del %s` at the end of %s: the exception keeps the "
+                       "frame, and the frame keeps it",
+                       edge_name(cycle, suspect->held).text,
+                       callable_name(cycle, suspect->maker).text);
+}
+
+char *
+cm_advise_kept_exception(const struct cm_cycle *cycle,
+                         const struct cm_suspect *suspect,
+                         const struct cm_made *made)
+{
+    struct cm_name type = type_name(cycle, suspect->owner);
+    struct cm_name attribute = edge_name(cycle, suspect->held);
+
+    (void)made;
+    return cm_sentence("store the exception's with_traceback(None) in .%s, or "
+                       "set .%s = None when done: its traceback keeps a frame "
+                       "that keeps the %s",
+                       attribute.text, attribute.text, type.text);
+}
+
+char *
+cm_advise_frame(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                const struct cm_made *made)
+{
+    (void)made;
+    return cm_sentence("`del %s` at the end of %s: a frame in its own local "
+                       "keeps every local alive",
+                       edge_name(cycle, suspect->held).text,
+                       callable_name(cycle, suspect->maker).text);
+}
+
+char *
+cm_advise_generator(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect,
+                    const struct cm_made *made)
+{
+    bool asynchronous =
+        cm_cycle_node(cycle, suspect->maker)->species == CM_ASYNC_GENERATOR;
+    struct cm_name name = callable_name(cycle, suspect->maker);
+
+    (void)made;
+    return cm_sentence("call %s.%s() when done, or do not store the %s in "
+                       "what it refers to",
+                       name.text, asynchronous ? "aclose" : "close",
+                       resumable_word(cycle, suspect->maker));
+}
+
+/* "build" of "class build.<locals>.Net". */
+static struct cm_name
+enclosing_function(const struct cm_cycle *cycle, uint32_t type)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, type);
+    const char *text = cm_records_text(cycle->records, node->label);
+    const char *end = strstr(text, ".<locals>."), *start = end;
+    struct cm_name name = {"the function"};
+
+    for (const char *next = end; next != NULL;
+         next = strstr(next + 1, ".<locals>.")) {
+        start = end = next;
+    }
+    while (start != NULL && start > text && strchr(". '", start[-1]) == NULL) {
+        start--;
+    }
+    if (start != end) {
+        snprintf(name.text, sizeof name.text, "%.*s", (int)(end - start),
+                 start);
+    }
+    return name;
+}
+
+char *
+cm_advise_class(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                const struct cm_made *made)
+{
+    const struct cm_node *type = cm_cycle_node(cycle, suspect->owner);
+    struct cm_name name = cm_name_of_object(cycle->records, type);
+
+    (void)made;
+    return cm_sentence("define class %s at module level: each call of %s "
+                       "makes a class that refers to itself",
+                       name.text,
+                       enclosing_function(cycle, suspect->owner).text);
+}
+
+char *
+cm_advise_recursion(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect,
+                    const struct cm_made *made)
+{
+    struct cm_name function = callable_name(cycle, suspect->maker);
+
+    (void)made;
+    return cm_sentence("move %s to module level or pass it as an argument: it "
+                       "refers to itself through its closure",
+                       function.text);
+}
+
+char *
+cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+               const struct cm_made *made)
+{
+    struct cm_name name = edge_name(cycle, suspect->edge);
+    struct cm_name function;
+
+    (void)made;
+    if (suspect->maker == 0) {
+        return cm_sentence("set %s = None when done: the cell that closures "
+                           "share keeps it",
+                           name.text);
+    }
+    function = callable_name(cycle, suspect->maker);
+    if (!can_be_weak(cycle, suspect->edge)) {
+        return cm_sentence("set %s = None when done: %s keeps it through its "
+                           "closure",
+                           name.text, function.text);
+    }
+    return cm_sentence("capture weakref.ref(%s) in %s, or set %s = None when "
+                       "done",
+                       name.text, function.text, name.text);
+}
+
+/* The two rules about attributes: `object` is "" or a type's name. */
+static char *
+advise_attribute(const struct cm_cycle *cycle, const char *object,
+                 uint32_t held, const struct cm_made *made)
+{
+    struct cm_name name = edge_name(cycle, held);
+
+    if (made->by_call) {
+        return cm_sentence("keep weakref.ref objects in %s.%s, or clear it "
+                           "when done",
+                           object, name.text);
+    }
+    if (head_species(cycle, held) == CM_BOUND_METHOD) {
+        return cm_sentence("store a weakref.WeakMethod in %s.%s, or set it to "
+                           "None when done",
+                           object, name.text);
+    }
+    if (!can_be_weak(cycle, held)
+        && !is_container(head_species(cycle, held))) {
+        return cm_sentence("set %s.%s = None when done", object, name.text);
+    }
+    return cm_sentence("make %s.%s a weakref.ref, or set it to None when done",
+                       object, name.text);
+}
+
+char *
+cm_advise_self(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+               const struct cm_made *made)
+{
+    return advise_attribute(cycle, "", suspect->held, made);
+}
+
+char *
+cm_advise_back_link(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect,
+                    const struct cm_made *made)
+{
+    return advise_attribute(cycle, type_name(cycle, suspect->owner).text,
+                            suspect->held, made);
+}
+
+char *
+cm_advise_container(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect,
+                    const struct cm_made *made)
+{
+    (void)cycle;
+    (void)suspect;
+    (void)made;
+    return cm_sentence("remove the container from itself when done (e.g. "
+                       "clear() it)");
+}
+
+/* Adds a type's name unless it stands there.  `text` has room for
+ * MAX_TYPES names. */
+static bool
+add_type(char *text, size_t room, struct cm_name name)
+{
+    size_t length = strlen(text);
+    char wanted[sizeof name.text + 4];
+
+    snprintf(wanted, sizeof wanted, ", %s,", name.text);
+    if (strstr(text, wanted) != NULL) {
+        return false;
+    }
+    snprintf(text + length, room - length, "%s %s,", length == 0 ? "," : "",
+             name.text);
+    return true;
+}
+
+char *
+cm_advise_unknown(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect, const struct cm_made *made)
+{
+    /* ", A, B," while it grows, so that a whole name can be looked for. */
+    char types[MAX_TYPES * (sizeof(struct cm_name) + 4)] = "";
+    uint32_t count = 0;
+
+    (void)suspect;
+    (void)made;
+    for (uint32_t i = 0; i < cycle->size && i < 256 && count < MAX_TYPES;
+         i++) {
+        count +=
+            add_type(types, sizeof types, type_name(cycle, cycle->nodes[i]));
+    }
+    return cm_sentence("the cycle runs through: %.*s; break one of these "
+                       "references",
+                       (int)strlen(types) - 3, types + 2);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Of several links between objects, the one that leads back.  First by what
+ * it is called: people name it parent, owner, prev.  Then by what it leaves:
+ * data that refers to its user.  Then by direction: seen breadth first from
+ * the object that holds the payload, the link that meets an object already
+ * seen.  Three passes over the edges, O(edges) and the searches. */
+
+#include "suspect.h"
+
+#include <string.h>
+
+#include "name.h"
+
+/* Whole names, the most telling first. */
+static const char *const back_names[] = {
+    "parent",  "owner",      "prev",      "previous", "outer",
+    "back",    "backref",    "up",        "root",     "container",
+    "manager", "enclosing",  "ctx",       "context",  "master",
+    "host",    "parent_ref", "owner_ref", NULL,
+};
+/* Ends and beginnings of names: _parent_module, cell_owner. */
+static const char *const back_words[] = {"parent", "owner",   "prev",
+                                         "outer",  "backref", NULL};
+
+static bool
+has_word(const char *name, const char *word)
+{
+    size_t length = strlen(name), wanted = strlen(word);
+
+    if (length <= wanted) {
+        return false;
+    }
+    return (strncmp(name, word, wanted) == 0 && name[wanted] == '_')
+           || (strcmp(name + length - wanted, word) == 0
+               && name[length - wanted - 1] == '_');
+}
+
+/* 0: does not sound like a way back; larger: does so more. */
+static uint32_t
+telling(const char *name)
+{
+    uint32_t count = sizeof back_names / sizeof *back_names;
+
+    name += strspn(name, "_");
+    for (uint32_t i = 0; back_names[i] != NULL; i++) {
+        if (strcmp(name, back_names[i]) == 0) {
+            return count - i + 1;
+        }
+    }
+    for (uint32_t i = 0; back_words[i] != NULL; i++) {
+        if (has_word(name, back_words[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A link that an instance holds: not a class's, not a table of hooks. */
+static bool
+is_candidate(const struct cm_cycle *cycle, uint32_t edge, struct cm_link *link)
+{
+    return cm_cycle_link(cycle, edge, link)
+           && cm_cycle_node(cycle, link->owner)->species != CM_TYPE
+           && !cm_cycle_is_hook(cycle, *link);
+}
+
+/* The link itself, or, when it leads into containers, the last edge before
+ * they lead to something else. */
+static uint32_t
+innermost(struct cm_cycle *cycle, struct cm_link link)
+{
+    uint32_t edge = link.edge;
+
+    for (uint32_t steps = 0; steps < 64; steps++) {
+        uint32_t node = cm_cycle_edge(cycle, edge)->head;
+        const struct cm_node *record = cm_cycle_node(cycle, node);
+        uint32_t next = 0;
+
+        if (record->species < CM_DICT || record->species > CM_SET) {
+            break;
+        }
+        for (uint32_t i = 0; i < record->edge_count && next == 0; i++) {
+            uint32_t out = record->first_edge + i;
+
+            next =
+                cm_cycle_has(cycle, cm_cycle_edge(cycle, out)->head) ? out : 0;
+        }
+        if (next == 0) {
+            break;
+        }
+        edge = next;
+    }
+    return edge;
+}
+
+static void
+suspect_link(struct cm_cycle *cycle, struct cm_link link,
+             struct cm_suspect *result)
+{
+    *result =
+        (struct cm_suspect){innermost(cycle, link), link.owner, link.edge, 0};
+}
+
+static bool
+find_by_name(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    struct cm_link link, best = {0};
+    uint32_t edge = 0, most = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        struct cm_text_id label = cm_cycle_edge(cycle, edge)->label;
+
+        if (is_candidate(cycle, edge, &link)) {
+            struct cm_name name = cm_name_of_label(cycle->records, label);
+            uint32_t score = telling(name.text);
+
+            if (score > most) {
+                most = score;
+                best = link;
+            }
+        }
+    }
+    if (most > 0) {
+        suspect_link(cycle, best, result);
+    }
+    return most > 0;
+}
+
+static bool
+find_by_owner(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    struct cm_link link;
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        if (is_candidate(cycle, edge, &link)
+            && cm_cycle_node(cycle, link.owner)->storage.index != 0) {
+            suspect_link(cycle, link, result);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* After: came_by[] says when each member is seen breadth first from the
+ * payload's holder, until the next search. */
+static bool
+number_members(struct cm_cycle *cycle)
+{
+    if (!cm_cycle_spread(cycle, cycle->holder)) {
+        return false;
+    }
+    for (uint32_t seen = 0; seen < cycle->size; seen++) {
+        cycle->came_by[cm_cycle_place(cycle, cycle->queue[seen])] = seen;
+    }
+    return true;
+}
+
+/* The edge back to the member that was seen first; of equal ones the last. */
+static uint32_t
+edge_to_earliest(const struct cm_cycle *cycle)
+{
+    uint32_t best = 0, earliest = UINT32_MAX, edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+        uint32_t from = cycle->came_by[cm_cycle_place(cycle, record->tail)];
+        uint32_t to = cycle->came_by[cm_cycle_place(cycle, record->head)];
+
+        if (to <= from && to <= earliest) {
+            earliest = to;
+            best = edge;
+        }
+    }
+    return best;
+}
+
+/* The link that `edge` belongs to: itself, the one whose containers it lies
+ * in, or the nearest one before it. */
+static bool
+link_of_edge(struct cm_cycle *cycle, uint32_t edge, struct cm_link *link,
+             bool *inside)
+{
+    uint32_t tail = cm_cycle_edge(cycle, edge)->tail;
+    struct cm_want any = {0};
+
+    *inside = false;
+    if (is_candidate(cycle, edge, link)) {
+        return true;
+    }
+    if ((CM_ROLE(cm_cycle_edge(cycle, edge)->role) & CM_ROLES_CONTAINER) != 0
+        && cm_cycle_held(cycle, tail, CM_ROLES_CONTAINER, any, link)) {
+        *inside = true;
+        return is_candidate(cycle, link->edge, link);
+    }
+    return cm_cycle_held(cycle, tail, CM_ROLES_ALL, any, link)
+           && is_candidate(cycle, link->edge, link);
+}
+
+static bool
+find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    struct cm_link link;
+    uint32_t edge;
+    bool inside;
+
+    if (!number_members(cycle) || (edge = edge_to_earliest(cycle)) == 0
+        || !link_of_edge(cycle, edge, &link, &inside)) {
+        return false;
+    }
+    suspect_link(cycle, link, result);
+    result->edge = inside ? edge : result->edge;
+    return true;
+}
+
+bool
+cm_suspect_back_link(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_by_name(cycle, result) || find_by_owner(cycle, result)
+           || find_by_direction(cycle, result);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The table of rules.  A cycle is asked row by row and the first row that
+ * knows it speaks: the special shapes stand above the general ones, and the
+ * last row knows everything.  A new rule is a shape (suspect.h), a way to its
+ * line (made.h), a sentence (advice.h), and a row here. */
+
+#include "cut.h"
+
+#include <stddef.h>
+
+#include "advice.h"
+#include "../detector/alloc.h"
+
+struct rule {
+    const char *name;
+    bool (*is_shape)(struct cm_cycle *cycle, struct cm_suspect *result);
+    cm_made_finder *find_line;
+    cm_advice_builder *advise;
+};
+
+/* clang-format off */
+static const struct rule rules[] = {
+    {"hook_captures_owner",
+     cm_suspect_hook, cm_made_by_hook, cm_advise_hook},
+    {"lambda_on_self",
+     cm_suspect_lambda, cm_made_by_function, cm_advise_lambda},
+    {"bound_method_on_self",
+     cm_suspect_method, cm_made_by_attribute, cm_advise_method},
+    {"partial_on_self",
+     cm_suspect_partial, cm_made_by_attribute, cm_advise_partial},
+    {"exception_in_frame",
+     cm_suspect_exception, cm_made_by_local, cm_advise_exception},
+    {"exception_on_self",
+     cm_suspect_kept_exception, cm_made_by_attribute, cm_advise_kept_exception},
+    {"frame_in_local",
+     cm_suspect_frame, cm_made_by_local, cm_advise_frame},
+    {"generator_holds_itself",
+     cm_suspect_generator, cm_made_by_holder, cm_advise_generator},
+    {"class_in_function",
+     cm_suspect_class, cm_made_by_class, cm_advise_class},
+    {"recursive_closure",
+     cm_suspect_recursion, cm_made_by_function, cm_advise_recursion},
+    {"closure_cell",
+     cm_suspect_cell, cm_made_by_closure, cm_advise_cell},
+    {"self_reference",
+     cm_suspect_self, cm_made_by_attribute, cm_advise_self},
+    {"back_link",
+     cm_suspect_back_link, cm_made_by_attribute, cm_advise_back_link},
+    {"container_cycle",
+     cm_suspect_container, cm_made_by_filling, cm_advise_container},
+    {"unknown",
+     cm_suspect_unknown, cm_made_nowhere, cm_advise_unknown},
+};
+/* clang-format on */
+
+static const struct rule *
+find_rule(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    const struct rule *rule = rules;
+
+    while (!rule->is_shape(cycle, result)) {
+        *result = (struct cm_suspect){0};
+        rule++;
+    }
+    return rule;
+}
+
+enum cm_status
+cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
+{
+    const struct rule *rule;
+    enum cm_status status;
+
+    *result = (struct cm_cut){0};
+    rule = find_rule(cycle, &result->suspect);
+    result->rule = rule->name;
+    status = rule->find_line(cycle, &result->suspect, &result->made);
+    if (status == CM_OK) {
+        result->advice = rule->advise(cycle, &result->suspect, &result->made);
+        status = result->advice != NULL ? CM_OK : CM_NO_MEMORY;
+    }
+    if (status == CM_OK) {
+        status = cm_made_library(cycle, &result->made, &result->library);
+    }
+    if (status != CM_OK) {
+        cm_cut_release(result);
+    }
+    return status;
+}
+
+void
+cm_cut_release(struct cm_cut *self)
+{
+    cm_made_release(&self->made);
+    cm_free(self->advice);
+    cm_free(self->library);
+    *self = (struct cm_cut){0};
+}

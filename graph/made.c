@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Each finder says which stores count, with one predicate over a store, lets
+ * place.c search, and when nothing was found says what was looked for.
+ * O(stores looked at); the pieces of code are bounded. */
+
+#include "made.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "place.h"
+#include "../detector/alloc.h"
+
+void
+cm_made_release(struct cm_made *self)
+{
+    cm_free(self->reason);
+    *self = (struct cm_made){0};
+}
+
+static const struct cm_code *
+code_of(const struct cm_cycle *cycle, struct cm_code_id code)
+{
+    return cm_records_code(cycle->records, code);
+}
+
+/* What a store looks like */
+
+static bool
+is_attribute_store(const struct cm_place_search *self,
+                   const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+static bool
+is_local_store(const struct cm_place_search *self,
+               const struct cm_store *store)
+{
+    return (store->kind == CM_STORE_LOCAL || store->kind == CM_STORE_CELL
+            || store->kind == CM_STORE_GLOBAL)
+           && !store->constant
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+static bool
+is_filling(const struct cm_place_search *self, const struct cm_store *store)
+{
+    static const char *const calls[] = {
+        "append", "add",  "insert",     "extend",   "update",     "setdefault",
+        "put",    "push", "appendleft", "register", "put_nowait", NULL,
+    };
+
+    if (store->kind == CM_STORE_ITEM) {
+        return !store->constant;
+    }
+    if (store->kind != CM_STORE_CALL) {
+        return false;
+    }
+    for (const char *const *call = calls; *call != NULL; call++) {
+        if (strcmp(cm_place_text(self, store->name), *call) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A filling of the container that goes by this name. */
+static bool
+is_filling_of(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return is_filling(self, store)
+           && strcmp(cm_place_text(self, store->owner), self->name) == 0;
+}
+
+static bool
+is_hook_call(const struct cm_place_search *self, const struct cm_store *store)
+{
+    const char *name = cm_place_text(self, store->name);
+
+    return store->kind == CM_STORE_CALL && strncmp(name, "register_", 9) == 0
+           && strstr(name, "hook") != NULL;
+}
+
+static bool
+is_making(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_FUNCTION
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+/* A class or function of that last name. */
+static bool
+is_making_of(const struct cm_place_search *self, const struct cm_store *store)
+{
+    const char *name = cm_place_text(self, store->name);
+    const char *dot = strrchr(name, '.');
+
+    return store->kind == CM_STORE_FUNCTION
+           && strcmp(dot != NULL ? dot + 1 : name, self->name) == 0;
+}
+
+/* What is chosen */
+
+static void
+choose(struct cm_place_search *self, struct cm_made *result)
+{
+    cm_place_sort(self);
+    for (uint32_t i = 0; i < self->count && i < CM_MAX_PLACES; i++) {
+        result->places[i] = self->found[i].place;
+        result->places[i].certain = self->count == 1;
+        result->place_count++;
+    }
+    result->by_call = self->count > 0 && self->found[0].by_call;
+}
+
+static void
+choose_only(struct cm_place place, struct cm_made *result)
+{
+    place.certain = true;
+    result->places[0] = place;
+    result->place_count = 1;
+}
+
+static enum cm_status
+explain(struct cm_made *result, char *reason)
+{
+    result->reason = reason;
+    return reason != NULL ? CM_OK : CM_NO_MEMORY;
+}
+
+/* The finders */
+
+enum cm_status
+cm_made_nowhere(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                struct cm_made *result)
+{
+    (void)cycle;
+    (void)suspect;
+    return explain(result, cm_sentence("no rule knows this kind of cycle"));
+}
+
+/* Two lambdas of one function share their qualified name: the line tells. */
+static struct cm_place
+place_of_function(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect)
+{
+    struct cm_code_id id = cm_cycle_node(cycle, suspect->maker)->code;
+    const struct cm_code *code = code_of(cycle, id);
+    struct cm_place_search search = {.cycle = cycle, .is_wanted = is_making};
+    struct cm_place own = {.code = id, .line = code->first_line};
+
+    search.name = cm_place_text(&search, code->qualified_name);
+    if (search.name[0] != '\0') {
+        cm_place_look_around(&search, suspect->owner);
+    }
+    for (uint32_t i = 0; i < search.count; i++) {
+        struct cm_place place = search.found[i].place;
+
+        if (cm_text_same(code_of(cycle, place.code)->filename, code->filename)
+            && (place.line == own.line || search.count == 1)) {
+            return place;
+        }
+    }
+    return own;
+}
+
+enum cm_status
+cm_made_by_function(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect, struct cm_made *result)
+{
+    struct cm_place place = {.line = 0};
+
+    if (suspect->maker != 0) {
+        place = place_of_function(cycle, suspect);
+    }
+    if (place.line == 0) {
+        return explain(result,
+                       cm_sentence("the code of the function is not known"));
+    }
+    choose_only(place, result);
+    return CM_OK;
+}
+
+enum cm_status
+cm_made_by_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                struct cm_made *result)
+{
+    struct cm_place_search search = {.cycle = cycle,
+                                     .is_wanted = is_hook_call};
+    struct cm_place made = {.line = 0};
+
+    if (suspect->maker != 0) {
+        made = place_of_function(cycle, suspect);
+    }
+    cm_place_look_around(&search, suspect->owner);
+    for (uint32_t i = 0; i < search.count && made.line != 0; i++) {
+        if (search.found[i].place.line == made.line
+            && cm_text_same(
+                code_of(cycle, made.code)->filename,
+                code_of(cycle, search.found[i].place.code)->filename)) {
+            choose_only(search.found[i].place, result);
+            return CM_OK;
+        }
+    }
+    choose(&search, result);
+    return result->place_count > 0
+               ? CM_OK
+               : cm_made_by_function(cycle, suspect, result);
+}
+
+static struct cm_name
+name_of(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
+}
+
+/* How many links of the cycle bear this name. */
+static uint32_t
+count_links(const struct cm_cycle *cycle, const char *name)
+{
+    uint32_t edge = 0, count = 0;
+    struct cm_link link;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        if (cm_cycle_link(cycle, edge, &link)
+            && strcmp(name_of(cycle, edge).text, name) == 0) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* When one piece of code makes all the links of one name, the last of its
+ * stores is the one that closes the cycle. */
+static void
+keep_closing_store(struct cm_place_search *self)
+{
+    cm_place_sort(self);
+    for (uint32_t i = 1; i < self->count; i++) {
+        if (self->found[i].place.code.index
+            != self->found[0].place.code.index) {
+            return;
+        }
+    }
+    if (self->count > 1
+        && self->count <= count_links(self->cycle, self->name)) {
+        self->found[0] = self->found[self->count - 1];
+        self->count = 1;
+    }
+}
+
+static enum cm_status
+explain_attribute(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect, const char *name,
+                  struct cm_made *result)
+{
+    struct cm_type_id type = cm_cycle_node(cycle, suspect->owner)->type;
+    struct cm_name owner = cm_name_of_type(cycle->records, type);
+
+    return explain(result,
+                   cm_sentence("no store of .%s in %s's methods or in the "
+                               "functions that allocated the tensor",
+                               name, owner.text));
+}
+
+static bool
+leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
+{
+    const struct cm_node *head =
+        cm_cycle_node(cycle, cm_cycle_edge(cycle, edge)->head);
+
+    return head->species >= CM_DICT && head->species <= CM_SET;
+}
+
+enum cm_status
+cm_made_by_attribute(const struct cm_cycle *cycle,
+                     const struct cm_suspect *suspect, struct cm_made *result)
+{
+    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
+
+    if (leads_into_container(cycle, suspect->held)) {
+        cm_place_look_around(&search, suspect->owner);
+    }
+    if (search.count == 0) {
+        search.is_wanted = is_attribute_store;
+        cm_place_look_around(&search, suspect->owner);
+    }
+    keep_closing_store(&search);
+    choose(&search, result);
+    return result->place_count > 0
+               ? CM_OK
+               : explain_attribute(cycle, suspect, name.text, result);
+}
+
+/* A parameter is stored by no instruction: then the function's own line. */
+static void
+choose_frame(const struct cm_cycle *cycle, uint32_t frame,
+             struct cm_made *result)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, frame);
+    const struct cm_code *code = code_of(cycle, node->code);
+    uint32_t line = code->first_line != 0 ? code->first_line : node->line;
+
+    if (line != 0) {
+        result->places[0] =
+            (struct cm_place){.code = node->code, .line = line};
+        result->place_count = 1;
+    }
+}
+
+enum cm_status
+cm_made_by_local(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, struct cm_made *result)
+{
+    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_local_store, .name = name.text};
+
+    if (suspect->maker == 0) {
+        cm_place_look_at_members(&search);
+    }
+    else {
+        cm_place_look_in_code(&search,
+                              cm_cycle_node(cycle, suspect->maker)->code);
+    }
+    choose(&search, result);
+    if (result->place_count == 0 && suspect->maker != 0) {
+        choose_frame(cycle, suspect->maker, result);
+    }
+    return result->place_count > 0
+               ? CM_OK
+               : explain(result, cm_sentence("no store of %s in the code that "
+                                             "stands in the cycle",
+                                             name.text));
+}
+
+enum cm_status
+cm_made_by_closure(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect, struct cm_made *result)
+{
+    return suspect->maker != 0 ? cm_made_by_function(cycle, suspect, result)
+                               : cm_made_by_local(cycle, suspect, result);
+}
+
+enum cm_status
+cm_made_by_filling(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect, struct cm_made *result)
+{
+    struct cm_name name = {""};
+    struct cm_place_search search = {.cycle = cycle,
+                                     .is_wanted = is_filling_of};
+
+    if (suspect->held != 0) {
+        name = name_of(cycle, suspect->held);
+        search.name = name.text;
+        cm_place_look_around(&search, suspect->owner);
+    }
+    if (search.count == 0) {
+        search.is_wanted = is_filling;
+        cm_place_look_around(&search, suspect->owner);
+    }
+    choose(&search, result);
+    return result->place_count > 0
+               ? CM_OK
+               : explain(result,
+                         cm_sentence("no call that fills a container in the "
+                                     "functions that allocated the tensor"));
+}
+
+enum cm_status
+cm_made_by_holder(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect, struct cm_made *result)
+{
+    uint8_t role = cm_cycle_edge(cycle, suspect->edge)->role;
+    struct cm_link link;
+
+    if (cm_cycle_link(cycle, suspect->edge, &link)) {
+        struct cm_suspect attribute = *suspect;
+
+        attribute.owner = link.owner;
+        attribute.held = link.edge;
+        return cm_made_by_attribute(cycle, &attribute, result);
+    }
+    return role == CM_LOCAL || role == CM_CELL_CONTENTS
+               ? cm_made_by_local(cycle, suspect, result)
+               : cm_made_by_filling(cycle, suspect, result);
+}
+
+static void
+keep_earliest_method(const struct cm_cycle *cycle, uint32_t node,
+                     const char *class_name, struct cm_place *place)
+{
+    struct cm_code_id id = cm_cycle_node(cycle, node)->code;
+    const struct cm_code *code = code_of(cycle, id);
+    const char *name = cm_records_text(cycle->records, code->qualified_name);
+
+    if (cm_cycle_node(cycle, node)->species == CM_FUNCTION
+        && strstr(name, class_name) != NULL
+        && (place->line == 0 || code->first_line < place->line)) {
+        *place = (struct cm_place){.code = id, .line = code->first_line};
+    }
+}
+
+/* Without the class statement: the first of its methods, which the cycle
+ * holds but does not pass through. */
+static void
+choose_first_method(const struct cm_cycle *cycle, const char *class_name,
+                    struct cm_made *result)
+{
+    struct cm_place *place = &result->places[0];
+
+    for (uint32_t i = 0; i < cycle->size && i < CM_PLACE_MEMBERS; i++) {
+        const struct cm_node *node = cm_cycle_node(cycle, cycle->nodes[i]);
+
+        for (uint32_t j = 0; j < node->edge_count && j < CM_PLACE_MEMBERS;
+             j++) {
+            uint32_t edge = node->first_edge + j;
+
+            keep_earliest_method(cycle, cm_cycle_edge(cycle, edge)->head,
+                                 class_name, place);
+        }
+    }
+    result->place_count = place->line != 0;
+}
+
+enum cm_status
+cm_made_by_class(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, struct cm_made *result)
+{
+    const struct cm_node *type = cm_cycle_node(cycle, suspect->owner);
+    struct cm_name name = cm_name_of_object(cycle->records, type);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_making_of, .name = name.text};
+
+    cm_place_look_around(&search, suspect->owner);
+    choose(&search, result);
+    if (result->place_count == 0) {
+        choose_first_method(cycle, name.text, result);
+    }
+    return result->place_count > 0
+               ? CM_OK
+               : explain(result,
+                         cm_sentence("no statement that makes class %s in the "
+                                     "functions that allocated the tensor",
+                                     name.text));
+}

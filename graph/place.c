@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Candidates are gathered with a distance and kept apart by file and line.
+ * A bounded number of members is looked at, and of candidates kept; sorting
+ * is by insertion, since they are few.  O(stores looked at * candidates). */
+
+#include "place.h"
+
+#include <string.h>
+
+/* Distances: smaller is nearer. */
+enum {
+    IN_OWN_METHOD = 0,
+    IN_OWN_METHOD_OF_OTHER = 1, /* other.link = self */
+    IN_ALLOCATION = 10,         /* and one more for each frame further out */
+    IN_CYCLE = 1000,
+    IN_OTHER_METHOD = 2000,
+    IN_LIBRARY = 10000, /* added */
+};
+
+/* Where to look */
+
+static void
+add_candidate(struct cm_place_search *self,
+              struct cm_place_candidate candidate)
+{
+    const struct cm_code *code = cm_place_code(self, candidate.place.code);
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct cm_place_candidate *known = &self->found[i];
+        const struct cm_code *other = cm_place_code(self, known->place.code);
+
+        if (cm_text_same(code->filename, other->filename)
+            && candidate.place.line == known->place.line) {
+            known->distance = candidate.distance < known->distance
+                                  ? candidate.distance
+                                  : known->distance;
+            return;
+        }
+    }
+    if (self->count < CM_PLACE_CANDIDATES) {
+        self->found[self->count++] = candidate;
+    }
+}
+
+static void
+look_in_code(struct cm_place_search *self, struct cm_code_id id,
+             uint32_t distance)
+{
+    const struct cm_code *code = cm_place_code(self, id);
+
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        struct cm_place_candidate candidate = {
+            .place = {.code = id, .line = store->line},
+            .distance = distance + (code->library ? IN_LIBRARY : 0),
+            .by_call =
+                store->kind == CM_STORE_CALL || store->kind == CM_STORE_ITEM,
+        };
+
+        if (store->line == 0 || !self->is_wanted(self, store)) {
+            continue;
+        }
+        if (distance == IN_OWN_METHOD
+            && strcmp(cm_place_text(self, store->owner), "self") != 0) {
+            candidate.distance += IN_OWN_METHOD_OF_OTHER;
+        }
+        add_candidate(self, candidate);
+    }
+}
+
+static void
+look_in_type(struct cm_place_search *self, struct cm_type_id id,
+             uint32_t distance)
+{
+    const struct cm_type *type = cm_records_type(self->cycle->records, id);
+
+    for (uint32_t i = 0; i < type->method_count; i++) {
+        look_in_code(self, type->methods[i], distance);
+    }
+}
+
+static void
+look_in_site(struct cm_place_search *self, struct cm_site_id id)
+{
+    const struct cm_site *site = cm_records_site(self->cycle->records, id);
+
+    for (uint32_t i = 0; i < site->frame_count; i++) {
+        look_in_code(self, site->frames[i].code, IN_ALLOCATION + i);
+    }
+}
+
+static void
+look_at_allocations(struct cm_place_search *self)
+{
+    const struct cm_heap *heap = self->cycle->heap;
+
+    for (uint32_t i = 0; i < self->cycle->payload_count; i++) {
+        const struct cm_node *node = &heap->nodes[self->cycle->payload[i]];
+
+        look_in_site(self, node->site);
+        if (node->storage.index != 0) {
+            look_in_site(self, heap->storages[node->storage.index].site);
+        }
+    }
+}
+
+void
+cm_place_look_at_members(struct cm_place_search *self)
+{
+    const struct cm_cycle *cycle = self->cycle;
+
+    for (uint32_t i = 0; i < cycle->size && i < CM_PLACE_MEMBERS; i++) {
+        const struct cm_node *node = cm_cycle_node(cycle, cycle->nodes[i]);
+
+        look_in_code(self, node->code, IN_CYCLE);
+        look_in_type(self, node->type, IN_OTHER_METHOD);
+    }
+}
+
+void
+cm_place_look_around(struct cm_place_search *self, uint32_t owner)
+{
+    look_in_type(self, cm_cycle_node(self->cycle, owner)->type, IN_OWN_METHOD);
+    look_at_allocations(self);
+    cm_place_look_at_members(self);
+}
+
+/* What is chosen */
+
+/* Moves the nearest candidates to the front: first by distance, then in the
+ * order of the source. */
+static void
+sort_candidates(struct cm_place_search *self)
+{
+    for (uint32_t i = 1; i < self->count; i++) {
+        struct cm_place_candidate moved = self->found[i];
+        uint32_t at = i;
+
+        for (; at > 0; at--) {
+            const struct cm_place_candidate *before = &self->found[at - 1];
+
+            if (before->distance < moved.distance
+                || (before->distance == moved.distance
+                    && before->place.line <= moved.place.line)) {
+                break;
+            }
+            self->found[at] = *before;
+        }
+        self->found[at] = moved;
+    }
+}
+
+static void
+drop_library(struct cm_place_search *self)
+{
+    if (self->count == 0 || self->found[0].distance >= IN_LIBRARY) {
+        return;
+    }
+    while (self->found[self->count - 1].distance >= IN_LIBRARY) {
+        self->count--;
+    }
+}
+
+void
+cm_place_look_in_code(struct cm_place_search *self, struct cm_code_id code)
+{
+    look_in_code(self, code, IN_CYCLE);
+}
+
+void
+cm_place_sort(struct cm_place_search *self)
+{
+    sort_candidates(self);
+    drop_library(self);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_PLACE_H
+#define CM_PLACE_H
+
+/* A search for lines of source: which stores count is the caller's, where to
+ * look and which of the lines found are nearest is decided here. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cycle.h"
+#include "finding.h"
+
+#define CM_PLACE_CANDIDATES 64
+#define CM_PLACE_MEMBERS 256 /* of a cycle whose code and type count */
+
+struct cm_place_candidate {
+    struct cm_place place;
+    uint32_t distance;
+    bool by_call; /* x.append(...), x[...] = ... */
+};
+
+struct cm_place_search {
+    const struct cm_cycle *cycle;
+    bool (*is_wanted)(const struct cm_place_search *self,
+                      const struct cm_store *store);
+    const char *name; /* borrowed, for the predicate */
+    struct cm_place_candidate found[CM_PLACE_CANDIDATES];
+    uint32_t count;
+};
+
+/* In one piece of code that stands in the cycle. */
+void cm_place_look_in_code(struct cm_place_search *self,
+                           struct cm_code_id code);
+/* In what stands in the cycle: code, and the methods of its types. */
+void cm_place_look_at_members(struct cm_place_search *self);
+/* Everywhere: the methods of the owner's type, the stacks that allocated the
+ * payload, and the members. */
+void cm_place_look_around(struct cm_place_search *self, uint32_t owner);
+
+/* Brings the nearest candidates to the front and drops those in libraries,
+ * unless there are no others. */
+void cm_place_sort(struct cm_place_search *self);
+
+static inline const struct cm_code *
+cm_place_code(const struct cm_place_search *self, struct cm_code_id code)
+{
+    return cm_records_code(self->cycle->records, code);
+}
+
+static inline const char *
+cm_place_text(const struct cm_place_search *self, struct cm_text_id text)
+{
+    return cm_records_text(self->cycle->records, text);
+}
+
+#endif

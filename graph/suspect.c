@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Each shape walks the edges of the one role that is rare and telling (a
+ * cell's contents, a bound method's self, a frame's local) and asks with one
+ * bounded search whether the rest of the shape stands around it.  O(edges)
+ * and the searches, which share the cycle's budget.
+ * Which link of several leads back: back_link.c. */
+
+#include "suspect.h"
+
+#define ROLES_WRAPPERS                                                        \
+    (CM_ROLES_CONTAINER | CM_ROLES_CLOSURE | CM_ROLE(CM_DEFAULT))
+#define ROLES_PARTIAL                                                         \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_PARTIAL_FUNC) | CM_ROLE(CM_PARTIAL_ARG)  \
+     | CM_ROLE(CM_BOUND_SELF))
+#define ROLES_RAISED                                                          \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_CELL_CONTENTS)                           \
+     | CM_ROLE(CM_EXCEPTION_LINK) | CM_ROLE(CM_TB_FRAME)                      \
+     | CM_ROLE(CM_TB_NEXT) | CM_ROLE(CM_F_BACK))
+#define ROLES_NAMED                                                           \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_ATTRIBUTE) | CM_ROLE(CM_LOCAL)           \
+     | CM_ROLE(CM_CELL_CONTENTS))
+#define ROLES_OF_CLASS                                                        \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_CLASS) | CM_ROLE(CM_REFERENCE))
+
+static enum cm_species
+species_of(const struct cm_cycle *cycle, uint32_t node)
+{
+    return (enum cm_species)cm_cycle_node(cycle, node)->species;
+}
+
+static bool
+is_instance(const struct cm_cycle *cycle, uint32_t node)
+{
+    switch (species_of(cycle, node)) {
+    case CM_OBJECT:
+    case CM_MODULE:
+    case CM_EXCEPTION:
+    case CM_TENSOR:
+    case CM_STORAGE:
+    case CM_GRAD_FN: return true;
+    default: return false;
+    }
+}
+
+static bool
+is_container(const struct cm_cycle *cycle, uint32_t node)
+{
+    switch (species_of(cycle, node)) {
+    case CM_DICT:
+    case CM_LIST:
+    case CM_TUPLE:
+    case CM_SET: return true;
+    default: return false;
+    }
+}
+
+static bool
+is_resumable(const struct cm_cycle *cycle, uint32_t node)
+{
+    enum cm_species species = species_of(cycle, node);
+
+    return species == CM_GENERATOR || species == CM_COROUTINE
+           || species == CM_ASYNC_GENERATOR;
+}
+
+/* `edge` keeps something alive on behalf of the callable `callable`, which
+ * stands in a table of hooks. */
+static bool
+is_hooked(struct cm_cycle *cycle, uint32_t edge, uint32_t callable,
+          uint32_t roles, struct cm_suspect *result)
+{
+    struct cm_want want = {.hook = true};
+    struct cm_link link;
+
+    if (!cm_cycle_held(cycle, callable, roles, want, &link)) {
+        return false;
+    }
+    result->edge = edge;
+    result->owner = cm_cycle_edge(cycle, edge)->head;
+    result->held = link.edge;
+    result->maker = cm_cycle_function(cycle, link, callable);
+    return true;
+}
+
+bool
+cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t roles = CM_ROLE(CM_CELL_CONTENTS) | CM_ROLE(CM_BOUND_SELF);
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, roles)) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (is_instance(cycle, record->head)
+            && is_hooked(cycle, edge, record->tail, ROLES_WRAPPERS, result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A cell that holds an object which holds the cell's function. */
+static bool
+find_captured_cell(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CELL_CONTENTS)))
+           != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+        struct cm_want want = {.owner = record->head};
+        struct cm_link link;
+
+        if (!is_instance(cycle, record->head)
+            || !cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
+                              &link)) {
+            continue;
+        }
+        uint32_t function = cm_cycle_function(cycle, link, record->tail);
+        if (function != 0) {
+            *result =
+                (struct cm_suspect){edge, link.owner, link.edge, function};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same for `lambda x, self=self: ...`. */
+static bool
+find_captured_default(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_DEFAULT))) != 0) {
+        uint32_t function = cm_cycle_edge(cycle, edge)->tail;
+        struct cm_link link;
+        uint32_t last;
+
+        if (!cm_cycle_held(cycle, function, ROLES_WRAPPERS,
+                           (struct cm_want){0}, &link)
+            || !is_instance(cycle, link.owner)) {
+            continue;
+        }
+        last = cm_cycle_reach(cycle, function, link.owner,
+                              CM_ROLES_CONTAINER | CM_ROLE(CM_DEFAULT));
+        if (last != 0) {
+            *result =
+                (struct cm_suspect){last, link.owner, link.edge, function};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_captured_cell(cycle, result)
+           || find_captured_default(cycle, result);
+}
+
+bool
+cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_BOUND_SELF))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+        struct cm_want want = {.owner = record->head};
+        struct cm_link link;
+
+        if (is_instance(cycle, record->head)
+            && cm_cycle_held(cycle, record->tail, CM_ROLES_CONTAINER, want,
+                             &link)) {
+            *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t roles = CM_ROLE(CM_PARTIAL_FUNC) | CM_ROLE(CM_PARTIAL_ARG);
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, roles)) != 0) {
+        uint32_t partial = cm_cycle_edge(cycle, edge)->tail;
+        struct cm_link link;
+        uint32_t last;
+
+        if (!cm_cycle_held(cycle, partial, CM_ROLES_CONTAINER,
+                           (struct cm_want){0}, &link)
+            || !is_instance(cycle, link.owner)) {
+            continue;
+        }
+        last = cm_cycle_reach(cycle, partial, link.owner, ROLES_PARTIAL);
+        if (last != 0) {
+            *result = (struct cm_suspect){last, link.owner, link.edge, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A local whose value leads back to its own frame, through an exception or
+ * through none. */
+static bool
+find_raised(struct cm_cycle *cycle, bool exception, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_LOCAL))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+        uint32_t frame = record->tail, value = record->head;
+
+        if (species_of(cycle, frame) != CM_FRAME
+            || (value != frame
+                && cm_cycle_reach(cycle, value, frame, ROLES_RAISED) == 0)) {
+            continue;
+        }
+        if (exception
+            == (value != frame
+                && cm_cycle_touches(cycle, value, frame, CM_EXCEPTION))) {
+            *result = (struct cm_suspect){edge, frame, edge, frame};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_exception(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_raised(cycle, true, result);
+}
+
+bool
+cm_suspect_frame(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_raised(cycle, false, result);
+}
+
+bool
+cm_suspect_kept_exception(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t traceback = 0;
+
+    while ((traceback =
+                cm_cycle_next(cycle, traceback, CM_ROLE(CM_EXCEPTION_LINK)))
+           != 0) {
+        uint32_t exception = cm_cycle_edge(cycle, traceback)->tail;
+        struct cm_link link;
+
+        if (species_of(cycle, exception) != CM_EXCEPTION
+            || !cm_cycle_held(cycle, exception, CM_ROLES_CONTAINER,
+                              (struct cm_want){0}, &link)) {
+            continue;
+        }
+        if (link.owner != exception
+            && cm_cycle_reach(cycle, exception, link.owner,
+                              ROLES_RAISED | CM_ROLE(CM_LOCAL))
+                   != 0
+            && cm_cycle_touches(cycle, exception, link.owner, CM_FRAME)) {
+            *result = (struct cm_suspect){link.edge, link.owner, link.edge, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The edge that a person wrote, nearest to the end of a way found. */
+static bool
+name_last_edge(struct cm_cycle *cycle, uint32_t node,
+               struct cm_suspect *result)
+{
+    uint32_t names =
+        CM_ROLE(CM_ATTRIBUTE) | CM_ROLE(CM_LOCAL) | CM_ROLE(CM_CELL_CONTENTS);
+
+    result->edge = cm_cycle_last(cycle, node, node, ROLES_NAMED);
+    result->held = cm_cycle_last(cycle, node, node, names);
+    result->owner = node;
+    result->maker = node;
+    return result->edge != 0;
+}
+
+bool
+cm_suspect_generator(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    for (uint32_t place = 0; place < cycle->size; place++) {
+        uint32_t node = cycle->nodes[place];
+
+        if (is_resumable(cycle, node)
+            && cm_cycle_reach(cycle, node, node, CM_ROLES_ALL) != 0
+            && name_last_edge(cycle, node, result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_class(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    for (uint32_t place = 0; place < cycle->size; place++) {
+        uint32_t node = cycle->nodes[place];
+
+        if (species_of(cycle, node) == CM_TYPE
+            && cm_cycle_reach(cycle, node, node, ROLES_OF_CLASS) != 0) {
+            uint32_t last = cm_cycle_last(cycle, node, node, CM_ROLES_ALL);
+
+            *result = (struct cm_suspect){last, node, 0, node};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The function whose closure has the cell, 0: none. */
+static uint32_t
+function_of_cell(struct cm_cycle *cycle, uint32_t cell)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CLOSURE))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (record->head == cell
+            || cm_cycle_reach(cycle, record->head, cell,
+                              CM_ROLE(CM_CLOSURE_CELL))
+                   != 0) {
+            return record->tail;
+        }
+    }
+    return 0;
+}
+
+bool
+cm_suspect_recursion(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CELL_CONTENTS)))
+           != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (species_of(cycle, record->head) == CM_FUNCTION
+            && cm_cycle_reach(cycle, record->head, record->tail,
+                              CM_ROLES_CLOSURE)
+                   != 0) {
+            *result = (struct cm_suspect){edge, record->head, 0, record->head};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = cm_cycle_next(cycle, 0, CM_ROLE(CM_CELL_CONTENTS));
+    const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+    if (edge == 0) {
+        return false;
+    }
+    *result = (struct cm_suspect){edge, record->head, edge,
+                                  function_of_cell(cycle, record->tail)};
+    return true;
+}
+
+bool
+cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+    struct cm_link link;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        uint32_t head = cm_cycle_edge(cycle, edge)->head;
+        uint32_t last;
+
+        if (!cm_cycle_link(cycle, edge, &link)
+            || !is_instance(cycle, link.owner)) {
+            continue;
+        }
+        last =
+            head == link.owner ? edge
+            : is_container(cycle, head)
+                ? cm_cycle_reach(cycle, head, link.owner, CM_ROLES_CONTAINER)
+                : 0;
+        if (last != 0) {
+            *result = (struct cm_suspect){last, link.owner, edge, 0};
+            /* An entry in a module's table of submodules is a link too. */
+            if (cm_cycle_link(cycle, last, &link)) {
+                result->held = link.edge;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t last;
+
+    for (uint32_t place = 0; place < cycle->size; place++) {
+        if (!is_container(cycle, cycle->nodes[place])) {
+            return false;
+        }
+    }
+    last = cm_cycle_reach(cycle, cycle->holder, cycle->holder, CM_ROLES_ALL);
+    *result = (struct cm_suspect){last, cycle->holder, 0, 0};
+    return last != 0;
+}
+
+bool
+cm_suspect_unknown(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    *result = (struct cm_suspect){.owner = cycle->holder};
+    return true;
+}

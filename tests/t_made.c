@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Places of references: which lines win over which, what is said when there
+ * is none, and whose library it is. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cut_case.h"
+
+static void
+check_library(const char *heap, const char *expected)
+{
+    struct built *built = built_new(heap);
+    struct cm_findings findings;
+
+    assert_int_equal(cm_findings_find(&built->heap, built->records, &findings),
+                     CM_OK);
+    assert_int_equal(findings.count, 1);
+    if (expected == NULL) {
+        assert_null(findings.items[0].library);
+    }
+    else {
+        assert_non_null(findings.items[0].library);
+        assert_string_equal(findings.items[0].library, expected);
+    }
+    cm_findings_release(&findings);
+    built_free(built);
+}
+
+static void
+test_library(void **state)
+{
+    (void)state;
+    /* The place decides. */
+    check_library("code i /v/site-packages/torch/fsdp/h.py:3 H.__init__ lib;"
+                  "store i attr me self 4; methods H i; library H torch.fsdp;"
+                  "o H; t Tensor 8; o .me o; o .t t",
+                  "torch");
+    check_library("code i /v/dist-packages/six.py:3 H.__init__ lib;"
+                  "store i attr me self 4; methods H i; o H; t Tensor 8;"
+                  "o .me o; o .t t",
+                  "six");
+    check_library("code i /usr/lib/python3.11/queue.py:3 Q.__init__ lib;"
+                  "store i attr me self 4; methods Q i; o Q; t Tensor 8;"
+                  "o .me o; o .t t",
+                  "python");
+    /* The user's own store wins over the library's. */
+    check_library("code i /v/site-packages/torch/h.py:3 H.__init__ lib;"
+                  "store i attr me self 4; methods H i; library H torch;"
+                  "code main a.py:1 main; store main attr me h 2;"
+                  "site s main:2; o H; t Tensor 8 site=s; o .me o; o .t t",
+                  NULL);
+    /* No place: all types and frames must be a library's. */
+    check_library("code i /v/site-packages/lit/h.py:3 H.f lib; site s i:4;"
+                  "library H lit.core; o H; t Tensor 8 site=s; o .me o;"
+                  "o .t t",
+                  "lit");
+    check_library("code i /v/site-packages/lit/h.py:3 H.f lib;"
+                  "code main a.py:1 main; site s i:4 main:2;"
+                  "library H lit.core; o H; t Tensor 8 site=s; o .me o;"
+                  "o .t t",
+                  NULL);
+    check_library("library H lit.core; o H; p Mine; t Tensor 8; o .mine p;"
+                  "p .h o; o .t t",
+                  NULL);
+}
+
+static void
+test_reason_when_there_is_no_place(void **state)
+{
+    struct built *built =
+        built_new("o Ring; t Tensor 4096; o .next o; o .slot t");
+    struct cm_findings findings;
+
+    (void)state;
+    assert_int_equal(cm_findings_find(&built->heap, built->records, &findings),
+                     CM_OK);
+    assert_string_equal(findings.items[0].no_cut_reason,
+                        "no store of .next in Ring's methods or in the "
+                        "functions that allocated the tensor");
+    cm_findings_release(&findings);
+    built_free(built);
+}
+
+static void
+test_order_of_places(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"own method first, then the stack from the inside out",
+         "code init a.py:3 Node.__init__; store init attr next self 4;"
+         "code in a.py:20 inner; store in attr next n 21;"
+         "code out a.py:30 outer; store out attr next n 31;"
+         "code far a.py:40 main; store far attr next n 41;"
+         "methods Node init; site s in:22 out:32 far:42;"
+         "o Node; t Tensor 8 site=s; o .next o; o .t t",
+         "self_reference", "o .next o", "a.py:4 ? a.py:21 ? a.py:31 ?", NULL},
+        {"the stack of the storage, when the tensor's own is not known",
+         "code in a.py:20 inner; store in attr next n 21; site s in:22;"
+         "o Node; t Tensor 8; u Tensor of=t site=s; o .next o; o .t t;"
+         "o .u u",
+         "self_reference", "o .next o", "a.py:21", NULL},
+        {"constants and other names do not count",
+         "code init a.py:3 Node.__init__; store init attr next self 4 const;"
+         "store init attr prev self 5; store init local next - 6;"
+         "store init attr next self 7; methods Node init;"
+         "o Node; t Tensor 8; o .next o; o .t t",
+         "self_reference", "o .next o", "a.py:7", NULL},
+        {"a store whose line is not known is none",
+         "code init a.py:3 Node.__init__; store init attr next self 0;"
+         "methods Node init; o Node; t Tensor 8; o .next o; o .t t",
+         "self_reference", "o .next o", "", NULL},
+        {"a method of the other type: parent.add(child)",
+         "code add a.py:9 Parent.add; store add attr parent child 10;"
+         "methods Parent add; p Parent; c Child; t Tensor 8; p .kid c;"
+         "c .parent p; p .t t",
+         "back_link", "c .parent p", "a.py:10", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_reason_when_there_is_no_place),
+        cmocka_unit_test(test_order_of_places),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
