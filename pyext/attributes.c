@@ -48,8 +48,6 @@ cm_member(PyObject *object, const char *name)
 
 /* ---- the dict */
 
-#if CM_LAYOUT_KNOWN
-
 enum { MANAGED_DICT = -3 * (int)sizeof(PyObject *) };
 
 static PyObject *
@@ -119,16 +117,16 @@ read_managed(struct cm_walk *walk, PyObject *object)
     }
 }
 
-#else
-
-static void
-read_managed(struct cm_walk *walk, PyObject *object)
+static Py_ssize_t
+items_of(PyObject *object)
 {
-    (void)walk;
-    (void)object;
-}
-
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyLong_Check(object)) {
+        return (Py_ssize_t)(((PyLongObject *)object)->long_value.lv_tag >> 3);
+    }
 #endif
+    return Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object);
+}
 
 /* tp_dictoffset below 0 counts from the end of an object of variable size. */
 static Py_ssize_t
@@ -136,10 +134,9 @@ dict_offset(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     Py_ssize_t offset = type->tp_dictoffset;
-    if (offset < 0 && type->tp_itemsize > 0 && !PyLong_Check(object)) {
-        Py_ssize_t items =
-            Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object);
-        Py_ssize_t size = type->tp_basicsize + items * type->tp_itemsize;
+    if (offset < 0 && type->tp_itemsize > 0) {
+        Py_ssize_t size =
+            type->tp_basicsize + items_of(object) * type->tp_itemsize;
         Py_ssize_t word = (Py_ssize_t)sizeof(void *);
         offset += (size + word - 1) / word * word;
     }

@@ -164,16 +164,13 @@ add_generator(struct cm_phrase *label, const struct cm_objects *self,
     cm_phrase_add(label, species == CM_GENERATOR   ? "generator "
                          : species == CM_COROUTINE ? "coroutine "
                                                    : "async generator ");
-#if CM_LAYOUT_KNOWN
     if (self->proven.generators) {
         cm_phrase_add_str(label, ((struct cm_generator *)object)->name,
                           NAME_CHARS);
-        return;
     }
-#endif
-    (void)self;
-    (void)object;
-    cm_phrase_add(label, "?");
+    else {
+        cm_phrase_add(label, "?");
+    }
 }
 
 static void

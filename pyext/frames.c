@@ -8,40 +8,45 @@
 
 #include "objects_private.h"
 
-#include <frameobject.h> // PyFrame_GetBack()
+#include <opcode.h> // RESUME
 
-#if CM_LAYOUT_KNOWN
-
-/* How many of the code's variables the frame has at this moment. */
-static Py_ssize_t
-readable_slots(const struct cm_raw_frame *frame, const PyCodeObject *code)
+/* NULL: not such an object, or its layout is not proven. */
+static const struct cm_raw_frame *
+raw_of(const struct cm_objects *self, PyObject *object)
 {
-    Py_ssize_t count = code->co_nlocalsplus;
-#if PY_VERSION_HEX < 0x030E0000
-    Py_ssize_t top = frame->stack_top;
-#else
-    Py_ssize_t top = frame->stack_pointer == NULL
-                         ? count
-                         : frame->stack_pointer - frame->slots;
-#endif
-    return top < 0 ? 0 : top < count ? top : count;
+    if (Py_TYPE(object) == &PyFrame_Type && self->proven.frames) {
+        return ((struct cm_frame_object *)object)->raw;
+    }
+    if (cm_is_generator(Py_TYPE(object)) && self->proven.generators) {
+        return &((struct cm_generator *)object)->raw;
+    }
+    return NULL;
 }
 
-/* NULL: none of its own, or running, or finished. */
+/* NULL too when the variables are not the object's own, or gone. */
 static const struct cm_raw_frame *
 own_frame(const struct cm_objects *self, PyObject *object)
 {
-    if (Py_TYPE(object) == &PyFrame_Type && self->proven.frames) {
-        struct cm_raw_frame *raw = ((struct cm_frame_object *)object)->raw;
-        return raw != NULL && raw->owner == CM_OWNED_BY_FRAME_OBJECT ? raw
-                                                                     : NULL;
-    }
-    if (cm_is_generator(Py_TYPE(object)) && self->proven.generators) {
-        struct cm_generator *generator = (struct cm_generator *)object;
-        return generator->frame_state < CM_FRAME_CLEARED ? &generator->raw
-                                                         : NULL;
-    }
-    return NULL;
+    const struct cm_raw_frame *raw = raw_of(self, object);
+    bool own = raw != NULL
+               && (cm_is_generator(Py_TYPE(object))
+                       ? ((struct cm_generator *)object)->frame_state
+                             < CM_FRAME_CLEARED
+                       : raw->owner == CM_OWNED_BY_FRAME_OBJECT);
+    return own ? raw : NULL;
+}
+
+/* How many slots are in use, variables and temporaries; below 0 while the
+ * frame runs. */
+static Py_ssize_t
+used_slots(const struct cm_raw_frame *frame)
+{
+#if PY_VERSION_HEX < 0x030E0000
+    return frame->stack_top;
+#else
+    return frame->stack_pointer == NULL ? -1
+                                        : frame->stack_pointer - frame->slots;
+#endif
 }
 
 bool
@@ -53,125 +58,99 @@ cm_variables_of(const struct cm_objects *self, PyObject *object,
     if (code == NULL) {
         return false;
     }
-    *result =
-        (struct cm_variables){code, raw->slots, readable_slots(raw, code)};
+    Py_ssize_t used = used_slots(raw), count = code->co_nlocalsplus;
+    *result = (struct cm_variables){
+        code, raw->slots, used < 0 ? 0 : (used < count ? used : count)};
     return true;
 }
 
-/* What a suspended generator or coroutine waits for lies on top of its
- * stack; a name for it only where the version tells that it does. */
-static void
-name_awaited(struct cm_walk *walk, PyObject *object)
+/* Suspended in `yield from` or `await`. */
+static bool
+is_waiting(const struct cm_objects *self, const struct cm_generator *generator)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    const struct cm_generator *self = (const struct cm_generator *)object;
-#if PY_VERSION_HEX < 0x030F0000
-    bool waits = self->frame_state == -1;
+#if PY_VERSION_HEX < 0x030D0000
+    PyCodeObject *code = cm_raw_frame_code(&generator->raw);
+    Py_ssize_t next = cm_raw_frame_unit(&generator->raw, code) + 1;
+    const uint8_t *unit = generator->raw.instruction + 2;
+    return self->bytecode.known && next > 0 && next < Py_SIZE(code)
+           && self->bytecode.base[unit[0]] == RESUME && unit[1] >= 2;
+#elif PY_VERSION_HEX < 0x030F0000
+    (void)self;
+    return generator->frame_state == -1;
 #else
-    bool waits = self->frame_state == 2 || self->frame_state == 3;
-#endif
-#if PY_VERSION_HEX < 0x030E0000
-    const cm_stack_ref *top = self->raw.slots + self->raw.stack_top;
-#else
-    const cm_stack_ref *top = self->raw.stack_pointer;
-#endif
-    if (waits && top > self->raw.slots) {
-        PyTypeObject *type = Py_TYPE(object);
-        cm_walk_name(walk, cm_stack_ref_object(top[-1]),
-                     type == &PyGen_Type    ? "gi_yieldfrom"
-                     : type == &PyCoro_Type ? "cr_await"
-                                            : "ag_await",
-                     CM_REFERENCE);
-    }
-#else
-    (void)walk;
-    (void)object;
+    (void)self;
+    return generator->frame_state == 2 || generator->frame_state == 3;
 #endif
 }
 
+/* From the top of the stack of what waits, how deep what is waited for lies. */
+enum { AWAITED_DEPTH = PY_VERSION_HEX < 0x030F0000 ? 1 : 2 };
+
+/* "gi_", "cr_" or "ag_" and the name, as the attributes are called. */
 static void
-read_raw(struct cm_walk *walk, PyObject *object)
+name_part(struct cm_walk *walk, const void *referent, const PyTypeObject *type,
+          const char *name)
 {
-    const struct cm_raw_frame *raw = own_frame(walk->objects, object);
-    if (raw == NULL) {
+    const char *before = type == &PyGen_Type    ? "gi_"
+                         : type == &PyCoro_Type ? "cr_"
+                                                : "ag_";
+    cm_walk_name_text(walk, referent, before, name, CM_REFERENCE);
+}
+
+static void
+name_generator(struct cm_walk *walk, PyObject *object,
+               const struct cm_raw_frame *raw)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    Py_ssize_t used = used_slots(raw);
+    /* What it waits for lies on top of its stack. */
+    if (used > 0
+        && is_waiting(walk->objects, (const struct cm_generator *)object)) {
+        name_part(walk, cm_stack_ref_object(raw->slots[used - AWAITED_DEPTH]),
+                  type, type == &PyGen_Type ? "yieldfrom" : "await");
+    }
+    name_part(walk, raw->frame_object, type, "frame");
+}
+
+static void
+name_variables(struct cm_walk *walk, const struct cm_variables *variables)
+{
+    PyObject *names = variables->code->co_localsplusnames;
+    for (Py_ssize_t i = 0; i < variables->count; i++) {
+        cm_walk_name_str(walk, cm_stack_ref_object(variables->slots[i]),
+                         "local ", PyTuple_GET_ITEM(names, i), "", CM_LOCAL);
+    }
+}
+
+void
+cm_read_frame(struct cm_walk *walk, PyObject *object)
+{
+    struct cm_variables variables;
+    if (Py_TYPE(object) == &PyFrame_Type && walk->objects->proven.frames) {
+        const struct cm_frame_object *self = (struct cm_frame_object *)object;
+        cm_walk_name(walk, self->back, "f_back", CM_F_BACK);
+        cm_walk_name(walk, self->trace, ".f_trace", CM_ATTRIBUTE);
+    }
+    if (!cm_variables_of(walk->objects, object, &variables)) {
         return;
     }
+    const struct cm_raw_frame *raw = raw_of(walk->objects, object);
+    name_variables(walk, &variables);
     if (cm_is_generator(Py_TYPE(object))) {
-        name_awaited(walk, object);
+        name_generator(walk, object, raw);
     }
-    cm_walk_name(walk, raw->frame_object, "gi_frame", CM_REFERENCE);
     cm_walk_name(walk, raw->locals, "f_locals", CM_INSTANCE_DICT);
     cm_walk_name(walk, cm_stack_ref_object((cm_stack_ref)raw->function),
                  "f_func", CM_REFERENCE);
-    cm_walk_name(walk, cm_stack_ref_object(raw->code), "f_code", CM_REFERENCE);
-}
-
-static PyCodeObject *
-raw_code(const struct cm_objects *self, PyObject *object)
-{
-    if (cm_is_generator(Py_TYPE(object))) {
-        return self->proven.generators
-                   ? cm_raw_frame_code(&((struct cm_generator *)object)->raw)
-                   : NULL;
-    }
-    struct cm_raw_frame *raw = ((struct cm_frame_object *)object)->raw;
-    return self->proven.frames && raw != NULL ? cm_raw_frame_code(raw) : NULL;
-}
-
-static const struct cm_raw_frame *
-raw_of(PyObject *object)
-{
-    return cm_is_generator(Py_TYPE(object))
-               ? &((struct cm_generator *)object)->raw
-               : ((struct cm_frame_object *)object)->raw;
+    cm_walk_name(walk, variables.code, "f_code", CM_REFERENCE);
 }
 
 PyCodeObject *
 cm_frame_code(const struct cm_objects *self, PyObject *object)
 {
-    return raw_code(self, object);
-}
-
-uint32_t
-cm_frame_line(const struct cm_objects *self, PyObject *object)
-{
-    PyCodeObject *code = raw_code(self, object);
-    if (code == NULL) {
-        return 0;
-    }
-    Py_ssize_t unit = cm_raw_frame_unit(raw_of(object), code);
-    if (unit >= Py_SIZE(code)) {
-        return 0;
-    }
-    int line = PyCode_Addr2Line(code, unit < 0 ? -1 : (int)unit * 2);
-    return line > 0 ? (uint32_t)line : 0;
-}
-
-#else
-
-bool
-cm_variables_of(const struct cm_objects *self, PyObject *object,
-                struct cm_variables *result)
-{
-    (void)self;
-    (void)object;
-    (void)result;
-    return false;
-}
-
-static void
-read_raw(struct cm_walk *walk, PyObject *object)
-{
-    (void)walk;
-    (void)object;
-}
-
-PyCodeObject *
-cm_frame_code(const struct cm_objects *self, PyObject *object)
-{
-    (void)self;
-    if (Py_TYPE(object) != &PyFrame_Type) {
-        return NULL;
+    const struct cm_raw_frame *raw = raw_of(self, object);
+    if (raw != NULL || Py_TYPE(object) != &PyFrame_Type) {
+        return raw == NULL ? NULL : cm_raw_frame_code(raw);
     }
     PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)object);
     Py_DECREF(code); /* the frame holds it */
@@ -181,37 +160,17 @@ cm_frame_code(const struct cm_objects *self, PyObject *object)
 uint32_t
 cm_frame_line(const struct cm_objects *self, PyObject *object)
 {
-    (void)self;
-    if (Py_TYPE(object) != &PyFrame_Type) {
-        return 0;
-    }
-    int line = PyFrame_GetLineNumber((PyFrameObject *)object);
-    return line > 0 ? (uint32_t)line : 0;
-}
-
-#endif
-
-void
-cm_read_frame(struct cm_walk *walk, PyObject *object)
-{
-    struct cm_variables variables;
-    if (Py_TYPE(object) == &PyFrame_Type && CM_LAYOUT_KNOWN
-        && walk->objects->proven.frames) {
-        const struct cm_frame_object *self = (struct cm_frame_object *)object;
-        cm_walk_name(walk, self->back, "f_back", CM_F_BACK);
-    }
-    if (cm_variables_of(walk->objects, object, &variables)) {
-        PyObject *names = variables.code->co_localsplusnames;
-        for (Py_ssize_t i = 0; i < variables.count; i++) {
-            cm_walk_name_str(walk, cm_stack_ref_object(variables.slots[i]),
-                             "local ", PyTuple_GET_ITEM(names, i), "",
-                             CM_LOCAL);
+    const struct cm_raw_frame *raw = raw_of(self, object);
+    PyCodeObject *code = raw == NULL ? NULL : cm_raw_frame_code(raw);
+    int line = 0;
+    if (code != NULL) {
+        Py_ssize_t unit = cm_raw_frame_unit(raw, code);
+        if (unit < Py_SIZE(code)) {
+            line = PyCode_Addr2Line(code, unit < 0 ? -1 : (int)unit * 2);
         }
     }
-    read_raw(walk, object);
-    if (Py_TYPE(object) == &PyFrame_Type && CM_LAYOUT_KNOWN
-        && walk->objects->proven.frames) {
-        const struct cm_frame_object *self = (struct cm_frame_object *)object;
-        cm_walk_name(walk, self->trace, ".f_trace", CM_ATTRIBUTE);
+    else if (Py_TYPE(object) == &PyFrame_Type) {
+        line = PyFrame_GetLineNumber((PyFrameObject *)object);
     }
+    return line > 0 ? (uint32_t)line : 0;
 }

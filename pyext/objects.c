@@ -111,7 +111,6 @@ void
 cm_objects_begin(struct cm_objects *self, PyObject *const *objects,
                  size_t count)
 {
-    self->batch = self->batch == UINT32_MAX ? 1 : self->batch + 1;
     cm_addresses_clear(&self->cells);
     for (size_t i = 0; i < count; i++) {
         PyTypeObject *type = Py_TYPE(objects[i]);

@@ -8,6 +8,7 @@
 #include "objects.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "../detector/lock.h"
 #include "addresses.h"
@@ -45,7 +46,6 @@ struct cm_objects {
 
     /* Guarded by the GIL, as all below. */
     struct cm_addresses types;
-    uint32_t batch; /* which call of cm_objects_begin; 0: none yet */
     struct cm_addresses cells; /* cell -> its variable's name (text id) */
     uint64_t unnamed_edges;
     PyObject **found; /* owned; the referents that traverse showed */
@@ -132,15 +132,40 @@ bool cm_type_has_finalizer(PyTypeObject *type);
 
 /* ---- codes.c */
 
+#if PY_VERSION_HEX < 0x030C0000
+/* What tells apart the cells of a notebook, which come and go at one address:
+ * the end of the file's name. */
+static inline uint64_t
+cm_code_version(const PyCodeObject *code)
+{
+    PyObject *name = code->co_filename;
+    uint64_t end[2] = {0, 0};
+    Py_ssize_t length = PyUnicode_GET_LENGTH(name);
+    if (PyUnicode_IS_COMPACT_ASCII(name)) {
+        const char *bytes = (const char *)PyUnicode_1BYTE_DATA(name);
+        size_t size = length < 16 ? (size_t)length : sizeof(end);
+        memcpy(end, bytes + (size_t)length - size, size);
+    }
+    return (end[0] * 31 + end[1]) * 31 + (uint64_t)length;
+}
+#else
+static inline uint64_t
+cm_code_version(const PyCodeObject *code)
+{
+    return (uint64_t)code->co_version << 11;
+}
+#endif
+
 /* Differs, as good as always, for code objects that differ. */
 static inline uint64_t
 cm_code_check(const PyCodeObject *code)
 {
-    /* No products: this is in the way of every frame of a stack. */
+    /* Hardly a product: this is in the way of every frame of a stack. */
     uint64_t check = (uint64_t)(uintptr_t)code->co_qualname << 19;
     check ^= (uint64_t)(uintptr_t)code->co_linetable << 3;
     check ^= (uint64_t)(uintptr_t)code->co_filename >> 4;
-    return check ^ (uint64_t)(unsigned)code->co_firstlineno << 41;
+    check ^= (uint64_t)(unsigned)code->co_firstlineno << 41;
+    return check ^ cm_code_version(code);
 }
 
 bool cm_is_library(const struct cm_objects *self, PyObject *filename);

@@ -100,14 +100,27 @@ static const char probe_source[] =
 
 /* ---- the stack: the raw walk against the public calls */
 
-#if CM_LAYOUT_KNOWN
-
 /* Of the probe's own frames only: frame objects made for others would stay
  * with the user's functions. */
+enum {
+    /* deep three times, steps, the lambda, through, main */
+    PROBE_FRAMES = 7 + (PY_VERSION_HEX < 0x030C0000) /* a comprehension */
+};
+
 static bool
 is_probe_code(const PyCodeObject *code)
 {
     return cm_str_is(code->co_filename, "<cumem>");
+}
+
+static bool
+frames_agree(PyFrameObject *frame, const struct cm_raw_frame *raw)
+{
+    const PyCodeObject *expected = PyFrame_GetCode(frame);
+    const PyCodeObject *code = cm_raw_frame_code(raw);
+    Py_DECREF(expected); /* its frame, which runs, holds it */
+    return code == expected
+           && cm_raw_frame_unit(raw, code) * 2 == PyFrame_GetLasti(frame);
 }
 
 static bool
@@ -118,37 +131,19 @@ stacks_agree(void)
     const struct cm_raw_frame *raw =
         cm_raw_frame_next(cm_raw_frame_current(thread));
     int count = 0;
-    bool agree = true;
-    while (agree && frame != NULL && raw != NULL) {
-        const PyCodeObject *expected = PyFrame_GetCode(frame);
-        const PyCodeObject *code = cm_raw_frame_code(raw);
-        agree = code == expected
-                && cm_raw_frame_unit(raw, code) * 2 == PyFrame_GetLasti(frame);
-        Py_DECREF(expected); /* its frame, which runs, holds it */
-        if (!agree || !is_probe_code(code)) {
+    while (frame != NULL && raw != NULL && frames_agree(frame, raw)) {
+        count++;
+        raw = cm_raw_frame_next(raw->previous);
+        if (raw == NULL || !is_probe_code(cm_raw_frame_code(raw))) {
             break;
         }
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = back;
-        raw = cm_raw_frame_next(raw->previous);
-        count++;
     }
     Py_XDECREF(frame);
-    /* through, its lambda, the generator, deep three times; the list
-     * comprehension has a frame of its own before 3.12. */
-    return agree && count >= 6;
+    return count == PROBE_FRAMES;
 }
-
-#else
-
-static bool
-stacks_agree(void)
-{
-    return false;
-}
-
-#endif
 
 /* [new; raises] */
 static PyObject *

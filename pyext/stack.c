@@ -200,8 +200,6 @@ this_thread(void)
     return thread != NULL ? thread : PyGILState_GetThisThreadState();
 }
 
-#if CM_LAYOUT_KNOWN
-
 const struct cm_raw_frame *
 cm_raw_frame_current(PyThreadState *thread)
 {
@@ -289,19 +287,6 @@ raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
     }
     return site;
 }
-
-#else
-
-static struct cm_site_id
-raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
-{
-    (void)self;
-    (void)thread;
-    (void)max_frames;
-    return (struct cm_site_id){0};
-}
-
-#endif
 
 /* The same through public calls, which need the GIL and make frame objects:
  * only where the structures are not known. */

@@ -5,8 +5,10 @@
  * in their order of resolution, where the line that stores an attribute is
  * looked for.  Type dicts are walked, never asked: a lookup could meet a key
  * whose __eq__ is the user's.  A type found again is the same type when its
- * version tag is; a tag of 0 holds for one batch only.  Cost: 10 ns when
- * known; when new, the scan of each method not seen before. */
+ * version tag is; one that has no tag (changed since it was used last, or too
+ * often) is told by its name and the size of its dict.  Cost: 10 ns when
+ * known, 200 ns without a tag; when new, the scan of each method not seen
+ * before. */
 
 #include "objects_private.h"
 
@@ -225,13 +227,29 @@ make_type(struct cm_objects *self, PyTypeObject *type)
     return id;
 }
 
+/* The highest bit keeps these apart from version tags. */
+static uint64_t
+check_without_tag(struct cm_objects *self, PyTypeObject *type)
+{
+    struct cm_phrase name;
+    name.length = 0;
+    cm_phrase_add_type(&name, type);
+    uint64_t check = cm_phrase_intern(&name, self->texts).index;
+    if (type->tp_dict != NULL) {
+        check += (uint64_t)PyDict_GET_SIZE(type->tp_dict) << 32;
+    }
+    return check | UINT64_C(1) << 63;
+}
+
 struct cm_type_id
 cm_objects_type(struct cm_objects *self, PyTypeObject *type)
 {
-    uint64_t check = type->tp_version_tag != 0 ? type->tp_version_tag
-                                               : (uint64_t)self->batch << 32;
+    uint64_t check = type->tp_version_tag;
+    if (check == 0) {
+        check = check_without_tag(self, type);
+    }
     const struct cm_address *known = cm_addresses_find(&self->types, type);
-    if (known != NULL && known->check == check && check != 0) {
+    if (known != NULL && known->check == check) {
         return (struct cm_type_id){known->value};
     }
     struct cm_type_id id = make_type(self, type);
