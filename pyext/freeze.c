@@ -23,8 +23,9 @@
 #define NOT_CHOSEN UINT32_MAX
 #define TIME_CHECK_MASK 63u
 
-/* PRESERVED: a device-backed object that the collector takes for reachable,
- * since its framework's C++ side holds a reference to it. */
+/* PRESERVED: a device-backed object that garbage refers to and the collector
+ * takes for reachable: it is in an older generation, or its framework's C++
+ * side holds a reference to it. */
 enum { DEVICE = 1, KEPT = 2, PRESERVED = 4 };
 
 struct place {
@@ -347,9 +348,20 @@ shares_with_garbage(struct cm_freezer *self, PyObject *object, size_t listed)
     return false;
 }
 
-/* A preserved object is dead when its references are the garbage's and the one
- * of C++.  After a collection that is looked at (fate.h); a scan must believe
- * it, and does only for bases and views of what is garbage. */
+static bool
+is_dead_all_the_same(struct cm_freezer *self, size_t at, Py_ssize_t references,
+                     size_t listed)
+{
+    Py_ssize_t others = Py_REFCNT(self->chosen[at]) - references;
+    return others == 0 ||
+           (others == 1 &&
+            (self->heap->generation >= 0 ||
+             shares_with_garbage(self, self->chosen[at], listed)));
+}
+
+/* A preserved object is dead when its references are the garbage's and at most
+ * the one of C++.  After a collection that is looked at (fate.h); a scan must
+ * believe it, and does only for bases and views of what is garbage. */
 static enum cm_status
 judge_preserved(struct cm_freezer *self, size_t listed)
 {
@@ -365,14 +377,9 @@ judge_preserved(struct cm_freezer *self, size_t listed)
         references[self->links[i].head]++;
     }
     for (size_t i = listed; i < self->chosen_count; i++) {
-        if (!(self->flags[i] & PRESERVED)) {
-            continue;
-        }
-        bool dead = Py_REFCNT(self->chosen[i]) ==
-                        (Py_ssize_t)references[i] + 1 &&
-                    (self->heap->generation >= 0 ||
-                     shares_with_garbage(self, self->chosen[i], listed));
-        if (!dead) {
+        if ((self->flags[i] & PRESERVED) &&
+            !is_dead_all_the_same(self, i, (Py_ssize_t)references[i],
+                                  listed)) {
             self->flags[i] &= (uint8_t)~DEVICE;
             self->device_count--;
         }

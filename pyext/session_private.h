@@ -39,6 +39,7 @@ struct cm_session {
     enum cm_trigger trigger; /* of the scan under way */
     struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
     size_t scanned_count;
+    uint64_t memory_asked_ns;
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
 };
 

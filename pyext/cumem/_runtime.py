@@ -269,6 +269,8 @@ def _deliver(kind, payload):
         logging.getLogger("cumem").warning("%s", payload)
     elif kind == "notice":
         _notice()
+    elif kind == "memory":
+        _core.memory(_memory())
 
 
 def _call_observers(document):
