@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* One mutex around one document.  The file is written from a copy of its bytes,
- * outside the lock, so that a slow disk delays nobody who adds: when a finding
- * is new at once, else after intervals that double up to a minute. */
+/* One mutex around one document.  The file is written when a finding is new or
+ * has doubled, else after intervals that double up to a minute. */
 
 #include "digest.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../detector/alloc.h"
 #include "../graph/finding.h"
@@ -39,7 +38,6 @@ struct cm_digest {
     bool warn;
     bool path_claimed; /* leak.source_path is ours to replace */
     bool dirty, urgent;
-    bool writing;
     uint64_t min_bytes, last_write_ns, interval_ns;
     uint64_t collections_seen, collection_step;
     char *warnings[MAX_WARNINGS]; /* owned */
@@ -256,7 +254,105 @@ cm_digest_collection(struct cm_digest *self, int generation,
     pthread_mutex_unlock(&self->lock);
 }
 
+/* --- the report file ------------------------------------------------------------ */
+
+/* Before: lock held.  "leak-7.json" -> "leak-7-2.json" for the 2nd try. */
+static char *
+name_for_try(const struct cm_digest *self, int attempt)
+{
+    struct cm_buffer name = {0};
+    const char *dot = strrchr(self->path, '.');
+    const char *slash = strrchr(self->path, '/');
+    size_t stem = dot != NULL && (slash == NULL || dot > slash)
+                      ? (size_t)(dot - self->path)
+                      : strlen(self->path);
+    cm_buffer_add(&name, self->path, stem);
+    if (attempt > 1) {
+        cm_buffer_addf(&name, "-%d", attempt);
+    }
+    cm_buffer_add_text(&name, self->path + stem);
+    char *result =
+        cm_buffer_status(&name) == CM_OK ? cm_strdup(name.bytes) : NULL;
+    cm_buffer_release(&name);
+    return result;
+}
+
+/* Before: lock held.  A file of another process is never overwritten. */
+static enum cm_status
+write_file(struct cm_digest *self, const struct cm_buffer *json)
+{
+    if (self->path_claimed) {
+        return cm_file_write(self->leak.source_path, json->bytes,
+                             json->length, true);
+    }
+    enum cm_status status = CM_IO;
+    for (int attempt = 1; attempt <= MAX_NAME_TRIES; attempt++) {
+        char *name = name_for_try(self, attempt);
+        status = name != NULL ? cm_file_write(name, json->bytes,
+                                              json->length, false)
+                              : CM_NO_MEMORY;
+        if (status == CM_OK) {
+            cm_free(self->leak.source_path);
+            self->leak.source_path = name;
+            self->path_claimed = true;
+            return CM_OK;
+        }
+        cm_free(name);
+        if (status != CM_IO || errno != EEXIST) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* Before: lock held. */
+static bool
+write_is_due(const struct cm_digest *self, bool now)
+{
+    if (self->path == NULL || !self->dirty ||
+        self->leak.cycle_count == 0) {
+        return false;
+    }
+    return now || self->urgent ||
+           now_ns() - self->last_write_ns > self->interval_ns;
+}
+
+/* Before: lock held. */
+static enum cm_status
+write_report(struct cm_digest *self)
+{
+    struct cm_buffer json = {0};
+    cm_leak_sort(&self->leak);
+    self->dirty = self->urgent = false;
+    enum cm_status status = cm_leak_json_write(&self->leak, &json);
+    if (status == CM_OK) {
+        status = write_file(self, &json);
+    }
+    self->counts.reports_written += status == CM_OK;
+    self->counts.write_errors += status != CM_OK;
+    if (self->interval_ns < LONGEST_INTERVAL_NS) {
+        self->interval_ns *= 2;
+    }
+    self->last_write_ns = now_ns();
+    cm_buffer_release(&json);
+    return status;
+}
+
 /* --- findings ----------------------------------------------------------------- */
+
+/* A path as one would type it: relative where it is below this folder. */
+static const char *
+seen_from_here(const char *path)
+{
+    char folder[4096];
+    if (path == NULL || getcwd(folder, sizeof(folder)) == NULL) {
+        return path;
+    }
+    size_t length = strlen(folder);
+    bool below =
+        strncmp(path, folder, length) == 0 && path[length] == '/';
+    return below ? path + length + 1 : path;
+}
 
 /* Before: lock held.  The summary of what is new in this heap. */
 static void
@@ -267,7 +363,7 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
         .min_bytes = self->min_bytes,
         .only = news->fingerprints,
         .only_count = news->count,
-        .report_name = self->leak.source_path == NULL ? self->path : NULL,
+        .report_name = seen_from_here(self->leak.source_path),
     };
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
@@ -291,6 +387,9 @@ record(struct cm_digest *self, const struct cm_heap *heap,
         self->dirty = true;
         self->urgent |= news.count != 0;
         if (news.count != 0 && self->warn) {
+            if (write_is_due(self, true)) { /* first, so that it has a name */
+                (void)write_report(self);
+            }
             add_warning(self, &news);
         }
     }
@@ -422,90 +521,6 @@ cm_digest_scan(struct cm_digest *self, const struct cm_heap *heaps,
     for (size_t i = 0; i < CM_DIGEST_MAX_HEAPS; i++) {
         cm_findings_release(&findings[i]);
     }
-    return status;
-}
-
-/* --- the report file ------------------------------------------------------------ */
-
-/* Before: lock held.  "leak-7.json" -> "leak-7-2.json" for the 2nd try. */
-static char *
-name_for_try(const struct cm_digest *self, int attempt)
-{
-    struct cm_buffer name = {0};
-    const char *dot = strrchr(self->path, '.');
-    const char *slash = strrchr(self->path, '/');
-    size_t stem = dot != NULL && (slash == NULL || dot > slash)
-                      ? (size_t)(dot - self->path)
-                      : strlen(self->path);
-    cm_buffer_add(&name, self->path, stem);
-    if (attempt > 1) {
-        cm_buffer_addf(&name, "-%d", attempt);
-    }
-    cm_buffer_add_text(&name, self->path + stem);
-    char *result =
-        cm_buffer_status(&name) == CM_OK ? cm_strdup(name.bytes) : NULL;
-    cm_buffer_release(&name);
-    return result;
-}
-
-/* Before: lock held.  A file of another process is never overwritten. */
-static enum cm_status
-write_file(struct cm_digest *self, const struct cm_buffer *json)
-{
-    if (self->path_claimed) {
-        return cm_file_write(self->leak.source_path, json->bytes,
-                             json->length, true);
-    }
-    enum cm_status status = CM_IO;
-    for (int attempt = 1; attempt <= MAX_NAME_TRIES; attempt++) {
-        char *name = name_for_try(self, attempt);
-        status = name != NULL ? cm_file_write(name, json->bytes,
-                                              json->length, false)
-                              : CM_NO_MEMORY;
-        if (status == CM_OK) {
-            cm_free(self->leak.source_path);
-            self->leak.source_path = name;
-            self->path_claimed = true;
-            return CM_OK;
-        }
-        cm_free(name);
-        if (status != CM_IO || errno != EEXIST) {
-            break;
-        }
-    }
-    return status;
-}
-
-/* Before: lock held. */
-static bool
-write_is_due(const struct cm_digest *self, bool now)
-{
-    if (self->path == NULL || !self->dirty || self->writing ||
-        self->leak.cycle_count == 0) {
-        return false;
-    }
-    return now || self->urgent ||
-           now_ns() - self->last_write_ns > self->interval_ns;
-}
-
-/* Before: lock held. */
-static enum cm_status
-write_report(struct cm_digest *self)
-{
-    struct cm_buffer json = {0};
-    cm_leak_sort(&self->leak);
-    self->dirty = self->urgent = false;
-    enum cm_status status = cm_leak_json_write(&self->leak, &json);
-    if (status == CM_OK) {
-        status = write_file(self, &json);
-    }
-    self->counts.reports_written += status == CM_OK;
-    self->counts.write_errors += status != CM_OK;
-    if (self->interval_ns < LONGEST_INTERVAL_NS) {
-        self->interval_ns *= 2;
-    }
-    self->last_write_ns = now_ns();
-    cm_buffer_release(&json);
     return status;
 }
 
