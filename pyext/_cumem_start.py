@@ -8,12 +8,20 @@ read (3.15 on), the presence of cumem.start switches the line in cumem.pth off.
 """
 
 
+_started = False
+
+
 def main():
-    """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0"."""
+    """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0".
+
+    Once: site reads the files of a virtual environment twice.
+    """
+    global _started
     import os
 
-    if os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
+    if _started or os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
         return
+    _started = True
     from cumem._start import main as start
 
     start()

@@ -46,6 +46,12 @@ def test_starts_once_when_asked(site, value):
     assert run(site, CUMEM_WARN_CYCLES=value) == "started\n"
 
 
+def test_starts_once_where_site_reads_twice(site):
+    """As it does in a virtual environment."""
+    again = "site.addsitedir(sys.argv[1])"
+    assert run(site, again, CUMEM_WARN_CYCLES="1") == "started\n"
+
+
 @pytest.mark.parametrize("environment", [{}, {"CUMEM_WARN_CYCLES": ""}, {"CUMEM_WARN_CYCLES": "0"}])
 def test_imports_nothing_of_cumem_when_not_asked(site, environment):
     code = "print([name for name in sys.modules if name.startswith('cumem')])"
