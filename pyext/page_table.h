@@ -24,14 +24,17 @@ enum {
 
 struct cm_region {
     uintptr_t number; /* address >> CM_REGION_BITS */
-    uint32_t *slots;  /* owned; NULL: this entry is free */
+    uint32_t *slots;  /* in a chunk; NULL: this entry is free */
 };
+
+struct cm_page_chunk; /* 2 MiB of zeroed slots, a huge page if it can be */
 
 /* A zeroed table is a valid empty one. */
 struct cm_page_table {
     struct cm_region *regions; /* owned; open addressing, capacity 2^bits */
     size_t count;
     unsigned bits;
+    struct cm_page_chunk *chunks; /* owned; slots come from the first */
 };
 
 void cm_page_table_release(struct cm_page_table *self);

@@ -21,6 +21,15 @@
 
 #include "page_table.h"
 
+enum { CM_DELAY = 32 };
+
+/* A reference whose slot was asked for, and is looked at some references
+ * later, when it has come from memory. */
+struct cm_delayed {
+    uint32_t *slot;
+    PyObject *object;
+};
+
 /* A zeroed trial is a valid empty one.  Use: add each object, then take_off,
  * then mark_held (and mark), then ask. */
 struct cm_trial {
@@ -28,6 +37,8 @@ struct cm_trial {
     struct cm_page_cursor cursor; /* of cm_trial_add */
     PyObject **pending;           /* owned: marked, not yet traversed */
     size_t pending_count, pending_capacity;
+    struct cm_delayed delayed[CM_DELAY]; /* a ring */
+    unsigned delayed_at;
     size_t count, marked; /* objects in the set, and marked ones */
     uint64_t negative;    /* objects shown more often than they are counted */
     bool no_memory;
