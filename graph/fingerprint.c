@@ -184,7 +184,9 @@ add_neighbours(struct cm_fingerprints *self, uint32_t node)
         if (components->of_node[edge->head] != components->of_node[node]) {
             continue;
         }
-        label = mix(hash_cached(self, edge->label), edge->role);
+        /* An edge to itself is no neighbour: the colours cannot say so. */
+        label = mix(hash_cached(self, edge->label),
+                    2u * edge->role + (head_at == tail_at));
         self->sums[tail_at] += mix(self->colors[head_at], label);
         self->sums[head_at] += mix(label, self->colors[tail_at]);
         count++;

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "heap_builder.h"
+#include "fail_each.h"
 #include "random_heap.h"
 #include "../graph/component.h"
 
@@ -150,28 +151,25 @@ test_a_million_in_a_row(void **state)
     }
 }
 
+static enum cm_status
+attempt(void *context)
+{
+    const struct built *built = context;
+    struct cm_components self;
+    enum cm_status status = cm_components_find(&built->heap, &self);
+
+    assert_true(status == CM_OK || self.of_node == NULL);
+    cm_components_release(&self);
+    return status;
+}
+
 static void
 test_each_allocation_fails(void **state)
 {
     struct built *built = built_new("a Node; b Node; a .l b; b .l a");
-    struct cm_components self;
-    enum cm_status status = CM_NO_MEMORY;
-    long live = cm_alloc_live(), nth;
 
     (void)state;
-    for (nth = 0; status != CM_OK; nth++) {
-        cm_alloc_fail_at(nth, nth % 2 == 0);
-        status = cm_components_find(&built->heap, &self);
-        cm_alloc_fail_at(-1, false);
-        if (status != CM_OK) {
-            assert_int_equal(status, CM_NO_MEMORY);
-            assert_null(self.of_node);
-            assert_int_equal(cm_alloc_live(), live);
-        }
-    }
-    assert_true(nth > 4);
-    cm_components_release(&self);
-    assert_int_equal(cm_alloc_live(), live);
+    cm_fail_each(attempt, built);
     built_free(built);
 }
 

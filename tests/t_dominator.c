@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "heap_builder.h"
+#include "fail_each.h"
 #include "random_heap.h"
 #include "../graph/dominator.h"
 
@@ -236,30 +237,29 @@ test_deep_and_wide(void **state)
     cm_heap_release(&heap);
 }
 
+static enum cm_status
+attempt(void *context)
+{
+    const struct built *built = context;
+    struct cm_components components;
+    struct cm_dominators self = {0};
+    enum cm_status status = cm_components_find(&built->heap, &components);
+
+    if (status == CM_OK) {
+        status = cm_dominators_find(&built->heap, &components, &self);
+    }
+    cm_dominators_release(&self);
+    cm_components_release(&components);
+    return status;
+}
+
 static void
 test_each_allocation_fails(void **state)
 {
     struct built *built = built_new("a Node; t Tensor 8; a .t t");
-    struct cm_components components;
-    struct cm_dominators self;
-    enum cm_status status = CM_NO_MEMORY;
-    long live, nth;
 
     (void)state;
-    assert_int_equal(cm_components_find(&built->heap, &components), CM_OK);
-    live = cm_alloc_live();
-    for (nth = 0; status != CM_OK; nth++) {
-        cm_alloc_fail_at(nth, nth % 2 == 0);
-        status = cm_dominators_find(&built->heap, &components, &self);
-        cm_alloc_fail_at(-1, false);
-        if (status != CM_OK) {
-            assert_int_equal(status, CM_NO_MEMORY);
-            assert_int_equal(cm_alloc_live(), live);
-        }
-    }
-    assert_true(nth > 3);
-    cm_dominators_release(&self);
-    cm_components_release(&components);
+    cm_fail_each(attempt, built);
     built_free(built);
 }
 
