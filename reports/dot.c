@@ -31,7 +31,7 @@
 #define DOT_EDGES 300
 #define SFDP_NODES 2000
 
-static const struct cm_child_limits limits = {
+static const struct cm_child_limits usual_limits = {
     .bytes = (size_t)1 << 30, .cpu_seconds = 10, .wall_ms = 15000};
 
 /* Ways of drawing, cheaper and cheaper. */
@@ -390,6 +390,7 @@ struct batch {
     enum way way;  /* for the next one */
     enum way best; /* for those after it */
     bool alone;
+    struct cm_child_limits limits;
 };
 
 static int
@@ -465,7 +466,8 @@ static enum cm_status
 run_child(struct batch *batch, char **svgs)
 {
     struct cm_buffer sent = {0};
-    enum cm_status status = cm_child_run(draw_batch, batch, limits, &sent);
+    enum cm_status status =
+        cm_child_run(draw_batch, batch, batch->limits, &sent);
     bool gave_up = status == CM_LIMIT;
 
     if (status == CM_OK || gave_up) {
@@ -513,7 +515,15 @@ cm_dot_svgs(const struct cm_leak *leak, const size_t *cycles, size_t count,
 enum cm_status
 cm_dot_svg(const struct cm_leak *leak, size_t cycle, struct cm_buffer *out)
 {
-    struct batch batch = {.cycles = &cycle, .count = 1, .alone = true};
+    return cm_dot_svg_within(leak, cycle, &usual_limits, out);
+}
+
+enum cm_status
+cm_dot_svg_within(const struct cm_leak *leak, size_t cycle,
+                  const struct cm_child_limits *limits, struct cm_buffer *out)
+{
+    struct batch batch = {
+        .cycles = &cycle, .count = 1, .alone = true, .limits = *limits};
     char *svg = NULL;
     enum cm_status status = run_batch(&batch, leak, &svg);
 

@@ -32,6 +32,12 @@ enum cm_status cm_dot_write(const struct cm_leak *leak, size_t cycle,
 enum cm_status cm_dot_svg(const struct cm_leak *leak, size_t cycle,
                           struct cm_buffer *out) CM_CHECKED;
 
+/* The same with other bounds than the usual ones (child.h). */
+struct cm_child_limits;
+enum cm_status cm_dot_svg_within(const struct cm_leak *leak, size_t cycle,
+                                 const struct cm_child_limits *limits,
+                                 struct cm_buffer *out) CM_CHECKED;
+
 /* The drawings of a page: at most a dozen nodes each, the rest folded into
  * counts.  svgs[i] belongs to cycles[i]: new text (cm_free) or NULL where
  * none could be made.  CM_OK also when some are NULL. */
