@@ -506,8 +506,11 @@ enum cm_status
 cm_dot_svgs(const struct cm_leak *leak, const size_t *cycles, size_t count,
             char **svgs)
 {
-    struct batch batch = {
-        .cycles = cycles, .count = count, .way = WAY_BRIEF, .best = WAY_BRIEF};
+    struct batch batch = {.cycles = cycles,
+                          .count = count,
+                          .way = WAY_BRIEF,
+                          .best = WAY_BRIEF,
+                          .limits = usual_limits};
 
     return run_batch(&batch, leak, svgs);
 }
