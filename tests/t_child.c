@@ -153,11 +153,14 @@ test_processor_time(void **state)
 static void
 test_memory(void **state)
 {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* they map terabytes themselves */
+    const char *answer = "yes"; /* they map terabytes: there is no bound */
+#else
+    const char *answer = "no";
 #endif
-    expect(map_much, wide, CM_OK, "no");
+
+    (void)state;
+    expect(map_much, wide, CM_OK, answer);
 }
 
 static void

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#include "page_builder.h"
+
+#include "fail_each.h"
+
+#include "../reports/buffer.h"
+#include "../reports/html.h"
+#include "../reports/page.h"
+
+static size_t
+count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, word)) != NULL; text++) {
+        count++;
+    }
+    return count;
+}
+
+static void
+write_page(struct cm_leak *leak, const struct cm_html_options *options,
+           struct cm_buffer *out)
+{
+    cm_leak_sort(leak);
+    assert_int_equal(cm_html_write(leak, options, out), CM_OK);
+}
+
+static void
+test_frame(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0}, again = {0};
+    struct cm_html_options options = {0};
+    const char *page;
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 3, "job.Node");
+    write_page(&leak, &options, &out);
+    page = cm_buffer_text(&out);
+    assert_memory_equal(page, "<!DOCTYPE html><!-- written by cyclereport -->",
+                        46);
+    assert_non_null(strstr(page, "default-src 'none'"));
+    assert_null(strstr(page, "unsafe-inline"));
+    assert_null(strstr(page, "http:"));
+    assert_null(strstr(page, "https:"));
+    assert_null(strstr(page, " style=\""));
+    assert_int_equal(count_of(page, "<article"), 1);
+    assert_int_equal(count_of(page, "<li data-kind="), 1);
+    assert_non_null(strstr(page, "made without Graphviz"));
+    assert_non_null(strstr(page, "#1 DEAD CYCLE, 4.0 MiB"));
+    write_page(&leak, &options, &again);
+    assert_string_equal(page, cm_buffer_text(&again));
+    cm_buffer_release(&out);
+    cm_buffer_release(&again);
+    cm_leak_release(&leak);
+}
+
+/* The policy names exactly the style and the script that are there. */
+static void
+test_policy(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    char hash[CM_PAGE_HASH_BYTES];
+    const char *script;
+
+    (void)state;
+    start_leak(&leak);
+    write_page(&leak, &options, &out);
+    script = strstr(cm_buffer_text(&out), "<script>") + strlen("<script>");
+    cm_page_hash(script, (size_t)(strstr(script, "</script>") - script), hash);
+    assert_non_null(strstr(cm_buffer_text(&out), hash));
+    script = strstr(cm_buffer_text(&out), "<style>") + strlen("<style>");
+    cm_page_hash(script, (size_t)(strstr(script, "</style>") - script), hash);
+    assert_non_null(strstr(cm_buffer_text(&out), hash));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_nothing_found(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {.suppressed = 2};
+
+    (void)state;
+    start_leak(&leak);
+    write_page(&leak, &options, &out);
+    assert_non_null(
+        strstr(cm_buffer_text(&out), "<h1>No dead cycle holds device memory"));
+    assert_non_null(strstr(cm_buffer_text(&out), "2 suppressed"));
+    assert_int_equal(count_of(cm_buffer_text(&out), "<article"), 0);
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* Each group: shown, in a library, under the bound; and what is over `top`. */
+static void
+test_groups(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {.min_bytes = MIB, .top = 2};
+    const char *page;
+
+    (void)state;
+    start_leak(&leak);
+    for (int i = 0; i < 6; i++) {
+        add_ring(&leak, 2, "job.Node");
+    }
+    leak.cycles[3].library_package = text_id(&leak, "torch");
+    leak.cycles[4].peak_bytes = 1000;
+    leak.cycles[5].class = text_id(&leak, "resurrected");
+    write_page(&leak, &options, &out);
+    page = cm_buffer_text(&out);
+    assert_int_equal(count_of(page, "<article"), 4);
+    assert_non_null(strstr(page, "1 more in the report"));
+    assert_non_null(strstr(page, "<summary>1 in libraries, 4.0 MiB"));
+    assert_non_null(strstr(page, "<summary>1 under 1 MiB, 1000 B"));
+    cm_buffer_clear(&out);
+    options = (struct cm_html_options){.min_bytes = MIB, .all = true};
+    write_page(&leak, &options, &out);
+    assert_int_equal(count_of(cm_buffer_text(&out), "<article"), 5);
+    assert_null(strstr(cm_buffer_text(&out), "in libraries,"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_pick(void **state)
+{
+    struct cm_leak leak;
+    struct cm_html_options options = {.min_bytes = MIB, .top = 2};
+    size_t cycles[8];
+
+    (void)state;
+    start_leak(&leak);
+    for (int i = 0; i < 4; i++) {
+        add_ring(&leak, 2, "job.Node");
+    }
+    leak.cycles[1].class = text_id(&leak, "resurrected");
+    assert_int_equal(cm_html_pick(&leak, &options, cycles, 8), 2);
+    assert_int_equal(cycles[0], 0);
+    assert_int_equal(cycles[1], 2);
+    assert_int_equal(cm_html_pick(&leak, &options, cycles, 1), 1);
+    cm_leak_release(&leak);
+}
+
+static void
+test_drawings(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    const char *drawings[] = {"<svg class=\"drawing\"></svg>", NULL};
+    struct cm_html_options options = {.drawings = drawings};
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 2, "job.Node");
+    add_ring(&leak, 2, "job.Node");
+    write_page(&leak, &options, &out);
+    assert_int_equal(count_of(cm_buffer_text(&out), drawings[0]), 1);
+    assert_int_equal(count_of(cm_buffer_text(&out), "Not drawn"), 1);
+    assert_null(strstr(cm_buffer_text(&out), "without Graphviz"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+set_device(struct cm_leak *leak, struct cm_leak_device device)
+{
+    leak->devices = cm_calloc(1, sizeof(*leak->devices));
+    assert_non_null(leak->devices);
+    leak->devices[0] = device;
+    leak->device_count = leak->device_capacity = 1;
+}
+
+static void
+test_bar(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    struct cm_leak_device device = {.total = 1000 * MIB,
+                                    .reserved = 500 * MIB,
+                                    .peak_allocated = 400 * MIB,
+                                    .dead_peak = 100 * MIB,
+                                    .dead_peak_iteration = 7};
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 2, "job.Node");
+    device.name = text_id(&leak, "cuda:0");
+    set_device(&leak, device);
+    write_page(&leak, &options, &out);
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<h1>Up to 100.0 of 400.0 MiB at cuda:0&#39;s peak "
+                           "(iteration 7) was dead.</h1>"));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<rect class=\"dead\" x=\"0\" y=\"0\" "
+                           "width=\"100\""));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<rect class=\"live\" x=\"100\" y=\"0\" "
+                           "width=\"300\""));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<rect class=\"rest\" x=\"500\" y=\"0\" "
+                           "width=\"500\""));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_numbers_out_of_order(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    struct cm_leak_device device = {.total = 1,
+                                    .reserved = 2,
+                                    .peak_allocated = UINT64_MAX,
+                                    .dead_peak = UINT64_MAX};
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 2, "job.Node");
+    leak.edges[1].made_at[0].line = 0;
+    leak.edges[1].made_at[0].before = text_id(&leak, "a\nb");
+    leak.cycles[0].count = UINT64_MAX;
+    leak.cycles[0].total_bytes = UINT64_MAX;
+    device.name = text_id(&leak, "cuda:0");
+    set_device(&leak, device);
+    write_page(&leak, &options, &out);
+    assert_int_equal(count_of(cm_buffer_text(&out), "<article"), 1);
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* Elements of a page whose every text is `text`. */
+static size_t
+elements(const char *text)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {.all_frames = true};
+    size_t result;
+
+    start_leak(&leak);
+    add_ring(&leak, 3, text);
+    leak.cycles[0].advice = text_id(&leak, text);
+    leak.cycles[0].rule = text_id(&leak, text);
+    leak.cycles[0].library_package = text_id(&leak, text);
+    leak.host = leak.torch = leak.lost_reason = text_id(&leak, text);
+    leak.lost_events = 1;
+    write_page(&leak, &options, &out);
+    result = count_of(cm_buffer_text(&out), "<");
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+    return result;
+}
+
+static void
+test_hostile_texts_add_no_element(void **state)
+{
+    size_t expected = elements("benign");
+
+    (void)state;
+    for (size_t i = 0; i < HOSTILE_COUNT; i++) {
+        if (hostile_texts[i][0] == '\0' || strchr(hostile_texts[i], '\n')
+            || strchr(hostile_texts[i], '`')) {
+            continue; /* these change how much there is to say */
+        }
+        assert_int_equal(elements(hostile_texts[i]), expected);
+    }
+}
+
+static void
+test_ten_thousand(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+
+    (void)state;
+    start_leak(&leak);
+    for (int i = 0; i < 10000; i++) {
+        add_ring(&leak, 3, "job.Node");
+    }
+    write_page(&leak, &options, &out);
+    assert_true(out.length < 300 * 1024);
+    assert_int_equal(count_of(cm_buffer_text(&out), "<article"),
+                     CM_HTML_MAX_FINDINGS);
+    assert_non_null(strstr(cm_buffer_text(&out), "9940 more in the report"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* Whatever stands in the document, the page has an end. */
+static void
+test_page_is_bounded(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    char *text = cm_alloc(300001);
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, '<', 300000);
+    text[300000] = '\0';
+    start_leak(&leak);
+    for (int i = 0; i < 50; i++) {
+        add_ring(&leak, 3, "job.Node");
+        leak.cycles[i].advice = text_id(&leak, text);
+    }
+    write_page(&leak, &options, &out);
+    assert_true(out.length < CM_HTML_MAX_BYTES);
+    assert_non_null(strstr(cm_buffer_text(&out), "the page is full"));
+    assert_non_null(strstr(cm_buffer_text(&out), "</html>"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+    cm_free(text);
+}
+
+static void
+test_long_path(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 1000, "job.Node");
+    write_page(&leak, &options, &out);
+    assert_true(out.length < 40000);
+    assert_non_null(strstr(cm_buffer_text(&out), " more steps"));
+    assert_non_null(strstr(cm_buffer_text(&out), "class=\"suspect"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static enum cm_status
+write_once(void *context)
+{
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    enum cm_status status = cm_html_write(context, &options, &out);
+
+    cm_buffer_release(&out);
+    return status;
+}
+
+static void
+test_out_of_memory(void **state)
+{
+    struct cm_leak leak;
+
+    (void)state;
+    start_leak(&leak);
+    add_ring(&leak, 3, "job.Node");
+    leak.cycles[0].rule = text_id(&leak, "self_reference");
+    cm_fail_each(write_once, &leak);
+    cm_leak_release(&leak);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frame),
+        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_nothing_found),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_drawings),
+        cmocka_unit_test(test_bar),
+        cmocka_unit_test(test_numbers_out_of_order),
+        cmocka_unit_test(test_hostile_texts_add_no_element),
+        cmocka_unit_test(test_ten_thousand),
+        cmocka_unit_test(test_page_is_bounded),
+        cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_out_of_memory),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
