@@ -92,17 +92,20 @@ size_t
 cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
              size_t *cycles, size_t capacity)
 {
-    size_t totals[CM_SHEET_GROUPS] = {0}, count = 0;
+    size_t picked = 0;
 
-    for (size_t i = 0; i < leak->cycle_count && count < capacity; i++) {
-        enum cm_sheet_group group = group_of(&leak->cycles[i], options);
+    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
+        size_t most = most_of((enum cm_sheet_group)group, options), count = 0;
 
-        if (is_dead(leak, &leak->cycles[i])
-            && totals[group]++ < most_of(group, options)) {
-            cycles[count++] = i;
+        for (size_t i = 0; i < leak->cycle_count && count < most; i++) {
+            if (picked < capacity && is_dead(leak, &leak->cycles[i]) &&
+                (int)group_of(&leak->cycles[i], options) == group) {
+                cycles[picked++] = i;
+                count++;
+            }
         }
     }
-    return count;
+    return picked;
 }
 
 /* ===== the findings as text ============================================= */

@@ -45,8 +45,9 @@ enum cm_status cm_html_write(const struct cm_leak *leak,
                              const struct cm_html_options *options,
                              struct cm_buffer *out) CM_CHECKED;
 
-/* The cycles that a page with these options shows with a drawing, as indices,
- * at most `capacity`: what to hand to cm_dot_svgs().  Returns how many. */
+/* The cycles that a page with these options writes out, as indices, in the
+ * order of the page, at most `capacity`: what to hand to cm_dot_svgs().
+ * Returns how many. */
 size_t cm_html_pick(const struct cm_leak *leak,
                     const struct cm_html_options *options, size_t *cycles,
                     size_t capacity);

@@ -253,8 +253,8 @@ add_drawing(struct cm_sheet *self, const struct cm_sheet_finding *finding)
                          ? "<figcaption>Not drawn: this page was made "
                            "without Graphviz. The objects of the cycle:"
                            "</figcaption>"
-                         : "<figcaption>Not drawn: the drawing met its bounds. "
-                           "The objects of the cycle:</figcaption>");
+                         : "<figcaption>Not drawn here. The objects of the "
+                           "cycle:</figcaption>");
         add_table(self, &self->leak->cycles[finding->cycle]);
     }
     cm_put(self, "</figure>\n");
