@@ -40,28 +40,30 @@ allocate(size_t bytes)
 void
 cm_json_fail(struct cm_json *self, const char *key, const char *format, ...)
 {
-    char place[128] = "", message[100];
-    size_t at = 0;
+    struct cm_buffer text = {.max_bytes = self->error_bytes - 1};
+    char message[100];
     va_list arguments;
 
     if (self->status != CM_OK) {
         return;
     }
     self->status = CM_BAD_INPUT;
-    if (self->array != NULL) {
-        at = (size_t)snprintf(place, sizeof(place), "%s[%zu]%s", self->array,
-                              self->index, key != NULL ? "." : "");
-    }
-    if (self->list != NULL) {
-        at += (size_t)snprintf(place + at, sizeof(place) - at, "%s[%zu]%s",
-                               self->list, self->item, key != NULL ? "." : "");
-    }
-    snprintf(place + at, sizeof(place) - at, "%s", key != NULL ? key : "");
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    snprintf(self->error, self->error_bytes, "%s%s%s", place,
-             place[0] != '\0' ? ": " : "", message);
+    if (self->array != NULL) {
+        cm_buffer_addf(&text, "%s[%zu]", self->array, self->index);
+    }
+    if (self->list != NULL) {
+        cm_buffer_addf(&text, "%s%s[%zu]", text.length > 0 ? "." : "",
+                       self->list, self->item);
+    }
+    if (key != NULL) {
+        cm_buffer_addf(&text, "%s%s", text.length > 0 ? "." : "", key);
+    }
+    cm_buffer_addf(&text, "%s%s", text.length > 0 ? ": " : "", message);
+    snprintf(self->error, self->error_bytes, "%s", cm_buffer_text(&text));
+    cm_buffer_release(&text);
 }
 
 static void

@@ -271,6 +271,9 @@ write_drawing(const struct program *self, const char *path)
                 : "");
         return CM_BAD_INPUT;
     }
+    /* A first line by which the file is known as ours. */
+    cm_buffer_add_text(&content, svg ? "<!-- written by cyclereport -->\n"
+                                     : "// written by cyclereport\n");
     for (size_t i = 0; status == CM_OK && i < count; i++) {
         status = svg ? cm_dot_svg(&self->leak, self->shown[i], &content)
                      : cm_dot_write(&self->leak, self->shown[i], &content);

@@ -183,13 +183,14 @@ cm_suppressions_read(struct cm_suppressions *self, const char *path,
 static bool
 file_matches(const char *glob, const char *name)
 {
-    for (const char *at = name; at != NULL; at = strchr(at, '/')) {
-        at += at[0] == '/' && at != name;
-        if (fnmatch(glob, at, 0) == 0) {
-            return true;
+    while (fnmatch(glob, name, 0) != 0) {
+        name = strchr(name, '/');
+        if (name == NULL) {
+            return false;
         }
+        name++;
     }
-    return false;
+    return true;
 }
 
 /* Whether a rule of this kind matches the name. */

@@ -1,0 +1,725 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""cyclereport as a user meets it: files in, text, JSON, drawings, pages out.
+
+CUMEM_CYCLEREPORT names another build of the program, e.g. a sanitized one.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import pty
+import re
+import stat
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import leak_file  # noqa: E402
+
+SCHEMA = pathlib.Path(__file__).parent.parent / "reports" / "leak.schema.json"
+MIB = 1 << 20
+
+
+def run(*args, cwd, code=0, stdin=None, **environment):
+    """Runs cyclereport; its standard output, after checking the exit code."""
+    keep = {name: os.environ[name] for name in ("PATH", "ASAN_OPTIONS")
+            if name in os.environ}
+    done = subprocess.run([leak_file.program(), *map(str, args)], cwd=cwd,
+                          input=stdin, capture_output=True, timeout=30,
+                          env=keep | environment)
+    assert done.returncode == code, done.stderr.decode(errors="replace")
+    run.error = done.stderr.decode()
+    return done.stdout.decode()
+
+
+def error_of(*args, cwd, stdin=None):
+    """The one line that a refused call says."""
+    out = run(*args, cwd=cwd, code=2, stdin=stdin)
+    assert out == ""
+    assert run.error.count("\n") == 1, run.error
+    assert run.error.startswith("cyclereport: ")
+    return run.error[len("cyclereport: "):-1]
+
+
+@pytest.fixture
+def leak(tmp_path):
+    """The document of REPORT.md's example, on disk: its path."""
+    path = tmp_path / "leak-r3-n7-4711.json"
+    path.write_text(json.dumps(leak_file.example()))
+    return path
+
+
+def save(path, document):
+    path.write_text(json.dumps(document))
+    return path
+
+
+EXAMPLE = """\
+cumem [rank 3]: up to 5.1 of 71.4 GiB at cuda:0's peak (iteration 412) was dead
+#1 DEAD CYCLE x412, 16 MiB each, at most 5.1 GiB at once                [3f9a2c]
+   cut   train.py:57  self.cb = lambda o: self.store(o)
+   fix   capture weakref.ref(self) in the lambda, or set self.cb = None when
+         done
+   path  Trainer .cb > <lambda> > cell self ~~> Trainer .acts[0] > Tensor [64, 512] float32
+   alloc model.py:112 Encoder.forward: h = self.proj(x)
+hidden: 2 in libraries, 14 under 1 MiB (--all) | cyclereport leak-r3-n7-4711.json
+"""
+
+
+def test_example_of_the_report(leak, tmp_path):
+    assert run(leak.name, cwd=tmp_path) == EXAMPLE
+    assert run.error == "cyclereport: wrote cycle-r3-n7-4711.html\n"
+    page = tmp_path / "cycle-r3-n7-4711.html"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_page_is_named_after_the_input(tmp_path):
+    for name, page in [("leak.json", "cycle.html"),
+                       ("leak-7.json", "cycle-7.html"),
+                       ("other.json", "cycle.html"),
+                       ("leak-.json", "cycle.html")]:
+        folder = tmp_path / name.replace(".", "_")
+        folder.mkdir()
+        save(folder / name, leak_file.example())
+        run(f"{folder.name}/{name}", cwd=tmp_path)
+        assert sorted(p.name for p in folder.iterdir()) == sorted([name, page])
+
+
+def test_same_input_gives_same_bytes(leak, tmp_path):
+    for kind in ("text", "json", "dot", "svg", "html"):
+        first = run(leak.name, "--format", kind, cwd=tmp_path)
+        assert first and first == run(leak.name, "--format", kind,
+                                      cwd=tmp_path)
+
+
+def test_json_reads_back_equal(leak, tmp_path):
+    once = run(leak.name, "--format", "json", cwd=tmp_path)
+    again = run("-", "--format", "json", cwd=tmp_path, stdin=once.encode())
+    assert once == again
+    assert json.loads(once)["cycles"][0]["advice"].startswith("capture")
+
+
+def test_json_follows_its_schema(leak, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads(run(leak.name, "--format", "json", cwd=tmp_path))
+    jsonschema.validate(document, schema)
+    assert document["format"] == "cumem-leak" and document["version"] == 1
+    document["cycles"][0]["class"] = "wrong"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema)
+
+
+def test_json_is_not_thinned_by_what_text_hides(leak, tmp_path):
+    document = json.loads(run(leak.name, "--format", "json", "--top", 1,
+                              "--min-bytes", "1GiB", cwd=tmp_path))
+    assert len(document["cycles"]) == 17
+
+
+def test_all_shows_everything(leak, tmp_path):
+    text = run(leak.name, "--all", "--format", "text", cwd=tmp_path)
+    assert text.count(" DEAD CYCLE") == 17
+    assert "#2 DEAD CYCLE in tensordict, 2.0 MiB" in text
+    assert "known https://github.com/pytorch/tensordict/issues/1187" in text
+    assert "hidden" not in text
+
+
+def test_top_and_min_bytes(leak, tmp_path):
+    text = run(leak.name, "--all", "--top", "2", "--format=text",
+               cwd=tmp_path)
+    assert text.count(" DEAD CYCLE") == 2
+    assert "hidden: 15 more (--top) | cyclereport leak-r3" in text
+    text = run(leak.name, "--min-bytes", "6GiB", "--format=text",
+               cwd=tmp_path)
+    assert "hidden: 2 in libraries, 15 under 6 GiB (--all)" in text
+    assert "#1" not in text
+
+
+def test_all_frames(leak, tmp_path):
+    text = run(leak.name, "--all-frames", "--format=text", cwd=tmp_path)
+    at = text.index("   alloc")
+    assert text[at:].splitlines()[:4] == [
+        "   alloc model.py:112 Encoder.forward: h = self.proj(x)",
+        "         linear.py:116 Linear.forward: return F.linear(x)",
+        "         model.py:112 Encoder.forward: h = self.proj(x)",
+        "         train.py:80 main: model(batch)"]
+
+
+def test_fail_on(leak, tmp_path):
+    run(leak.name, "--format=text", "--fail-on", "cycle", cwd=tmp_path,
+        code=1)
+    run(leak.name, "--format=text", "--fail-on", "cycle,growth",
+        cwd=tmp_path, code=1)
+    run(leak.name, "--format=text", "--fail-on", "growth", cwd=tmp_path)
+    clean = save(tmp_path / "clean.json",
+                 leak_file.example() | {"cycles": []})
+    text = run(clean.name, "--format=text", "--fail-on", "cycle",
+               cwd=tmp_path)
+    assert text == ("cumem [rank 3]: no dead cycle holds device memory\n"
+                    "cyclereport clean.json\n")
+
+
+def test_baseline_leaves_out_what_was_there(leak, tmp_path):
+    text = run(leak.name, "--baseline", leak.name, "--format=text",
+               "--fail-on=cycle", cwd=tmp_path)
+    assert text.startswith("cumem [rank 3]: no dead cycle holds device "
+                           "memory (17 suppressed)\n")
+    earlier = leak_file.example()
+    del earlier["cycles"][0]
+    save(tmp_path / "earlier.json", earlier)
+    text = run(leak.name, "--baseline", "earlier.json", "--format=text",
+               cwd=tmp_path)
+    assert text == EXAMPLE.replace("2 in libraries, 14 under 1 MiB (--all)",
+                                   "16 suppressed")
+
+
+@pytest.mark.parametrize("rule", [
+    "fingerprint 3f9a2c", "fingerprint 3F9A2C0000000001", "type Trainer",
+    "type __main__.Tr*", "file train.py", "file */model.py",
+    "file home/*/model.py", "function Encoder.*", "function forward",
+    "  type   Trainer\t# no: a comment has its own line\n# yes\ntype Trainer",
+])
+def test_suppressions(leak, tmp_path, rule):
+    (tmp_path / "cumem.supp").write_text(f"# ours\n\n{rule}\n")
+    text = run(leak.name, "--suppressions", "cumem.supp", "--format=text",
+               cwd=tmp_path)
+    assert "[3f9a2c]" not in text and "1 suppressed" in text
+    assert run.error == ""
+
+
+@pytest.mark.parametrize("rule", ["fingerprint 4f", "type Train", "file rain.py",
+                                  "function Enc", "type train.py"])
+def test_suppressions_do_not_reach_too_far(leak, tmp_path, rule):
+    (tmp_path / "s").write_text(rule)
+    assert run(leak.name, "--suppressions", "s", "--format=text",
+               cwd=tmp_path) == EXAMPLE
+
+
+def test_bad_suppressions_are_one_warning(leak, tmp_path):
+    (tmp_path / "s").write_text("type\nfingerprint xyz\ntype A\nsilence all\n")
+    assert run(leak.name, "--suppressions", "s", "--format=text",
+               cwd=tmp_path) == EXAMPLE
+    assert run.error == ("cyclereport: s: line 1, 2, 4: expected fingerprint,"
+                         " type, file or function and what it is\n")
+
+
+def test_help_and_version(tmp_path):
+    text = run("--help", cwd=tmp_path)
+    assert text.startswith("usage: cyclereport FILE")
+    for option in ("--output", "--format", "--top", "--min-bytes", "--all",
+                   "--all-frames", "--fail-on", "--suppressions",
+                   "--baseline", "--force", "--version", "--help"):
+        assert option in text
+    assert re.fullmatch(r"cyclereport \d+\.\d+\.\d+\n",
+                        run("--version", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], "expected the name of a leak.json"),
+    (["a.json", "b.json"], 'expected one file, also got "b.json"'),
+    (["a.json", "--colour"], 'there is no option "--colour"'),
+    (["a.json", "--format"], "--format needs a value"),
+    (["a.json", "--format", "pdf"], '"pdf" is not a value'),
+    (["a.json", "--top", "0"], '"0" is not a value'),
+    (["a.json", "--top", "-1"], '"-1" is not a value'),
+    (["a.json", "--min-bytes", "1XiB"], '"1XiB" is not a value'),
+    (["a.json", "--fail-on", "cycles"], '"cycles" is not a value'),
+    (["missing.json"], "missing.json: No such file or directory"),
+    (["."], ".: Is a directory"),
+])
+def test_bad_usage_is_one_line(tmp_path, arguments, words):
+    assert words in error_of(*arguments, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_input_and_output(leak, tmp_path):
+    document = leak.read_bytes()
+    text = run("-", cwd=tmp_path, stdin=document)
+    assert text.splitlines()[1] == EXAMPLE.splitlines()[1]
+    assert "cyclereport leak" not in text
+    page = run("-", "-o", "-", cwd=tmp_path, stdin=document)
+    assert page.startswith("<!DOCTYPE html>") and run.error == ""
+    assert run(leak.name, "--format=html", cwd=tmp_path).startswith("<!DOC")
+    assert [p.name for p in tmp_path.iterdir()] == [leak.name]
+
+
+def test_drawings(leak, tmp_path):
+    dot = run(leak.name, "--format=dot", cwd=tmp_path)
+    assert "digraph" in dot and "Trainer" in dot
+    run(leak.name, "--format=svg", "-o", "x.svg", cwd=tmp_path)
+    run(leak.name, "--format=svg", "-o", "x.svg", cwd=tmp_path)  # ours
+    svg = (tmp_path / "x.svg").read_text()
+    import xml.dom.minidom
+    assert xml.dom.minidom.parseString(svg).documentElement.tagName == "svg"
+    save(tmp_path / "none.json", leak_file.example() | {"cycles": []})
+    assert "no finding to draw" in error_of("none.json", "--format=svg",
+                                            cwd=tmp_path)
+
+
+def test_colour_only_on_a_terminal(leak, tmp_path):
+    def on_terminal(**environment):
+        parent, child = pty.openpty()
+        subprocess.run([leak_file.program(), leak.name, "--format=text"],
+                       cwd=tmp_path, stdout=child, check=True,
+                       env={"TERM": "xterm"} | environment)
+        os.close(child)
+        text = os.read(parent, 100000).decode()
+        os.close(parent)
+        return text.replace("\r\n", "\n")
+
+    coloured = on_terminal()
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == EXAMPLE
+    assert on_terminal(NO_COLOR="1") == EXAMPLE
+    assert on_terminal(TERM="dumb") == EXAMPLE
+    assert "\x1b" not in run(leak.name, "--format=text", cwd=tmp_path)
+
+
+def test_refcycle_files_are_read(tmp_path):
+    save(tmp_path / "refcycle.json", {
+        "vertices": [{"id": 0, "annotation": "a"},
+                     {"id": 1, "annotation": "b"}],
+        "edges": [{"id": 7, "annotation": "x", "tail": 0, "head": 1},
+                  {"annotation": "y", "tail": 1, "head": 0}]})
+    text = run("refcycle.json", "--format=text", cwd=tmp_path)
+    assert text.startswith("cumem: no dead cycle holds device memory\n")
+    back = json.loads(run("refcycle.json", "--format=json", cwd=tmp_path))
+    assert [(e["id"], e["tail"], e["head"]) for e in back["edges"]] == [
+        (1, 1, 2), (2, 2, 1)]
+
+
+def test_unknown_keys_are_ignored(leak, tmp_path):
+    document = leak_file.example()
+    document["later"] = {"x": [1]}
+    for key in ("vertices", "edges", "cycles", "storages", "sites"):
+        document[key][0]["later"] = {"deep": [[]]}
+    save(leak, document)
+    assert run(leak.name, "--format=text", cwd=tmp_path) == EXAMPLE
+
+
+# --- what the text makes of odd documents -----------------------------------
+
+
+def text_of(tmp_path, change, *options):
+    document = leak_file.example()
+    document["cycles"] = document["cycles"][:1]
+    change(document)
+    save(tmp_path / "leak.json", document)
+    return run("leak.json", "--format=text", *options, cwd=tmp_path)
+
+
+def line_of(text, label):
+    return next(line for line in text.splitlines()
+                if line.startswith(f"   {label} "))
+
+
+def test_classes_of_findings(tmp_path):
+    def title(**changes):
+        text = text_of(tmp_path, lambda d: d["cycles"][0].update(changes))
+        return text.splitlines()[1].split("  ")[0]
+
+    assert title(count=1, peak_bytes=16 * MIB) == "#1 DEAD CYCLE, 16 MiB"
+    assert title(count=3, peak_bytes=16 * MIB) == \
+        "#1 DEAD CYCLE x3, 16 MiB each"
+    assert title(count=3, peak_bytes=16 * MIB, **{"class": "frozen"}) == \
+        "#1 DEAD CYCLE (frozen) x3, 16 MiB each"
+    assert title(count=1, **{"class": "uncollectable"}) == \
+        "#1 UNCOLLECTABLE CYCLE, 16 MiB"
+    assert title(count=1, **{"class": "finalizer"}) == "#1 DEAD CYCLE, 16 MiB"
+    text = text_of(tmp_path, lambda d: d["cycles"][0].update(
+        {"class": "resurrected"}), "--all")
+    assert text.startswith("cumem [rank 3]: no dead cycle holds")
+
+
+def test_headers(tmp_path):
+    def header(*devices):
+        def change(document):
+            document["devices"] = list(devices)
+            document["rank"] = None
+        return text_of(tmp_path, change).split("#1")[0].splitlines()
+
+    cuda = {"name": "cuda:1", "peak_allocated": 0, "dead_peak": 8 * MIB}
+    cpu = {"name": "cpu", "dead_peak": 8 * MIB}
+    assert header(cpu) == ["cumem: up to 8.0 MiB of cpu tensors was dead at "
+                           "one moment (no GPU in this process)"]
+    assert header(cuda) == ["cumem: up to 8.0 MiB of cuda:1 was dead at one "
+                            "moment"]
+    assert header(cuda | {"peak_allocated": 64 * MIB}, cpu) == [
+        "cumem: up to 8.0 of 64.0 MiB at cuda:1's peak was dead",
+        "cumem: up to 8.0 MiB of cpu tensors was dead at one moment"]
+    assert header(cuda | {"peak_allocated": 80 << 30}) == [
+        "cumem: up to 8.0 MiB of 80.0 GiB at cuda:1's peak was dead"]
+    assert header() == ["cumem: 1 dead cycle holds device memory"]
+
+
+def test_uncertain_and_unknown_cuts(tmp_path):
+    place = leak_file.example()["edges"][3]["made_at"][0]
+
+    def change(document):
+        places = [dict(place, certain=False, line=line) for line in
+                  (57, 61, 8)]
+        places[2]["filename"] = "/home/x/model.py"
+        document["edges"][3]["made_at"] = places
+
+    text = text_of(tmp_path, change)
+    assert line_of(text, "cut") == (
+        "   cut   probably train.py:57  self.cb = lambda ... "
+        "(or train.py:61, model.py:8)")
+    text = text_of(tmp_path, lambda d: d["cycles"][0].update(
+        cut=[], no_cut_reason="the store is in compiled code"))
+    assert line_of(text, "cut") == \
+        "   cut   not known: the store is in compiled code"
+
+
+def test_equal_base_names_are_told_apart(tmp_path):
+    def change(document):
+        document["edges"][3]["made_at"][0]["filename"] = "/home/y/z/model.py"
+
+    text = text_of(tmp_path, change)
+    assert line_of(text, "cut").startswith("   cut   z/model.py:57  ")
+    assert line_of(text, "alloc").startswith("   alloc x/model.py:112 ")
+
+
+def test_long_lines_are_cut_at_80_columns(tmp_path):
+    def change(document):
+        for frame in (document["edges"][3]["made_at"][0],
+                      document["sites"][0]["frames"][1]):
+            frame["source"] = "\tself.value = " + "x + " * 100
+
+    text = text_of(tmp_path, change)
+    for label in ("cut", "alloc"):
+        line = line_of(text, label)
+        assert len(line) == 80 and line.endswith("...")
+        assert "\t" not in line
+
+
+def test_advice_is_wrapped_never_cut(tmp_path):
+    advice = " ".join(f"word{i}" for i in range(60))
+    text = text_of(tmp_path, lambda d: d["cycles"][0].update(advice=advice))
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if "   fix" in line)
+    last = next(i for i, line in enumerate(lines) if "   path" in line)
+    assert all(len(line) <= 80 for line in lines[first:last])
+    assert all(line[:9].strip() in ("", "fix") for line in lines[first:last])
+    assert " ".join(line[9:] for line in lines[first:last]) == advice
+
+
+def chain(count):
+    """A document with one ring of `count` objects, the tensor on the first."""
+    document = leak_file.example()
+    document["vertices"] = [
+        {"id": i, "annotation": f"m.Step{i}", "type": f"m.Step{i}",
+         "kind": "object", "bytes": 1} for i in range(1, count + 1)]
+    document["vertices"].append(
+        dict(leak_file.example()["vertices"][5], id=count + 1))
+    document["edges"] = [
+        {"id": i, "annotation": ".next", "tail": i, "head": i % count + 1}
+        for i in range(1, count + 1)]
+    document["edges"].append({"id": count + 1, "annotation": ".x", "tail": 1,
+                              "head": count + 1})
+    document["storages"][0]["vertices"] = [count + 1]
+    document["cycles"] = [document["cycles"][0]]
+    document["cycles"][0].update(vertices=list(range(1, count + 1)),
+                                 cut=[count], rule="back_link")
+    return document
+
+
+def test_long_paths_lose_steps_in_the_middle(tmp_path):
+    save(tmp_path / "leak.json", chain(50))
+    line = line_of(run("leak.json", "--format=text", cwd=tmp_path), "path")
+    assert len(line) <= 160
+    assert line.startswith("   path  Step1 .next > ")
+    assert " > ... > " in line and line.count("...") == 1
+    assert line.endswith("Step50 .next ~~> Step1 .x > Tensor [64, 512] "
+                         "float32")
+
+
+def test_a_ring_of_a_hundred_thousand(tmp_path):
+    save(tmp_path / "leak.json", chain(100_000))
+    text = run("leak.json", "--format=text", cwd=tmp_path)
+    assert "   path  " in text
+
+
+# --- RELIABILITY.md ------------------------------------------------------------
+
+
+def test_O1_cut_file_is_refused_wherever_it_is_cut(leak, tmp_path):
+    whole = leak.read_bytes()
+    for end in range(0, len(whole) - 1, 97):
+        words = error_of("-", "--format=text", cwd=tmp_path,
+                         stdin=whole[:end])
+        assert re.fullmatch(r"standard input: byte \d+: .*", words)
+
+
+def test_O1_killed_while_writing_leaves_old_or_new(leak, tmp_path):
+    run(leak.name, cwd=tmp_path)
+    page = tmp_path / "cycle-r3-n7-4711.html"
+    before = page.read_bytes()
+    for delay in (0, 0.001, 0.003, 0.01, 0.03):
+        child = subprocess.Popen([leak_file.program(), leak.name],
+                                 cwd=tmp_path, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        try:
+            child.wait(timeout=delay or None if delay else 0.0001)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        assert page.read_bytes() == before
+
+
+def test_O2_disk_full_leaves_nothing(leak, tmp_path):
+    """A file size limit of the kernel stands for a full disk."""
+    import resource
+    import signal
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    done = subprocess.run([leak_file.program(), leak.name, "-o", "x.html"],
+                          cwd=tmp_path, capture_output=True, text=True,
+                          preexec_fn=limit)
+    assert done.returncode == 2
+    assert done.stderr == "cyclereport: x.html: File too large\n"
+    assert [p.name for p in tmp_path.iterdir()] == [leak.name]
+
+
+def test_O2_full_device(leak, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [leak_file.program(), leak.name, "--format=json"], cwd=tmp_path,
+            stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == \
+        "cyclereport: standard output: No space left on device\n"
+
+
+HOSTILE = ["</script>", "<!--", "]]>", '"><img src=x onerror=alert(1)>',
+           "\u2028\u2029", "`backtick`", "$LISTENERS", "%s%n%d", "\u202etxt",
+           "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\", "\x07\x08\x9b31m",
+           "\udcff".encode("utf-8", "surrogatepass"), "\u2066\u2069",
+           "a\nb\rc", "\u200b\ufeff", "x" * 5000, "\u0000"]
+
+
+def hostile(text):
+    """The example with `text` in every place that holds text."""
+    def fill(value, key=""):
+        if isinstance(value, dict):
+            return {k: fill(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return [fill(v, key) for v in value]
+        keep = ("format", "fingerprint", "address", "class", "trigger",
+                "kind", "rule", "stream", "shared_with")
+        return text if isinstance(value, str) and key not in keep else value
+
+    return fill(leak_file.example())
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_O15_nothing_that_a_terminal_obeys(tmp_path, text):
+    raw = text if isinstance(text, str) else "@@"
+    bytes_ = json.dumps(hostile(raw), ensure_ascii=False).encode()
+    if not isinstance(text, str):
+        bytes_ = bytes_.replace(b"@@", text)
+    (tmp_path / "leak.json").write_bytes(bytes_)
+    out = run("leak.json", "--format=text", "--all", "--all-frames",
+              cwd=tmp_path)
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e"
+                     "\u2060-\u206f\ufeff]", out) is None
+    again = run("leak.json", "--format=json", cwd=tmp_path)
+    json.loads(again)
+
+
+@pytest.mark.parametrize("text", HOSTILE[:10], ids=range(10))
+def test_O3_labels_add_no_element(tmp_path, text):
+    from html.parser import HTMLParser
+
+    class Tags(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.tags = []
+
+        def handle_starttag(self, tag, attrs):
+            self.tags.append((tag, sorted(name for name, _ in attrs)))
+
+    def tags_of(document):
+        save(tmp_path / "leak.json", document)
+        parser = Tags()
+        parser.feed(run("leak.json", "-o", "-", "--format=html",
+                        cwd=tmp_path))
+        outside_drawings = [tag for tag, _ in parser.tags]
+        return (outside_drawings.count("script"),
+                outside_drawings.count("img"),
+                [a for _, names in parser.tags for a in names
+                 if a.startswith("on")])
+
+    assert tags_of(hostile(text)) == tags_of(hostile("plain"))
+
+
+def edit(path, value):
+    """A change of the example: the value at a path of keys."""
+    document = copy.deepcopy(leak_file.example())
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    if value is KeyError:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize("path, value, words", [
+    (["version"], 2, "version: 2 is newer than 1, the newest that"),
+    (["version"], 0, "version: expected a whole number from 1"),
+    (["version"], "1", "version: expected a whole number from 0 to 2^53"),
+    (["version"], KeyError, "version: expected a whole number from 1"),
+    (["format"], "other", 'format: expected "cumem-leak"'),
+    (["format"], 1, 'format: expected "cumem-leak"'),
+    (["vertices"], {}, "vertices: expected an array"),
+    (["vertices", 2], 3, "vertices[2]: expected an object"),
+    (["vertices", 2, "id"], 1, "vertices[2].id: vertex 1 is there twice"),
+    (["vertices", 2, "bytes"], -1, "vertices[2].bytes: expected a whole"),
+    (["vertices", 2, "bytes"], 1.5, "vertices[2].bytes: expected a whole"),
+    (["vertices", 2, "bytes"], 2**60, "vertices[2].bytes: expected a whole"),
+    (["vertices", 2, "bytes"], "1", "vertices[2].bytes: expected a whole"),
+    (["vertices", 2, "annotation"], [], "vertices[2].annotation: expected a text"),
+    (["vertices", 5, "site"], 9, "vertices[5].site: site 9 does not exist"),
+    (["edges", 1, "tail"], 99, "edges[1].tail: vertex 99 does not exist"),
+    (["edges", 1, "head"], KeyError, "edges[1].head: expected the number of a vertex"),
+    (["edges", 3, "made_at", 0], 1, "edges[3].made_at[0]: expected an object"),
+    (["edges", 3, "made_at", 0, "line"], -4, "edges[3].made_at[0].line: expected"),
+    (["edges", 3, "made_at", 0, "certain"], 1, "edges[3].made_at[0].certain: expected true or false"),
+    (["sites", 0, "user_frame"], 3, "sites[0].user_frame: frame 3 does not exist"),
+    (["storages", 0, "address"], "0xzz", "storages[0].address: expected a hexadecimal"),
+    (["storages", 0, "address"], 12, "storages[0].address: expected a hexadecimal"),
+    (["storages", 0, "vertices", 0], 77, "storages[0].vertices[0]: vertex 77 does not exist"),
+    (["cycles", 0, "cut", 0], 17, "cycles[0].cut[0]: edge 17 does not exist"),
+    (["cycles", 3, "vertices", 0], 0, "cycles[3].vertices[0]: vertex 0 does not exist"),
+    (["cycles", 0, "payload", 0], "1", "cycles[0].payload[0]: expected the number of a storage"),
+    (["cycles", 0, "fingerprint"], "0123456789abcdef0", "cycles[0].fingerprint: expected a hexadecimal"),
+    (["cycles", 0, "count"], 1e300, "cycles[0].count: expected a whole"),
+    (["cycles", 0, "time"], -5, "cycles[0].time: expected seconds"),
+    (["cycles", 1, "library"], "torch", "cycles[1].library: expected an object"),
+    (["cycles", 0, "shared_with"], [1], "cycles[0].shared_with[0]: expected a hexadecimal"),
+    (["lost"], 3, "lost: expected an object"),
+    (["rank"], -2, "rank: expected a whole"),
+])
+def test_O12_wrong_values_are_named(tmp_path, path, value, words):
+    save(tmp_path / "leak.json", edit(path, value))
+    assert error_of("leak.json", cwd=tmp_path).startswith(
+        "leak.json: " + words)
+    assert [p.name for p in tmp_path.iterdir()] == ["leak.json"]
+
+
+def test_O12_self_loops_and_any_ids(tmp_path):
+    document = leak_file.example()
+    number = {v["id"]: 10**15 - 7 * v["id"] for v in document["vertices"]}
+    for vertex in document["vertices"]:
+        vertex["id"] = number[vertex["id"]]
+    for edge in document["edges"]:
+        edge["tail"] = number[edge["tail"]]
+        edge["head"] = number[edge["head"]]
+    document["edges"].append(dict(document["edges"][0], id=99,
+                                  tail=number[1], head=number[1]))
+    for cycle in document["cycles"]:
+        cycle["vertices"] = [number[v] for v in cycle["vertices"]]
+    for storage in document["storages"]:
+        storage["vertices"] = [number[v] for v in storage["vertices"]]
+    save(tmp_path / "leak-r3-n7-4711.json", document)
+    assert run("leak-r3-n7-4711.json", "--format=text",
+               cwd=tmp_path) == EXAMPLE
+
+
+def test_O11_depth_and_syntax(tmp_path):
+    def refused(bytes_):
+        return error_of("-", cwd=tmp_path, stdin=bytes_)
+
+    assert refused(b"[" * 100_000) == \
+        "standard input: byte 64: nested deeper than 64"
+    assert refused(b'{"a":' * 70) == \
+        "standard input: byte 320: nested deeper than 64"
+    assert "ends too early" in refused(b'{"1":1,')
+    assert "ends too early" in refused(b"")
+    assert refused(b"{} x") == "standard input: byte 3: this is no JSON"
+    assert refused(b"[1]") == "standard input: expected a JSON object"
+    assert refused(b'{"FORMAT":"cumem-leak","version":1}') == \
+        'standard input: format: expected "cumem-leak"'
+    assert "no JSON" in refused(b'{"format":nul}')
+    run("-", "--format=text", cwd=tmp_path,
+        stdin=b'{"format":"cumem-leak","version":1}  \n')
+
+
+def test_O13_data_never_becomes_a_file_name(tmp_path):
+    inside = tmp_path / "in"
+    inside.mkdir()
+    document = hostile("../../evil/leak.json")
+    save(inside / "leak.json", document)
+    run("in/leak.json", cwd=tmp_path)
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")) \
+        == ["in", "in/cycle.html", "in/leak.json"]
+
+
+def test_O13_existing_files_are_kept(leak, tmp_path):
+    page = tmp_path / "cycle-r3-n7-4711.html"
+    page.write_text("mine\n")
+    run(leak.name, cwd=tmp_path, code=2)
+    assert run.error == ("cyclereport: cycle-r3-n7-4711.html exists and was "
+                         "not written by cyclereport (-f overwrites it)\n")
+    assert page.read_text() == "mine\n"
+    run(leak.name, "-f", cwd=tmp_path)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    before = page.stat().st_ino
+    run(leak.name, cwd=tmp_path)  # its own page is replaced
+    assert page.stat().st_ino != before
+
+
+def test_O13_links_are_not_followed(leak, tmp_path):
+    target = tmp_path / "target"
+    target.write_text("<!-- cyclereport -->\n")
+    page = tmp_path / "cycle-r3-n7-4711.html"
+    page.symlink_to(target)
+    run(leak.name, cwd=tmp_path, code=2)
+    assert page.is_symlink()
+    run(leak.name, "-f", cwd=tmp_path)
+    assert not page.is_symlink()
+    assert target.read_text() == "<!-- cyclereport -->\n"
+    dangling = tmp_path / "dangling.html"
+    dangling.symlink_to(tmp_path / "nowhere")
+    run(leak.name, "-o", dangling.name, cwd=tmp_path, code=2)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_O13_devices_and_odd_outputs(leak, tmp_path):
+    run(leak.name, "--format=text", "-o", "/dev/null", cwd=tmp_path)
+    assert pathlib.Path("/dev/null").is_char_device()
+    run(leak.name, "-o", "no/such/folder.html", cwd=tmp_path, code=2)
+    assert "No such file or directory" in run.error
+    run(leak.name, "-o", tmp_path, cwd=tmp_path, code=2)
+    assert "Is a directory" in run.error
+    run(leak.name, "-o", "x" * 300, cwd=tmp_path, code=2)
+    assert "File name too long" in run.error
+
+
+def test_O14_only_the_owner_may_read(leak, tmp_path):
+    before = os.umask(0)
+    try:
+        run(leak.name, cwd=tmp_path)
+        run(leak.name, "--format=json", "-o", "x.json", cwd=tmp_path)
+    finally:
+        os.umask(before)
+    for name in ("cycle-r3-n7-4711.html", "x.json"):
+        mode = (tmp_path / name).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
+
+
+def test_O14_input_names_are_not_opened(tmp_path):
+    fifo = tmp_path / "source.py"
+    os.mkfifo(fifo)  # opening it would wait for ever
+    save(tmp_path / "leak.json", hostile(str(fifo)))
+    run("leak.json", cwd=tmp_path)
