@@ -34,13 +34,15 @@ check_layers() { "$bin/python" tests/layers.py; }
 c_files() { git ls-files --cached --others --exclude-standard "$@"; }
 
 check_format() {
-    c_files '*.c' '*.h' | xargs "$bin/clang-format" --dry-run -Werror
+    # One line for each file; clang-format -i FILE mends it.
+    c_files '*.c' '*.h' | xargs "$bin/clang-format" --dry-run -Werror 2>&1 \
+        | sed -n 's/\(^[^ ]*\):[0-9]*:[0-9]*: error: /\1: /p' | uniq -c
 }
 
 check_tidy() {
     c_files detector graph reports pyext | grep '\.c$' \
         | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/c \
-            2>/dev/null
+            2>/dev/null | { grep ' error: ' || true; }
 }
 
 check_python() { "$bin/python" -m pytest -q tests; }
