@@ -113,6 +113,29 @@ cm_walk_name_str(struct cm_walk *walk, const void *referent,
     }
 }
 
+/* Keys and indices may be new ones for ever (a cache by step number), and
+ * texts are never given back: each kind has its share, and afterwards all
+ * keys of that kind are "[*]".  A text that is new has the highest number. */
+static void
+visit_key(struct cm_walk *walk, const void *referent,
+          const struct cm_phrase *label, enum cm_role role,
+          struct cm_label_share *share)
+{
+    struct cm_texts *texts = walk->objects->texts;
+    struct cm_text_id id;
+    if (share->made < share->most) {
+        id = cm_phrase_intern(label, texts);
+        if (id.index > share->newest) {
+            share->newest = id.index;
+            share->made++;
+        }
+    }
+    else {
+        id = cm_texts_intern(texts, "[*]");
+    }
+    cm_walk_visit(walk, referent, id, role);
+}
+
 void
 cm_walk_name_index(struct cm_walk *walk, const void *referent,
                    Py_ssize_t index)
@@ -123,7 +146,7 @@ cm_walk_name_index(struct cm_walk *walk, const void *referent,
         cm_phrase_add(&label, "[");
         cm_phrase_add_number(&label, index);
         cm_phrase_add(&label, "]");
-        visit_phrase(walk, referent, &label, CM_ITEM);
+        visit_key(walk, referent, &label, CM_ITEM, &walk->objects->other_keys);
     }
 }
 
@@ -140,7 +163,10 @@ cm_walk_name_key(struct cm_walk *walk, const void *referent, PyObject *key)
             cm_phrase_add(&label, ">");
         }
         cm_phrase_add(&label, "]");
-        visit_phrase(walk, referent, &label, CM_VALUE);
+        visit_key(walk, referent, &label, CM_VALUE,
+                  PyUnicode_CheckExact(key) && cm_str_is_identifier(key)
+                      ? &walk->objects->names
+                      : &walk->objects->other_keys);
     }
 }
 

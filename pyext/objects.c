@@ -21,6 +21,8 @@ cm_objects_new(struct cm_records *records)
     }
     self->records = records;
     self->texts = cm_records_texts(records);
+    self->names.most = CM_MOST_NAMES;
+    self->other_keys.most = CM_MOST_OTHER_KEYS;
     cm_objects_prove(self);
     return self;
 }

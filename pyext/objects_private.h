@@ -23,6 +23,13 @@ struct cm_proven {
     bool attributes, frames, generators, stack;
 };
 
+/* Labels of keys that may be made, see edges.c. */
+struct cm_label_share {
+    uint32_t newest, made, most;
+};
+
+enum { CM_MOST_NAMES = 300000, CM_MOST_OTHER_KEYS = 50000 };
+
 struct cm_objects {
     struct cm_records *records; /* borrowed */
     struct cm_texts *texts;     /* borrowed: those of the records */
@@ -48,6 +55,7 @@ struct cm_objects {
     struct cm_addresses types;
     struct cm_addresses cells; /* cell -> its variable's name (text id) */
     uint64_t unnamed_edges;
+    struct cm_label_share names, other_keys;
     PyObject **found; /* owned; the referents that traverse showed */
     size_t found_capacity;
     struct cm_place *places; /* owned; the same as a hash table */
@@ -133,39 +141,63 @@ bool cm_type_has_finalizer(PyTypeObject *type);
 /* ---- codes.c */
 
 #if PY_VERSION_HEX < 0x030C0000
+/* The last 8 characters of a text, or all of it. */
+static inline uint64_t
+cm_text_end(const char *bytes, Py_ssize_t length)
+{
+    uint64_t end = 0;
+    uint32_t first = 0, last = 0;
+    if (length >= 8) {
+        memcpy(&end, bytes + length - 8, 8);
+        return end;
+    }
+    if (length >= 4) {
+        memcpy(&first, bytes, 4);
+        memcpy(&last, bytes + length - 4, 4);
+    }
+    else if (length > 0) {
+        first = (unsigned char)bytes[0];
+        last = (unsigned char)bytes[length - 1];
+    }
+    return (uint64_t)first << 32 | last;
+}
+
 /* What tells apart the cells of a notebook, which come and go at one address:
  * the end of the file's name. */
 static inline uint64_t
 cm_code_version(const PyCodeObject *code)
 {
     PyObject *name = code->co_filename;
-    uint64_t end[2] = {0, 0};
-    Py_ssize_t length = PyUnicode_GET_LENGTH(name);
-    if (PyUnicode_IS_COMPACT_ASCII(name)) {
-        const char *bytes = (const char *)PyUnicode_1BYTE_DATA(name);
-        size_t size = length < 16 ? (size_t)length : sizeof(end);
-        memcpy(end, bytes + (size_t)length - size, size);
+    if (!PyUnicode_IS_COMPACT_ASCII(name)) {
+        return 0;
     }
-    return (end[0] * 31 + end[1]) * 31 + (uint64_t)length;
+    /* PyUnicode_DATA() of a compact ASCII string, without its questions. */
+    const char *bytes = (const char *)((PyASCIIObject *)name + 1);
+    Py_ssize_t length = ((PyASCIIObject *)name)->length;
+    return cm_text_end(bytes, length);
 }
 #else
 static inline uint64_t
 cm_code_version(const PyCodeObject *code)
 {
-    return (uint64_t)code->co_version << 11;
+    return code->co_version;
 }
 #endif
 
-/* Differs, as good as always, for code objects that differ. */
+/* Differs, as good as always, for code objects that differ.  Products, since
+ * addresses and counters that are only shifted cancel each other out. */
 static inline uint64_t
 cm_code_check(const PyCodeObject *code)
 {
-    /* Hardly a product: this is in the way of every frame of a stack. */
-    uint64_t check = (uint64_t)(uintptr_t)code->co_qualname << 19;
-    check ^= (uint64_t)(uintptr_t)code->co_linetable << 3;
-    check ^= (uint64_t)(uintptr_t)code->co_filename >> 4;
-    check ^= (uint64_t)(unsigned)code->co_firstlineno << 41;
-    return check ^ cm_code_version(code);
+    return (uint64_t)(uintptr_t)code->co_qualname
+               * UINT64_C(0xBF58476D1CE4E5B9)
+           + (uint64_t)(uintptr_t)code->co_linetable
+                 * UINT64_C(0x94D049BB133111EB)
+           + (uint64_t)(uintptr_t)code->co_filename
+                 * UINT64_C(0xD6E8FEB86659FD93)
+           + (cm_code_version(code)
+              ^ (uint64_t)(unsigned)code->co_firstlineno << 40)
+                 * UINT64_C(0x9E3779B97F4A7C15);
 }
 
 bool cm_is_library(const struct cm_objects *self, PyObject *filename);

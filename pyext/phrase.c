@@ -226,3 +226,21 @@ cm_str_is(PyObject *object, const char *text)
     return (size_t)PyUnicode_GET_LENGTH(object) == length
            && memcmp(PyUnicode_DATA(object), text, length) == 0;
 }
+
+bool
+cm_str_is_identifier(PyObject *string)
+{
+    if (!is_readable(string) || !PyUnicode_IS_ASCII(string)) {
+        return false;
+    }
+    Py_ssize_t length = PyUnicode_GET_LENGTH(string);
+    const unsigned char *bytes = PyUnicode_DATA(string);
+    bool is = length > 0 && length <= CM_PHRASE_VALUE_CHARS
+              && !(bytes[0] >= '0' && bytes[0] <= '9');
+    for (Py_ssize_t i = 0; i < length && is; i++) {
+        unsigned char c = bytes[i] | 0x20; /* letters become small */
+        is = (c >= 'a' && c <= 'z') || bytes[i] == '_'
+             || (bytes[i] >= '0' && bytes[i] <= '9');
+    }
+    return is;
+}

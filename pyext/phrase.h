@@ -39,5 +39,7 @@ struct cm_text_id cm_phrase_intern(const struct cm_phrase *self,
 
 /* Whether `object` is exactly a str with these ASCII characters. */
 bool cm_str_is(PyObject *object, const char *text);
+/* Whether a str is a short ASCII identifier.  Before: exactly a str. */
+bool cm_str_is_identifier(PyObject *string);
 
 #endif

@@ -663,6 +663,17 @@ def test_only_wanted_references_are_shown(probe):
             f"[{i * 500 // count}]" for i in range(count))
 
 
+def test_keys_without_end_are_bounded(probe):
+    assert probe.renew()
+    made = {i: MARK for i in range(60000)}
+    labels = {label for _, label, _ in probe.edges(made, MARK)}
+    assert "[*]" in labels and 40000 < len(labels) <= 50001
+    assert edges(probe, {"a name": MARK}, MARK) == [("[*]", VALUE)]
+    assert edges(probe, {"name": MARK}, MARK) == [("['name']", VALUE)]
+    assert probe.renew()
+    assert edges(probe, {"a name": MARK}, MARK) == [("['a name']", VALUE)]
+
+
 def test_half_built_objects(probe):
     api = ctypes.pythonapi
     api.PyTuple_New.restype = ctypes.py_object
@@ -679,8 +690,10 @@ def test_half_built_objects(probe):
 def test_an_overflowing_container_is_read_in_linear_time(probe):
     made = [[] for _ in range(200000)]
     assert len(probe.edges(made)) == 200000
+    assert probe.renew()
     large = {i: made for i in range(200000)}
     assert len(probe.edges(large, made)) == 200000
+    assert probe.renew()
 
 
 # ---- what objects are
