@@ -98,8 +98,8 @@ cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
         size_t most = most_of((enum cm_sheet_group)group, options), count = 0;
 
         for (size_t i = 0; i < leak->cycle_count && count < most; i++) {
-            if (picked < capacity && is_dead(leak, &leak->cycles[i]) &&
-                (int)group_of(&leak->cycles[i], options) == group) {
+            if (picked < capacity && is_dead(leak, &leak->cycles[i])
+                && (int)group_of(&leak->cycles[i], options) == group) {
                 cycles[picked++] = i;
                 count++;
             }

@@ -42,8 +42,9 @@ class Leak:
         return row["id"]
 
     def vertex(self, annotation, kind="object", type=None, **more):
-        return self.add("vertices", annotation=annotation, kind=kind,
-                        type=type or annotation, **more)
+        row = {"annotation": annotation, "kind": kind,
+               "type": type or annotation, "bytes": 64, "site": None} | more
+        return self.add("vertices", **row)
 
     def edge(self, tail, head, annotation, made_at=(), kind="python"):
         return self.add("edges", annotation=annotation, tail=tail, head=head,
@@ -57,13 +58,13 @@ class Leak:
     def tensor(self, shape, bytes, site=None, dtype="float32"):
         storage = len(self.data["storages"]) + 1
         size = f"{bytes // MIB} MiB" if bytes >= MIB else f"{bytes} B"
-        extra = {"site": site} if site else {}
         vertex = self.vertex(f"Tensor {shape} {dtype} {self.device} {size}",
                              "tensor", "torch.Tensor", bytes=bytes,
-                             storage=storage, **extra)
+                             storage=storage, site=site)
         self.add("storages", device=self.device, address="0x7f0000000000",
                  bytes=bytes, block_bytes=bytes, stream="0x0",
-                 category="activation", vertices=[vertex], **extra)
+                 category="activation", names=[], vertices=[vertex],
+                 site=site)
         return vertex
 
     def cycle(self, vertices, payload, fingerprint, *, cut=(), count=1,
@@ -132,7 +133,7 @@ def add_trainer(leak):
     leak.edge(attributes, acts, "['acts']")
     leak.edge(acts, tensor, "[0]")
     leak.cycle([trainer, attributes, function, closure, cell], [tensor],
-               "0x3f9a2c51d07be481", cut=[cut], count=412,
+               "3f9a2c51d07be481", cut=[cut], count=412,
                peak=int(5.1 * GIB), rule="lambda_on_self",
                advice="capture weakref.ref(self) in the lambda, or set "
                       "self.cb = None when done")
@@ -158,7 +159,7 @@ def add_tree(leak, children=9):
         leak.edge(child, tensor, ".value")
         members.append(child)
         tensors.append(tensor)
-    leak.cycle(members, tensors, "0x81c04e1133aa0001", cut=cuts[:1], count=20,
+    leak.cycle(members, tensors, "81c04e1133aa0001", cut=cuts[:1], count=20,
                peak=900 * MIB, rule="back_link",
                advice="make Node.parent a weakref.ref, or set it to None "
                       "when done")
@@ -177,7 +178,7 @@ def add_exception(leak):
     leak.edge(error, traceback, "__traceback__")
     leak.edge(traceback, where, "tb_frame")
     leak.edge(where, tensor, "local batch")
-    leak.cycle([where, error, traceback], [tensor], "0xa77e000000000002",
+    leak.cycle([where, error, traceback], [tensor], "a77e000000000002",
                cut=[cut], rule="exception_in_frame", trigger="exit",
                advice="`del err` at the end of load: the exception keeps the "
                       "frame, and the frame keeps it",
@@ -197,7 +198,7 @@ def add_probable(leak):
         frame("/home/ada/job/cache.py", 55, "Cache.reset",
               "        self.on_full = self.evict", certain=False)])
     leak.edge(owner, tensor, ".items['x']")
-    leak.cycle([owner, method], [tensor], "0xb000000000000003", cut=[cut],
+    leak.cycle([owner, method], [tensor], "b000000000000003", cut=[cut],
                count=3, peak=96 * MIB, rule="bound_method_on_self",
                advice="store weakref.WeakMethod(self.evict) in .on_full, or "
                       "set .on_full = None when done")
@@ -210,7 +211,7 @@ def add_unknown(leak):
     leak.edge(one, other, "")
     leak.edge(other, one, "")
     leak.edge(other, tensor, "")
-    leak.cycle([one, other], [tensor], "0xc000000000000004",
+    leak.cycle([one, other], [tensor], "c000000000000004",
                rule="unknown", trigger="scan",
                no_cut_reason="the references are in C fields of ext.Handle, "
                              "which have no line",
@@ -227,7 +228,7 @@ def add_library(leak, number, size=48 * MIB):
         frame(TORCH + "fx/graph_module.py", 480, "GraphModule.graph",
               "        g.owning_module = self", library=True)])
     leak.edge(module, tensor, ".weight")
-    leak.cycle([module, graph], [tensor], f"0xd0000000000000{number:02x}",
+    leak.cycle([module, graph], [tensor], f"d0000000000000{number:02x}",
                cut=[cut], rule="back_link",
                advice="make Graph.owning_module a weakref.ref, or set it to "
                       "None when done",
@@ -241,7 +242,7 @@ def add_small(leak, number):
     cut = leak.edge(node, node, ".me", [
         frame("/home/ada/job/small.py", number, "f", "    node.me = node")])
     leak.edge(node, tensor, ".t")
-    leak.cycle([node], [tensor], f"0xe0000000000000{number:02x}", cut=[cut],
+    leak.cycle([node], [tensor], f"e0000000000000{number:02x}", cut=[cut],
                rule="self_reference",
                advice="make .me a weakref.ref, or set it to None when done")
 
@@ -270,7 +271,10 @@ def real():
 
 def cpu():
     leak = Leak("cpu", rank=None, world_size=None, torch="2.13.0+cpu")
-    leak.data["devices"] = [{"name": "cpu", "dead_peak": 8 * MIB}]
+    leak.data["devices"] = [{"name": "cpu", "total": 0, "allocated": 0,
+                             "reserved": 0, "peak_allocated": 0,
+                             "dead_peak": 8 * MIB,
+                             "dead_peak_iteration": None}]
     add_tree(leak, 1)
     return leak
 
@@ -295,10 +299,10 @@ def hostile(text):
         frame(text, 4, text, text, certain=False)])
     leak.edge(other, owner, text)
     leak.edge(other, tensor, text)
-    leak.cycle([owner, other], [tensor], "0xf000000000000001", cut=[cut],
+    leak.cycle([owner, other], [tensor], "f000000000000001", cut=[cut],
                rule=text, advice=text, no_cut_reason=text,
                library={"package": text, "link": text})
-    leak.cycle([owner, other], [tensor], "0xf000000000000002", count=7,
+    leak.cycle([owner, other], [tensor], "f000000000000002", count=7,
                rule=text, advice=text, no_cut_reason=text)
     return leak
 
@@ -317,7 +321,7 @@ def many(count, folded=False):
                   "    link.owner = node", "def make():\n    node = Node()",
                   "    return node\n")])
         leak.edge(node, tensor, ".tensor")
-        leak.cycle([node, link], [tensor], f"0x{kind + 1:06x}0000000000",
+        leak.cycle([node, link], [tensor], f"{kind + 1:06x}0000000000",
                    cut=[cut], count=count // kinds, rule="back_link",
                    advice=f"make Link{kind}.owner a weakref.ref, or set it "
                           "to None when done")
@@ -333,7 +337,7 @@ def shape(edges, payload_at=0):
            for tail, head in edges]
     tensor = leak.tensor("[64, 512]", 2 * MIB)
     leak.edge(nodes[payload_at], tensor, ".tensor")
-    leak.cycle(nodes, [tensor], "0x1000000000000001", cut=ids[-1:],
+    leak.cycle(nodes, [tensor], "1000000000000001", cut=ids[-1:],
                rule="back_link", advice="break it")
     return leak
 
