@@ -7,18 +7,17 @@ import torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def attend(i, n, table):
+    return i if i >= n else feed(i + int(table[i, i]), n, table)
+
+
+def feed(i, n, table):
+    return attend(i + 1, n, table)
+
+
 def count_layers(n):
     table = torch.zeros(1024, 1024, device=device)
-
-    def attend(i):
-        return i if i >= n else feed(i + int(table[i, i]))
-
-    def feed(i):
-        return attend(i + 1)
-
-    layers = attend(0)
-    attend = None
-    return layers
+    return attend(0, n, table)
 
 
 def main():
