@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_TEST_LEAK_CASE_H
+#define CM_TEST_LEAK_CASE_H
+
+/* Documents for tests, from JSON with single quotes for double ones. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../reports/leak.h"
+#include "../reports/leak_json.h"
+
+#define LEAK_HEAD "{'format':'cumem-leak','version':1,"
+
+/* A trainer with a lambda on itself and one tensor in a list. */
+#define LEAK_LAMBDA                                                           \
+    LEAK_HEAD                                                                 \
+    "'pid':7,'rank':3,'host':'n7','devices':[{'name':'cuda:0',"               \
+    "'peak_allocated':67108864,'dead_peak':33554432,"                         \
+    "'dead_peak_iteration':4}],"                                              \
+    "'sites':[{'id':1,'user_frame':1,'frames':["                              \
+    "{'filename':'/lib/torch.py','line':9,'name':'f','library':true},"        \
+    "{'filename':'/x/model.py','line':12,'name':'Enc.forward',"               \
+    "'source':'  h = self.proj(x)'}]}],"                                      \
+    "'vertices':["                                                            \
+    "{'id':1,'annotation':'m.Trainer','type':'m.Trainer','kind':'object'},"   \
+    "{'id':2,'annotation':'function T.<locals>.<lambda>',"                    \
+    "'type':'function','kind':'function'},"                                   \
+    "{'id':3,'annotation':'tuple','type':'tuple','kind':'container'},"        \
+    "{'id':4,'annotation':'cell','type':'cell','kind':'cell'},"               \
+    "{'id':5,'annotation':'list','type':'list','kind':'container'},"          \
+    "{'id':6,'annotation':'Tensor [4, 5] float32 cuda:0 80 B',"               \
+    "'type':'torch.Tensor','kind':'tensor','bytes':80,'site':1,"              \
+    "'storage':1}],"                                                          \
+    "'edges':["                                                               \
+    "{'id':1,'annotation':'.cb','tail':1,'head':2},"                          \
+    "{'id':2,'annotation':'__closure__','tail':2,'head':3},"                  \
+    "{'id':3,'annotation':'cell self','tail':3,'head':4},"                    \
+    "{'id':4,'annotation':'cell self','tail':4,'head':1,'made_at':["          \
+    "{'filename':'/x/train.py','line':57,'name':'T.__init__',"                \
+    "'source':'self.cb = lambda o: self.store(o)','certain':true}]},"         \
+    "{'id':5,'annotation':'.acts','tail':1,'head':5},"                        \
+    "{'id':6,'annotation':'[0]','tail':5,'head':6}],"                         \
+    "'storages':[{'id':1,'device':'cuda:0','address':'0x7f00','bytes':80,"    \
+    "'site':1,'vertices':[6]}],"                                              \
+    "'cycles':[{'fingerprint':'3f9a2c0000000001','class':'collectable',"      \
+    "'vertices':[1,2,3,4],'payload':[1],'bytes_each':16777216,'count':2,"     \
+    "'peak_bytes':33554432,'total_bytes':33554432,'trigger':'gc',"            \
+    "'cut':[4],'rule':'lambda_on_self','advice':'capture weakref.ref(self)"   \
+    " in the lambda'}]}"
+
+static inline enum cm_status
+leak_parse(const char *text, struct cm_leak *leak,
+           char error[CM_LEAK_JSON_ERROR_BYTES])
+{
+    struct cm_buffer json = {0};
+    enum cm_status status;
+
+    for (; *text != '\0'; text++) {
+        cm_buffer_add_char(&json, *text == '\'' ? '"' : *text);
+    }
+    status = cm_buffer_status(&json);
+    if (status == CM_OK) {
+        status =
+            cm_leak_json_read(cm_buffer_text(&json), json.length, leak, error);
+    }
+    cm_buffer_release(&json);
+    return status;
+}
+
+static inline struct cm_leak
+leak_of(const char *text)
+{
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+    struct cm_leak leak = {0};
+
+    if (leak_parse(text, &leak, error) != CM_OK) {
+        print_error("%s\n", error);
+        fail();
+    }
+    return leak;
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#include "leak_case.h"
+
+#include "fail_each.h"
+
+/* What a reader says of a document. */
+static void
+expect_refused(const char *text, const char *expected)
+{
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+    struct cm_leak leak = {0};
+
+    assert_int_equal(leak_parse(text, &leak, error), CM_BAD_INPUT);
+    assert_string_equal(error, expected);
+    assert_null(leak.texts);
+}
+
+static void
+test_reads_what_it_writes(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_LAMBDA), again = {0};
+    struct cm_buffer once = {0}, twice = {0};
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+
+    (void)state;
+    assert_int_equal(cm_leak_json_write(&leak, &once), CM_OK);
+    assert_int_equal(cm_leak_json_read(once.bytes, once.length, &again, error),
+                     CM_OK);
+    assert_int_equal(cm_leak_json_write(&again, &twice), CM_OK);
+    assert_string_equal(once.bytes, twice.bytes);
+    assert_null(cm_leak_check(&again));
+    assert_int_equal(again.rank, 3);
+    assert_int_equal(again.world_size, -1);
+    assert_int_equal(again.cycles[0].fingerprint, 0x3f9a2c0000000001);
+    assert_int_equal(again.storages[0].address, 0x7f00);
+    assert_true(again.edges[3].made_at[0].certain);
+    assert_true(again.sites[0].frames[0].library);
+    cm_leak_release(&leak);
+    cm_leak_release(&again);
+    cm_buffer_release(&once);
+    cm_buffer_release(&twice);
+}
+
+static void
+test_first_key_names_the_format(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_HEAD "'pid':1}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_leak_json_write(&leak, &out), CM_OK);
+    assert_int_equal(
+        strncmp(out.bytes, "{\"format\":\"cumem-leak\",\"version\":1,", 35),
+        0);
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_numbers_at_the_edge(void **state)
+{
+    struct cm_leak leak = leak_of(
+        LEAK_HEAD
+        "'cycles':[{'fingerprint':'ffffffffffffffff',"
+        "'bytes_each':9007199254740992,'time':1700000000.123456}],"
+        "'storages':[{'address':'0xffffffffffffffff','stream':'0x7f'}]}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_leak_json_write(&leak, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\"bytes_each\":9007199254740992,"));
+    assert_non_null(strstr(out.bytes, "\"ffffffffffffffff\""));
+    assert_non_null(strstr(out.bytes, "\"0xffffffffffffffff\""));
+    assert_non_null(strstr(out.bytes, "\"stream\":\"0x7f\""));
+    assert_non_null(strstr(out.bytes, "\"time\":1700000000.123456"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_texts_survive(void **state)
+{
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'host':'a\\u0001\\\\ \\u00e9\\n\xff','python':''}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_string_equal(cm_leak_text(&leak, leak.host),
+                        "a\x01\\ \xC3\xA9\n\xEF\xBF\xBD");
+    assert_int_equal(leak.python.index, 0);
+    assert_int_equal(cm_leak_json_write(&leak, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\"a\\u0001\\\\ \xC3\xA9\\u000a"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_refuses_and_names_the_place(void **state)
+{
+    (void)state;
+    expect_refused("", "byte 0: the file ends too early");
+    expect_refused("{'a':1", "byte 6: the file ends too early");
+    expect_refused("{'a':1}}", "byte 7: this is no JSON");
+    expect_refused("{'a' 1}", "byte 5: this is no JSON");
+    expect_refused("7", "expected a JSON object");
+    expect_refused("{}", "format: expected \"cumem-leak\"");
+    expect_refused("{'format':'cumem-leak','version':99}",
+                   "version: 99 is newer than 1, the newest that this "
+                   "program reads");
+    expect_refused(LEAK_HEAD "'cycles':[{},{},{},{'cut':[17]}]}",
+                   "cycles[3].cut[0]: edge 17 does not exist");
+    expect_refused(LEAK_HEAD "'vertices':[{'id':1},{'id':5},{'id':1}]}",
+                   "vertices[2].id: vertex 1 is there twice");
+    expect_refused(LEAK_HEAD "'vertices':[{}],'edges':[{'tail':1,"
+                             "'head':2}]}",
+                   "edges[0].head: vertex 2 does not exist");
+    expect_refused(LEAK_HEAD "'vertices':[{'bytes':1e16}]}",
+                   "vertices[0].bytes: expected a whole number from 0 to "
+                   "2^53");
+    expect_refused(LEAK_HEAD "'sites':[{'frames':[{'line':4294967296}]}]}",
+                   "sites[0].frames[0].line: expected a number under 2^31");
+}
+
+static void
+test_names_are_exact(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_HEAD "'PID':5,'Cycles':[{}],'pid':6}");
+
+    (void)state;
+    assert_int_equal(leak.pid, 6);
+    assert_int_equal(leak.cycle_count, 0);
+    cm_leak_release(&leak);
+}
+
+static void
+test_depth_is_bounded_before_parsing(void **state)
+{
+    size_t depth = 2000000;
+    char *text = cm_alloc(depth + 1), error[CM_LEAK_JSON_ERROR_BYTES];
+    struct cm_leak leak = {0};
+
+    (void)state;
+    memset(text, '[', depth);
+    text[depth] = '\0';
+    assert_int_equal(cm_leak_json_read(text, depth, &leak, error),
+                     CM_BAD_INPUT);
+    assert_string_equal(error, "byte 64: nested deeper than 64");
+    cm_free(text);
+}
+
+static void
+test_storages_and_vertices_are_joined(void **state)
+{
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'vertices':[{'id':9},{'id':4}],"
+                          "'storages':[{'id':70,'vertices':[4]}]}");
+
+    (void)state;
+    assert_int_equal(leak.vertices[0].storage, 0);
+    assert_int_equal(leak.vertices[1].storage, 1);
+    cm_leak_release(&leak);
+}
+
+static enum cm_status
+attempt(void *context)
+{
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+    struct cm_leak leak = {0};
+    struct cm_buffer out = {0};
+    enum cm_status status;
+
+    (void)context;
+    status = leak_parse(LEAK_LAMBDA, &leak, error);
+    if (status == CM_OK) {
+        status = cm_leak_json_write(&leak, &out);
+    }
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+    return status;
+}
+
+static void
+test_each_allocation_fails(void **state)
+{
+    (void)state;
+    cm_fail_each(attempt, NULL);
+}
+
+/* Each byte of a document changed in turn: read or refused, never worse. */
+static void
+test_O12_any_byte_may_be_wrong(void **state)
+{
+    static const char changes[] = "\"0[{,:}]\\-9\xff";
+    struct cm_buffer json = {0};
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+
+    (void)state;
+    for (const char *c = LEAK_LAMBDA; *c != '\0'; c++) {
+        cm_buffer_add_char(&json, *c == '\'' ? '"' : *c);
+    }
+    for (size_t i = 0; i < json.length; i++) {
+        char kept = json.bytes[i];
+
+        for (size_t j = 0; j < sizeof(changes); j++) {
+            struct cm_leak leak = {0};
+            enum cm_status status;
+
+            json.bytes[i] = changes[j];
+            status = cm_leak_json_read(json.bytes, json.length, &leak, error);
+            assert_true(status == CM_OK || status == CM_BAD_INPUT);
+            assert_true((status == CM_OK) == (error[0] == '\0'));
+            assert_null(cm_leak_check(&leak));
+            cm_leak_release(&leak);
+        }
+        json.bytes[i] = kept;
+    }
+    cm_buffer_release(&json);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_what_it_writes),
+        cmocka_unit_test(test_first_key_names_the_format),
+        cmocka_unit_test(test_numbers_at_the_edge),
+        cmocka_unit_test(test_texts_survive),
+        cmocka_unit_test(test_refuses_and_names_the_place),
+        cmocka_unit_test(test_names_are_exact),
+        cmocka_unit_test(test_depth_is_bounded_before_parsing),
+        cmocka_unit_test(test_storages_and_vertices_are_joined),
+        cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_O12_any_byte_may_be_wrong),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
