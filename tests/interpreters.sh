@@ -55,41 +55,56 @@ make_environment() {
     "$2/bin/python" -m pip install -q --force-reinstall --no-deps .
 }
 
+# Of a process that observes: the sentinel serves and read each collection's
+# list, and every struct layout was proved.
 show_status() {
     "$1/bin/python" - <<'PY'
-import sys
+import gc, sys
 import cumem
-status = cumem.status()
-print("python", sys.version.split()[0], status["interceptor"])
-name = status["interceptor"]
-name = name["name"] if isinstance(name, dict) else name
-if not str(name).startswith("sentinel"):
-    sys.exit("the fallback serves on a GIL build: %r" % (status,))
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+    status = cumem.status()
+print("python", sys.version.split()[0], status["interceptor"],
+      status["layouts"], "walks", status["seen"]["walks"])
+if (status["interceptor"] != "sentinel"
+        or set(status["layouts"].values()) != {"struct layout"}
+        or status["seen"]["walks"] < 1 or status["lost"]["bad_walks"]):
+    sys.exit("a fallback serves on a GIL build: %r" % (status,))
 PY
 }
 
-# each COMMAND: for every interpreter here, then in every tree.
-each() {
-    local python folder failed=0
-    for python in $(list); do
-        folder=$build/$("$python" -c 'import platform
+# check_one PYTHON status|test
+check_one() {
+    local folder
+    folder=$build/$("$1" -c 'import platform
 print(platform.python_version())')
-        echo "== $python"
-        make_environment "$python" "$folder" && show_status "$folder" \
-            && { [ "$1" = status ] || "$folder/bin/python" -m pytest -q \
-                -p no:cacheprovider tests; } || failed=1
+    echo "== $1"
+    make_environment "$1" "$folder" && show_status "$folder" || return 1
+    [ "$2" = status ] \
+        || "$folder/bin/python" -m pytest -q -p no:cacheprovider tests
+}
+
+# For every interpreter here, then in every tree; all run, also after one
+# failed.
+each() {
+    local python failed=0
+    for python in $(list); do
+        check_one "$python" "$1" || failed=1
     done
-    [ $failed = 0 ]
+    in_trees "$1" || failed=1
+    return $failed
 }
 
 in_trees() {
-    local tree
+    local tree failed=0
     for tree in $(echo "${CUMEM_TREES:-}" | tr : ' '); do
         echo "== $tree"
         chroot "$tree" /usr/bin/env -u CUMEM_TREES -C "$PWD" \
             HOME=/root PATH=/usr/bin:/bin VERSIONS="$versions" \
-            BUILD="$build/$(basename "$tree")" tests/interpreters.sh "$1"
+            BUILD="$build/$(basename "$tree")" tests/interpreters.sh "$1" \
+            || failed=1
     done
+    return $failed
 }
 
 fetch() {
@@ -111,7 +126,7 @@ mount_into() {
 
 case ${1:-} in
 list) list; in_trees list ;;
-status | test) each "$1"; in_trees "$1" ;;
+status | test) each "$1" ;;
 fetch) fetch "${2:?a folder}" ;;
 mount) mount_into "${2:?a folder}" ;;
 *) sed -n '5,24p' "$0" | cut -c3-; exit 2 ;;
