@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What code objects remember: compared with what dis shows."""
+
+import dis
+import importlib
+import os
+import sys
+import types
+
+import pytest
+
+from objects_zoo import *  # noqa: F403
+
+
+CODE_MODULES = ["json.decoder", "argparse", "dataclasses", "asyncio.tasks",
+                "collections", "typing", "threading", "ast", "inspect",
+                "tarfile", "enum", "textwrap", "shutil", "logging"]
+
+
+def codes_of(module):
+    with open(module.__file__, encoding="utf-8") as file:
+        todo = [compile(file.read(), module.__file__, "exec")]
+    while todo:
+        code = todo.pop()
+        yield code
+        todo.extend(const for const in code.co_consts
+                    if isinstance(const, types.CodeType))
+
+
+def pushed(instruction, code):
+    """The names or constants an instruction pushes, last first."""
+    name, value = instruction.opname, instruction.argval
+    if name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"):
+        return [("name", value[1]), ("name", value[0])]
+    if name == "STORE_FAST_LOAD_FAST":
+        return [("name", value[1])]
+    if name in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
+                "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_NAME", "LOAD_GLOBAL"):
+        return [("name", value)]
+    if name == "LOAD_CONST":
+        return [("constant", value)]
+    if name in ("LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"):
+        return [("constant", None)]
+    return None
+
+
+def stores_by_dis(code):
+    """What cm_store should be, from dis alone."""
+    stores, line = [], 0
+    recent = []  # last first
+    instructions = list(dis.get_instructions(code))
+    for at, instruction in enumerate(instructions):
+        op, value = instruction.opname, instruction.argval
+        if op in ("EXTENDED_ARG", "CACHE", "NOP", "RESUME", "PUSH_NULL",
+                  "NOT_TAKEN"):
+            continue
+        line = instruction.positions.lineno or 0
+        loaded = pushed(instruction, code)
+        top = dict([recent[0]]) if recent else {}
+        below = dict([recent[1]]) if len(recent) > 1 else {}
+        following = instructions[at + 1] if at + 1 < len(instructions) else None
+        deleted = following is not None and following.opname.startswith(
+            "DELETE_") and following.argval == value
+        if op in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL"):
+            kind = {"STORE_FAST": STORE_LOCAL, "STORE_DEREF": STORE_CELL}.get(
+                op, STORE_GLOBAL)
+            if not deleted:
+                stores.append((kind, value, "", line))
+        elif op == "STORE_FAST_LOAD_FAST":
+            stores.append((STORE_LOCAL, value[0], "", line))
+        elif op == "STORE_FAST_STORE_FAST":
+            stores.append((STORE_LOCAL, value[0], "", line))
+            if not (following.opname == "DELETE_FAST"
+                    and following.argval == value[1]):
+                stores.append((STORE_LOCAL, value[1], "", line))
+        elif op == "STORE_ATTR":
+            stores.append((STORE_ATTRIBUTE, value, top.get("name", ""), line))
+        elif op == "STORE_SUBSCR":
+            key = top.get("constant", "")
+            stores.append((STORE_ITEM, key if type(key) is str else "",
+                           below.get("name", ""), line))
+        elif op == "MAKE_FUNCTION":
+            stores.append((STORE_FUNCTION, top["constant"].co_qualname, "",
+                           line))
+        elif op == "LOAD_METHOD":
+            stores.append((STORE_CALL, value, top.get("name", ""), line))
+        elif op == "LOAD_ATTR" and instruction.arg & 1 and (
+                sys.version_info >= (3, 12)):
+            stores.append((STORE_CALL, value, top.get("name", ""), line))
+        elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
+            stores.append((STORE_CALL, value, "", line))
+        if loaded is None:
+            recent = []
+        elif op == "STORE_FAST_LOAD_FAST":
+            recent = loaded
+        else:
+            recent = loaded + recent
+    return stores
+
+
+@pytest.mark.parametrize("name", CODE_MODULES)
+def test_stores_are_those_that_dis_shows(probe, name):
+    for code in codes_of(importlib.import_module(name)):
+        told = probe.code(code)
+        assert told["name"] == code.co_name
+        assert told["qualified_name"] == code.co_qualname
+        assert told["filename"] == code.co_filename
+        assert told["first_line"] == code.co_firstlineno
+        assert told["library"]
+        assert told["stores"] == stores_by_dis(code)[:4096], code
+
+
+def test_stores_are_read_from_code_that_has_run(probe):
+    code = argparse_main.__code__
+    fresh = probe.code(code)["stores"]
+    for _ in range(100):
+        argparse_main()
+    module = importlib.import_module("argparse")
+    hot = [value.__code__
+           for owner in (module.ArgumentParser, module._ActionsContainer,
+                         module.Namespace, module._ArgumentGroup)
+           for value in vars(owner).values()
+           if isinstance(value, types.FunctionType)]
+    assert probe.renew()
+    assert probe.code(code)["stores"] == fresh != []
+    for code in hot:
+        assert probe.code(code)["stores"] == stores_by_dis(code)
+
+
+def argparse_main():
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--x", type=int)
+    return parser.parse_args(["--x", "1"]).x
+
+
+def test_reading_code_caches_nothing_in_it(probe):
+    code = compile("x = 1\ny.z = x\n", "<a>", "exec")
+    before = sys.getsizeof(code), sys.getrefcount(code)
+    blocks = sys.getallocatedblocks()
+    for _ in range(10):
+        probe.code(code)
+    assert sys.getallocatedblocks() - blocks < 5
+    assert (sys.getsizeof(code), sys.getrefcount(code)) == before
+
+
+def test_more_names_than_one_byte_counts(probe):
+    source = "def f(self):\n" + "".join(
+        f" self.a{i} = b{i}\n" for i in range(700))
+    namespace = {}
+    exec(compile(source, "<long>", "exec"), namespace)
+    stores = probe.code(namespace["f"].__code__)["stores"]
+    assert stores == [(STORE_ATTRIBUTE, f"a{i}", "self", i + 2)
+                      for i in range(700)]
+    source = "def f(self):\n" + " self.a = 1\n" * 5000
+    exec(compile(source, "<longer>", "exec"), namespace)
+    assert len(probe.code(namespace["f"].__code__)["stores"]) == 4096
+
+
+def test_code_under_a_tracer_or_monitor(probe):
+    namespace = {}
+    exec(compile("def f(o):\n o.x = 1\n y = [o]\n o.z = y\n return y\n",
+                 "<traced>", "exec"), namespace)
+    function = namespace["f"]
+    sys.settrace(lambda *_: lambda *_: None)
+    try:
+        function(Node())
+        told = probe.code(function.__code__)["stores"]
+    finally:
+        sys.settrace(None)
+    whole = [(STORE_ATTRIBUTE, "x", "o", 2), (STORE_LOCAL, "y", "", 3),
+             (STORE_ATTRIBUTE, "z", "o", 4)]
+    assert told == whole[:len(told)]
+
+
+def test_code_at_one_address_is_told_apart(probe):
+    for i in range(500):
+        code = compile(f"x{i} = 1", f"file{i}.py", "exec")
+        told = probe.code(code)
+        assert told["filename"] == f"file{i}.py"
+        assert told["stores"] == [(STORE_GLOBAL, f"x{i}", "", 1)]
+        del code
+
+
+@pytest.mark.parametrize("filename, library", [
+    (os.__file__, True),
+    ("/home/me/venv/lib/python3.12/site-packages/torch/nn/__init__.py", True),
+    ("/usr/lib/python3/dist-packages/apt.py", True),
+    ("<frozen importlib._bootstrap>", True),
+    ("/home/me/train.py", False),
+    ("train.py", False),
+    ("<stdin>", False),
+    ("<ipython-input-1>", False),
+    (os.path.dirname(os.__file__) + "x/train.py", False),
+])
+def test_library_code_is_known_by_its_file(probe, filename, library):
+    code = compile("x = 1", filename, "exec")
+    assert probe.code(code)["library"] == library

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Where a thread is: compared with the frames that Python shows."""
+
+import asyncio
+import functools
+import sys
+import threading
+
+import pytest
+
+from objects_zoo import *  # noqa: F403
+
+
+def expected_stack(frame, skip=0):
+    stack = []
+    while frame is not None:
+        stack.append((frame.f_code.co_filename, frame.f_code.co_qualname,
+                      frame.f_lineno))
+        frame = frame.f_back
+    return stack[skip:]
+
+
+def both(probe, without_gil=False):
+    ours, expected = probe.stack(256, without_gil), expected_stack(
+        sys._getframe())
+    assert ours[0] != 0
+    assert [frame[:2] for frame in ours[1]] == [
+        frame[:2] for frame in expected[:256]]
+    assert [frame[2] for frame in ours[1][1:]] == [
+        frame[2] for frame in expected[1:256]]
+    return ours
+
+
+def deep(n, call):
+    return deep(n - 1, call) if n else call()
+
+
+@pytest.mark.parametrize("without_gil", [False, True])
+def test_the_stack_is_the_one_that_python_shows(probe, without_gil):
+    if without_gil and FREE_THREADED:
+        pytest.skip("public API only")
+    call = functools.partial(both, probe, without_gil)
+    assert call()[2] is False
+    assert call() == call()
+    for n in (1, 20, 100):
+        deep(n, call)
+
+    def in_generator():
+        yield call()
+
+    class WithProperty:
+        @property
+        def x(self):
+            return call()
+
+        def __del__(self):
+            call()
+
+    async def in_coroutine():
+        await asyncio.sleep(0)
+        return call()
+
+    next(in_generator())
+    assert WithProperty().x
+    assert sorted([2, 1], key=lambda _: call()[0])
+    assert list(map(lambda _: call(), [1]))
+    assert [call() for _ in "a"]
+    assert asyncio.run(in_coroutine())
+    assert eval("call()", {"call": call})
+
+
+def test_a_stack_is_found_again(probe):
+    ids = {deep(30, functools.partial(probe.stack, 256))[0]
+           for _ in range(1000)}
+    assert len(ids) == 1
+    others = {probe.stack()[0], probe.stack()[0]} | {
+        deep(i, probe.stack)[0] for i in range(5)}
+    assert len(others) >= 6
+    assert not others & ids
+
+
+def test_a_deep_stack_is_cut(probe):
+    number, frames, cut = deep(400, probe.stack)
+    assert number and cut and len(frames) == 256
+    number, frames, cut = deep(50, lambda: probe.stack(10))
+    assert number and cut and len(frames) == 10
+    assert probe.stack(0) == (0, [], False)
+    assert probe.stack(-1) == (0, [], False)
+
+
+def test_stacks_of_threads(probe):
+    results = []
+
+    def work():
+        for i in range(200):
+            results.append(both(probe)[0])
+            deep(i % 20, functools.partial(both, probe, not FREE_THREADED))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 800
+
+
+def test_stacks_of_code_that_came_and_went(probe):
+    for i in range(2000):
+        namespace = {"stack": probe.stack}
+        exec(compile("result = stack()", f"cell{i}", "exec"), namespace)
+        assert namespace["result"][1][0] == (f"cell{i}", "<module>", 1)
+
+
+def test_stacks_without_end_are_bounded(probe):
+    lost = probe.status()["lost_stacks"]
+    assert lost == 0 or FREE_THREADED
+    code = compile("\n".join(["stack()"] * 3000), "<many>", "exec")
+    exec(code, {"stack": probe.stack})
+    assert probe.status()["lost_stacks"] == lost
+
+
+def test_stacks_of_greenlets(probe):
+    greenlet = pytest.importorskip("greenlet")
+
+    def work():
+        for _ in range(3):
+            results.append(probe.stack())
+            main.switch()
+
+    results = []
+    main = greenlet.getcurrent()
+    other = greenlet.greenlet(work)
+    for _ in range(3):
+        other.switch()
+        both(probe)
+    assert [frame[1] for frame in results[0][1]][0].endswith("work")
+    assert results[0] == results[1] == results[2]
