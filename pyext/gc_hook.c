@@ -4,9 +4,10 @@
 /* gc calls each entry of gc.callbacks with ("start" or "stop", info).  A stop
  * can be lost (the list was changed meanwhile, no memory for the dict), and on
  * 3.12 collections nest.  So the collections under way are a stack: elsewhere
- * a start on a non-empty stack proves that stops were lost; on 3.12 that is
- * decided when the stack is full, by what the kind knows.  Cost: two calls of
- * about 0.1 us each. */
+ * a start on a non-empty stack proves that stops were lost; on 3.12 it does so
+ * when it comes from no deeper in the C stack of the same thread, or when the
+ * stack is full.  (With switched stacks that may err: then a collection is
+ * not seen, and nothing else is lost.)  Cost: two calls of 0.1 us. */
 
 #include "gc_hook.h"
 
@@ -61,8 +62,8 @@ close_top(struct cm_interceptor *self, PyObject *info)
 {
     int level = self->depth - 1;
     struct cm_collection collection = {
-        .generation = self->generations[level],
-        .duration_ns = now_ns() - self->start_ns[level],
+        .generation = self->levels[level].generation,
+        .duration_ns = now_ns() - self->levels[level].start_ns,
         .collected = info ? cm_hook_number(info, self->key_collected) : -1,
     };
     if (info == NULL)
@@ -75,20 +76,20 @@ close_top(struct cm_interceptor *self, PyObject *info)
     }
 }
 
-/* Stops that never came, as far as it can be known. */
-static void
-close_lost(struct cm_interceptor *self)
+static bool
+top_is_lost(const struct cm_interceptor *self)
 {
-    if (CM_GC_NESTS && self->depth < CM_LEVELS_MAX)
-        return;
-    while (self->depth > 0 && !self->removed
-           && !(CM_GC_NESTS && self->kind->under_way(self, self->depth - 1)))
-        close_top(self, NULL);
-    self->skipped = 0;
+    if (!CM_GC_NESTS)
+        return true;
+    const struct cm_hook_level *top = &self->levels[self->depth - 1];
+    bool returned = top->thread == PyThread_get_thread_ident()
+                    && top->stack <= (uintptr_t)__builtin_frame_address(0);
+    return (returned || self->depth == CM_LEVELS_MAX)
+           && !self->kind->under_way(self, self->depth - 1);
 }
 
 static void
-open_level(struct cm_interceptor *self, PyObject *info, uint64_t start_ns)
+open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
 {
     if (self->depth == CM_LEVELS_MAX) {
         self->counts.too_deep++;
@@ -96,10 +97,12 @@ open_level(struct cm_interceptor *self, PyObject *info, uint64_t start_ns)
         return;
     }
     int level = self->depth++;
-    int64_t generation = cm_hook_number(info, self->key_generation);
-    bool known = generation >= 0 && generation <= 2;
-    self->generations[level] = known ? (int)generation : -1;
-    self->start_ns[level] = start_ns;
+    self->levels[level] = (struct cm_hook_level){
+        .generation = generation,
+        .start_ns = start_ns,
+        .thread = CM_GC_NESTS ? PyThread_get_thread_ident() : 0,
+        .stack = (uintptr_t)__builtin_frame_address(0),
+    };
     self->counts.nested += level > 0;
     self->kind->opened(self, level);
 }
@@ -108,14 +111,20 @@ static void
 on_start(struct cm_interceptor *self, PyObject *info)
 {
     uint64_t start_ns = now_ns();
+    int64_t generation = cm_hook_number(info, self->key_generation);
+    if (generation < 0 || generation > 2)
+        return; /* not the collector's call */
     self->counts.collections++;
-    close_lost(self);
+    while (self->depth > 0 && !self->removed && top_is_lost(self)) {
+        close_top(self, NULL);
+        self->skipped = 0;
+    }
     if (self->sinks.start != NULL && !self->removed) {
         self->sinks.start(self->sinks.context);
         drop_error(NULL);
     }
     if (!self->removed)
-        open_level(self, info, start_ns);
+        open_level(self, (int)generation, start_ns);
 }
 
 static void

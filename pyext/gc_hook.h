@@ -55,8 +55,12 @@ struct cm_interceptor {
     int skipped;  /* starts above CM_LEVELS_MAX without their stop */
     int calls;    /* calls into us on the C stack */
     bool removed; /* freed when `calls` is 0 */
-    int generations[CM_LEVELS_MAX];
-    uint64_t start_ns[CM_LEVELS_MAX];
+    struct cm_hook_level {
+        int generation;
+        uint64_t start_ns;
+        unsigned long thread; /* that started it, and how deep in its stack */
+        uintptr_t stack;
+    } levels[CM_LEVELS_MAX];
 };
 
 /* Before: *self is zeroed but for `kind`.  On failure nothing is left but

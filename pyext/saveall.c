@@ -240,7 +240,7 @@ closed(struct cm_interceptor *base, int number, PyObject *info,
 {
     struct saveall *self = (struct saveall *)base;
     struct level level = self->levels[number];
-    int generation = base->generations[number];
+    int generation = base->levels[number].generation;
     self->levels[number] = (struct level){0};
     if (!level.armed && !level.watching)
         return;

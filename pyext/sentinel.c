@@ -163,7 +163,7 @@ deliver(struct sentinel *self, struct level *level)
         struct cm_garbage garbage = {
             .objects = self->garbage.items,
             .count = self->garbage.count,
-            .generation = self->base.generations[level - self->levels],
+            .generation = self->base.levels[level - self->levels].generation,
         };
         self->base.sinks.garbage(self->base.sinks.context, &garbage);
         if (PyErr_Occurred())
@@ -257,7 +257,7 @@ level_make(struct sentinel *self, struct level *level)
 static void
 link_pair_first(struct sentinel *self, struct level *level, int generation)
 {
-    if (!self->heads.known || generation < 0)
+    if (!self->heads.known)
         return;
     struct cm_gc_head *head =
         self->heads.young[self->heads.incremental ? 0 : generation];
@@ -286,7 +286,7 @@ opened(struct cm_interceptor *base, int number)
     }
     PyObject_GC_Track(level->first);
     PyObject_GC_Track(level->twin);
-    link_pair_first(self, level, base->generations[number]);
+    link_pair_first(self, level, base->levels[number].generation);
     level->armed = true;
 }
 

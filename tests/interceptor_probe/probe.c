@@ -31,33 +31,34 @@ struct probe {
     struct cm_collection last;
 };
 
-static void
-tally_add(struct tally *self, const char *name)
+static size_t
+tally_index(struct tally *self, const char *name)
 {
     size_t i = 0;
     while (i < self->used
            && strncmp(self->names[i], name, NAME_BYTES - 1) != 0)
         i++;
-    if (i == NAMES_MAX)
-        return;
-    if (i == self->used) {
+    if (i == self->used && i < NAMES_MAX) {
         strncpy(self->names[i], name, NAME_BYTES - 1);
         self->used++;
     }
-    self->counts[i]++;
+    return i;
 }
 
 static void
 tally_fill(struct tally *self, const struct cm_garbage *garbage)
 {
+    const char *last = NULL;
+    size_t index = 0;
     self->calls++;
     self->objects += garbage->count;
-    const char *last = NULL;
     for (size_t i = 0; i < garbage->count; i++) {
         const char *name = Py_TYPE(garbage->objects[i])->tp_name;
-        if (garbage->count < 100000 || name != last)
-            tally_add(self, name);
+        if (name != last)
+            index = tally_index(self, name);
         last = name;
+        if (index < NAMES_MAX)
+            self->counts[index]++;
     }
 }
 
