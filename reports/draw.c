@@ -273,6 +273,25 @@ rank_path(const struct cm_draw *self, const struct cm_path *path,
     }
 }
 
+/* The names that the path has for its objects: "cell self", not "cell". */
+static enum cm_status
+take_names(const struct cm_draw *self, const struct cm_path *path,
+           struct cm_drawing *drawing)
+{
+    for (size_t i = 0; i < path->count; i++) {
+        uint32_t slot = self->slot[path->steps[i].vertex];
+
+        if (slot == 0 || drawing->nodes[slot - 1].title != NULL) {
+            continue;
+        }
+        drawing->nodes[slot - 1].title = cm_strdup(path->steps[i].name);
+        if (drawing->nodes[slot - 1].title == NULL) {
+            return CM_NO_MEMORY;
+        }
+    }
+    return CM_OK;
+}
+
 /* ===== name: what stands in the boxes =================================== */
 
 /* Takes the text out of the buffer and leaves it empty. */
@@ -347,8 +366,10 @@ name_nodes(const struct cm_leak *leak, enum cm_draw_way way,
     for (size_t i = 0; status == CM_OK && i < drawing->node_count; i++) {
         struct cm_draw_node *node = &drawing->nodes[i];
 
-        add_title(leak, node, way, &text);
-        status = take_text(&text, &node->title);
+        if (node->title == NULL) {
+            add_title(leak, node, way, &text);
+            status = take_text(&text, &node->title);
+        }
         if (status == CM_OK && way != CM_DRAW_RAW) {
             add_detail(leak, node, &text);
             status = take_text(&text, &node->detail);
@@ -397,7 +418,8 @@ forget(struct cm_draw *self, const struct cm_drawing *drawing)
 }
 
 static enum cm_status
-choose(struct cm_draw *self, size_t cycle, struct cm_drawing *drawing)
+choose(struct cm_draw *self, size_t cycle, enum cm_draw_way way,
+       struct cm_drawing *drawing)
 {
     struct cm_path path = {0};
     enum cm_status status = gather(self, &self->leak->cycles[cycle], drawing);
@@ -411,6 +433,9 @@ choose(struct cm_draw *self, size_t cycle, struct cm_drawing *drawing)
     if (status == CM_OK) {
         rank_path(self, &path, drawing);
     }
+    if (status == CM_OK && way != CM_DRAW_RAW) {
+        status = take_names(self, &path, drawing);
+    }
     cm_path_release(&path);
     forget(self, drawing);
     return status;
@@ -420,7 +445,7 @@ enum cm_status
 cm_draw_cycle(struct cm_draw *self, size_t cycle, enum cm_draw_way way,
               size_t most, struct cm_drawing *result)
 {
-    enum cm_status status = choose(self, cycle, result);
+    enum cm_status status = choose(self, cycle, way, result);
 
     if (status == CM_OK && way == CM_DRAW_FOLDED) {
         status = cm_fold_containers(self->leak, result);

@@ -136,6 +136,9 @@ renumber(struct cm_drawing *drawing, const uint32_t *map)
         if (map[i] != GONE) {
             drawing->nodes[kept++] = drawing->nodes[i];
         }
+        else {
+            cm_free(drawing->nodes[i].title);
+        }
     }
     drawing->node_count = kept;
 }

@@ -346,9 +346,9 @@ cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame)
 {
     cm_put(self, "<code title=\"");
     cm_say(self, cm_sheet_text(self, frame->filename));
-    cm_put(self, "\">");
+    cm_put(self, "\"><span>");
     cm_say(self, cm_filenames_short(&self->filenames, frame->filename));
-    cm_buffer_addf(self->out, ":%" PRIu32 "</code>", frame->line);
+    cm_buffer_addf(self->out, "</span>:%" PRIu32 "</code>", frame->line);
 }
 
 const struct cm_leak_edge *

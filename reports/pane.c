@@ -304,7 +304,7 @@ cm_pane_add(struct cm_sheet *self, const struct cm_sheet_finding *finding)
                  "<div class=\"both\">\n");
     add_ladder(self, &path);
     add_drawing(self, finding);
-    cm_put(self, "</div></section>\n<div class=\"both\">\n");
+    cm_put(self, "</div></section>\n<div class=\"both wide\">\n");
     cm_held_add_stack(self, cycle, &path);
     cm_held_add(self, cycle);
     cm_put(self, "</div>\n");
