@@ -270,6 +270,10 @@ cm_advise_recursion(const struct cm_cycle *cycle,
     struct cm_name function = callable_name(cycle, suspect->maker);
 
     (void)made;
+    /* The cell's name says more than "the lambda". */
+    if (strcmp(function.text, "the lambda") == 0) {
+        function = edge_name(cycle, suspect->edge);
+    }
     return cm_sentence("move %s to module level or pass it as an argument: it "
                        "refers to itself through its closure",
                        function.text);

@@ -286,13 +286,22 @@ is_table_entry(const struct cm_cycle *self, uint32_t edge,
     return false;
 }
 
+/* The one table that a tensor keeps in C holds its hooks. */
+static bool
+is_tensor_table(const struct cm_cycle *self, const struct cm_edge *edge)
+{
+    return edge->role == CM_REFERENCE
+           && cm_cycle_node(self, edge->tail)->species == CM_TENSOR
+           && cm_cycle_node(self, edge->head)->species == CM_DICT;
+}
+
 bool
 cm_cycle_link(const struct cm_cycle *self, uint32_t edge,
               struct cm_link *result)
 {
     const struct cm_edge *record = cm_cycle_edge(self, edge);
 
-    if (record->role == CM_HOOK) {
+    if (record->role == CM_HOOK || is_tensor_table(self, record)) {
         *result = (struct cm_link){edge, record->tail};
         return true;
     }
@@ -324,7 +333,9 @@ cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link)
         NULL,
     };
 
-    return cm_cycle_edge(self, link.edge)->role == CM_HOOK
+    const struct cm_edge *edge = cm_cycle_edge(self, link.edge);
+
+    return edge->role == CM_HOOK || is_tensor_table(self, edge)
            || has_name(self, link.edge, tables);
 }
 
@@ -334,6 +345,16 @@ is_wanted(const struct cm_cycle *self, struct cm_link link,
 {
     return (want.owner == 0 || want.owner == link.owner)
            && (!want.hook || cm_cycle_is_hook(self, link));
+}
+
+/* A timer, an exit stack, an optimizer: it only passes on what it was given. */
+static bool
+is_library_object(const struct cm_cycle *self, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(self, node);
+
+    return record->species == CM_OBJECT
+           && cm_records_type(self->records, record->type)->library;
 }
 
 /* Visits what refers to `node`; true once a wanted link is met. */
@@ -351,6 +372,11 @@ visit_tails(struct cm_cycle *self, uint32_t node, uint32_t roles,
         if (cm_cycle_link(self, edge, result)) {
             if (is_wanted(self, *result, want)) {
                 return true;
+            }
+            if (want.through_libraries
+                && is_library_object(self, result->owner)
+                && visit(self, result->owner, edge)) {
+                self->queue[(*queued)++] = result->owner;
             }
         }
         else if (has_role(record, roles) && visit(self, record->tail, edge)) {

@@ -90,11 +90,12 @@ bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 
 /* What a search for the link that holds a node accepts. */
 struct cm_want {
-    uint32_t owner; /* 0: any */
-    bool hook;      /* only tables of hooks */
+    uint32_t owner;         /* 0: any */
+    bool hook;              /* only tables of hooks */
+    bool through_libraries; /* a link of a library's object is passed */
 };
 /* Breadth first backwards from `node` over edges of these roles, to the
- * nearest link that is wanted.  No way leads on through a link. */
+ * nearest link that is wanted.  No way leads on through other links. */
 bool cm_cycle_held(struct cm_cycle *self, uint32_t node, uint32_t roles,
                    struct cm_want want, struct cm_link *result);
 /* The last function on the way from the link just found down to `node`;

@@ -346,6 +346,7 @@ tell_cycle(struct analysis *self, uint32_t component,
     if (status != CM_OK) {
         goto done;
     }
+    cm_outline_owner(&self->outlines, &cycle, cut.suspect.owner, result);
     status = cm_outline_component(&cycle, cut.suspect.edge, cut.suspect.owner,
                                   result);
     take_cut(&cut, result);

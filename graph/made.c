@@ -76,6 +76,14 @@ is_filling_of(const struct cm_place_search *self, const struct cm_store *store)
            && strcmp(cm_place_text(self, store->owner), self->name) == 0;
 }
 
+/* x['name'] = ... */
+static bool
+is_item_store(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ITEM
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
 static bool
 is_hook_call(const struct cm_place_search *self, const struct cm_store *store)
 {
@@ -212,9 +220,13 @@ cm_made_by_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                : cm_made_by_function(cycle, suspect, result);
 }
 
+/* Of an edge; "" for none. */
 static struct cm_name
 name_of(const struct cm_cycle *cycle, uint32_t edge)
 {
+    if (edge == 0) {
+        return (struct cm_name){""};
+    }
     return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
 }
 
@@ -314,6 +326,17 @@ choose_frame(const struct cm_cycle *cycle, uint32_t frame,
     }
 }
 
+static void
+look_in_maker(struct cm_place_search *self, uint32_t maker)
+{
+    if (maker == 0) {
+        cm_place_look_at_members(self);
+    }
+    else {
+        cm_place_look_in_code(self, cm_cycle_node(self->cycle, maker)->code);
+    }
+}
+
 enum cm_status
 cm_made_by_local(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, struct cm_made *result)
@@ -322,12 +345,14 @@ cm_made_by_local(const struct cm_cycle *cycle,
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_local_store, .name = name.text};
 
-    if (suspect->maker == 0) {
-        cm_place_look_at_members(&search);
+    /* What fills a list closes the cycle, not what makes it. */
+    if (leads_into_container(cycle, suspect->held)) {
+        search.is_wanted = is_filling_of;
+        look_in_maker(&search, suspect->maker);
     }
-    else {
-        cm_place_look_in_code(&search,
-                              cm_cycle_node(cycle, suspect->maker)->code);
+    if (search.count == 0) {
+        search.is_wanted = is_local_store;
+        look_in_maker(&search, suspect->maker);
     }
     choose(&search, result);
     if (result->place_count == 0 && suspect->maker != 0) {
@@ -348,16 +373,22 @@ cm_made_by_closure(const struct cm_cycle *cycle,
                                : cm_made_by_local(cycle, suspect, result);
 }
 
+/* By the key that the suspect edge shows (d['up'] = ...), by the name of the
+ * container (pool.append(...)), else any filling. */
 enum cm_status
 cm_made_by_filling(const struct cm_cycle *cycle,
                    const struct cm_suspect *suspect, struct cm_made *result)
 {
-    struct cm_name name = {""};
-    struct cm_place_search search = {.cycle = cycle,
-                                     .is_wanted = is_filling_of};
+    struct cm_name key = name_of(cycle, suspect->edge);
+    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_item_store, .name = key.text};
 
-    if (suspect->held != 0) {
-        name = name_of(cycle, suspect->held);
+    if (cm_cycle_edge(cycle, suspect->edge)->role == CM_VALUE) {
+        cm_place_look_around(&search, suspect->owner);
+    }
+    if (search.count == 0 && suspect->held != 0) {
+        search.is_wanted = is_filling_of;
         search.name = name.text;
         cm_place_look_around(&search, suspect->owner);
     }

@@ -50,22 +50,22 @@ meet(struct cm_outlines *self, uint32_t node, uint32_t edge, uint32_t *queued)
     }
 }
 
-/* The number of nodes met, in `queue`; the members are the first of them. */
+/* The number of nodes met, in `queue`; those started from are the first. */
 static uint32_t
-search(struct cm_outlines *self, const struct cm_cycle *cycle)
+search(struct cm_outlines *self, const uint32_t *starts, uint32_t count)
 {
     size_t spent = self->visits < MAX_VISITS ? self->visits : MAX_VISITS;
     uint32_t queued = 0;
 
     spent = spent < MIN_VISITS ? MIN_VISITS : spent;
     self->stamp++;
-    for (uint32_t i = 0; i < cycle->size; i++) {
-        meet(self, cycle->nodes[i], 0, &queued);
+    for (uint32_t i = 0; i < count; i++) {
+        meet(self, starts[i], 0, &queued);
     }
     for (uint32_t next = 0; next < queued; next++) {
         const struct cm_node *node = &self->heap->nodes[self->queue[next]];
 
-        if (queued - cycle->size > spent) {
+        if (queued - count > spent) {
             break;
         }
         for (uint32_t i = 0; i < node->edge_count; i++) {
@@ -74,7 +74,7 @@ search(struct cm_outlines *self, const struct cm_cycle *cycle)
             meet(self, self->heap->edges[edge].head, edge, &queued);
         }
     }
-    spent = queued - cycle->size;
+    spent = queued - count;
     self->visits -= spent < self->visits ? spent : self->visits;
     return queued;
 }
@@ -150,10 +150,9 @@ add_way(struct cm_outlines *self, const struct cm_cycle *cycle, uint32_t node,
 
     while (self->came_by[node] != 0) {
         node = self->heap->edges[self->came_by[node]].tail;
-        /* A node that is listed already had the rest of its way listed. */
         if (cm_cycle_has(cycle, node)
             || is_listed(finding->via, count, node)) {
-            break;
+            continue;
         }
         if (count == CM_OUTLINE_VIA) {
             return;
@@ -202,7 +201,8 @@ cm_outline_payload(struct cm_outlines *self, struct cm_cycle *cycle,
     if (finding->via == NULL || finding->payload == NULL) {
         goto done;
     }
-    status = sort_device_nodes(self, search(self, cycle), &found, &count);
+    status = sort_device_nodes(self, search(self, cycle->nodes, cycle->size),
+                               &found, &count);
     for (uint32_t i = 0; i < count && i < CM_OUTLINE_PAYLOAD; i++) {
         finding->payload[finding->payload_count++] = found[i].node;
         add_way(self, cycle, found[i].node, finding);
@@ -217,6 +217,22 @@ cm_outline_payload(struct cm_outlines *self, struct cm_cycle *cycle,
 done:
     cm_free(found);
     return status;
+}
+
+void
+cm_outline_owner(struct cm_outlines *self, const struct cm_cycle *cycle,
+                 uint32_t owner, struct cm_finding *finding)
+{
+    uint32_t payload = finding->payload_count > 0 ? finding->payload[0] : 0;
+
+    if (payload == 0 || owner == 0 || cycle->size > MAX_VISITS) {
+        return;
+    }
+    (void)search(self, &owner, 1);
+    if (self->seen[payload] == self->stamp) {
+        add_way(self, cycle, payload, finding);
+        drop_payload_from_via(finding);
+    }
 }
 
 /* The members on a shortest way round, in order, the first last; 0: none. */

@@ -35,6 +35,10 @@ void cm_outlines_release(struct cm_outlines *self);
 enum cm_status cm_outline_payload(struct cm_outlines *self,
                                   struct cm_cycle *cycle,
                                   struct cm_finding *finding) CM_CHECKED;
+/* Adds to via how the owner itself comes to the largest payload: the payload
+ * may hang nearer to another member. */
+void cm_outline_owner(struct cm_outlines *self, const struct cm_cycle *cycle,
+                      uint32_t owner, struct cm_finding *finding);
 /* Fills component: a shortest way round through `edge` (0: through any), from
  * `owner` if it lies on it, then the other members in order. */
 enum cm_status cm_outline_component(struct cm_cycle *cycle, uint32_t edge,

@@ -9,6 +9,10 @@
 
 #include "suspect.h"
 
+#include <string.h>
+
+#include "name.h"
+
 #define ROLES_WRAPPERS                                                        \
     (CM_ROLES_CONTAINER | CM_ROLES_CLOSURE | CM_ROLE(CM_DEFAULT))
 #define ROLES_PARTIAL                                                         \
@@ -101,6 +105,23 @@ cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* Functions have attributes too. */
+static bool
+can_own_function(const struct cm_cycle *cycle, uint32_t node)
+{
+    return is_instance(cycle, node) || species_of(cycle, node) == CM_FUNCTION;
+}
+
+/* __wrapped__ and its like are set by Python, not by a person. */
+static bool
+is_protocol(const struct cm_cycle *cycle, struct cm_link link)
+{
+    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
+    struct cm_name name = cm_name_of_label(cycle->records, label);
+
+    return strncmp(name.text, "__", 2) == 0;
+}
+
 /* A cell that holds an object which holds the cell's function. */
 static bool
 find_captured_cell(struct cm_cycle *cycle, struct cm_suspect *result)
@@ -110,12 +131,13 @@ find_captured_cell(struct cm_cycle *cycle, struct cm_suspect *result)
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CELL_CONTENTS)))
            != 0) {
         const struct cm_edge *record = cm_cycle_edge(cycle, edge);
-        struct cm_want want = {.owner = record->head};
+        struct cm_want want = {.owner = record->head,
+                               .through_libraries = true};
         struct cm_link link;
 
-        if (!is_instance(cycle, record->head)
-            || !cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
-                              &link)) {
+        if (!can_own_function(cycle, record->head)
+            || !cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want, &link)
+            || is_protocol(cycle, link)) {
             continue;
         }
         uint32_t function = cm_cycle_function(cycle, link, record->tail);
@@ -169,11 +191,12 @@ cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_BOUND_SELF))) != 0) {
         const struct cm_edge *record = cm_cycle_edge(cycle, edge);
-        struct cm_want want = {.owner = record->head};
+        struct cm_want want = {.owner = record->head,
+                               .through_libraries = true};
         struct cm_link link;
 
         if (is_instance(cycle, record->head)
-            && cm_cycle_held(cycle, record->tail, CM_ROLES_CONTAINER, want,
+            && cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
                              &link)) {
             *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
             return true;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The rules about objects and containers, as t_cut.c for the others. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cut_case.h"
+
+static void
+test_self_reference(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"self.next = self",
+         "code init s.py:3 Ring.__init__; store init attr next self 5;"
+         "methods Ring init; o Ring; t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5",
+         "make .next a weakref.ref, or set it to None when done"},
+        {"self.nodes.append(self), the list made elsewhere",
+         "code init s.py:3 Ring.__init__; store init attr nodes self 4;"
+         "code link s.py:8 Ring.link; store link call append nodes 9;"
+         "methods Ring init link; o Ring; l list; t Tensor 4096; o .nodes l;"
+         "l [0] o; o .slot t",
+         "self_reference", "l [0] o", "s.py:9",
+         "keep weakref.ref objects in .nodes, or clear it when done"},
+        {"a module that is its own child",
+         "code init s.py:3 Net.__init__; store init attr me self 4;"
+         "methods Net init; o Net; d dict; ms dict; t Tensor 4096;"
+         "o __dict__ d; d ['_modules'] ms; ms ['me'] o; d ['t'] t",
+         "self_reference", "ms ['me'] o", "s.py:4",
+         "make .me a weakref.ref, or set it to None when done"},
+        {"look-alike: an equal object of the same class",
+         "o Ring; p Ring; t Tensor 4096; o .next p; p .next o; o .slot t",
+         "back_link", "p .next o", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_back_link(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"child.parent, among a list of children",
+         "code init b.py:3 Child.__init__; store init attr parent self 4;"
+         "methods Child init; p Parent; l list; c Child; d Child;"
+         "t Tensor 4096; p .children l; l [0] c; l [1] d; c .parent p;"
+         "d .parent p; d .t t",
+         "back_link", "c .parent p", "b.py:4",
+         "make Child.parent a weakref.ref, or set it to None when done"},
+        {"a.link, b.link = b, a: one line makes both",
+         "code init n.py:3 Node.__init__; store init attr tensor self 4;"
+         "store init attr link self 5 const; methods Node init;"
+         "code pair n.py:9 pair; store pair attr link a 11;"
+         "store pair attr link b 11; site s pair:10;"
+         "a Node; b Node; t Tensor 4096 site=s; a .link b; b .link a;"
+         "a .tensor t",
+         "back_link", "b .link a", "n.py:11",
+         "make Node.link a weakref.ref, or set it to None when done"},
+        {"one function makes both, on two lines: the last closes it",
+         "code step n.py:9 step; store step attr peer first 11;"
+         "store step attr peer second 12; site s step:10;"
+         "a Node; b Node; t Tensor 4096 site=s; a .peer b; b .peer a;"
+         "a .tensor t",
+         "back_link", "b .peer a", "n.py:12", NULL},
+        {"a tensor that refers to its user",
+         "code init f.py:9 Handle.__init__; store init attr _modules "
+         "flat_param 12; methods Handle init; u Unit; h Handle; l list;"
+         "p Parameter 4096; u ._handle h; h .flat_param p; p ._modules l;"
+         "l [0] u",
+         "back_link", "l [0] u", "f.py:12",
+         "make Parameter._modules a weakref.ref, or set it to None when done"},
+        {"graph nodes that append each other to lists",
+         "code add g.py:3 Graph.add; store add call append edges 5;"
+         "store add call append edges 6; methods Graph add;"
+         "a Graph; b Graph; la list; lb list; t Tensor 4096; a .edges la;"
+         "la [0] b; b .edges lb; lb [0] a; a .t t",
+         "back_link", "lb [0] a", "g.py:6",
+         "keep weakref.ref objects in Graph.edges, or clear it when done"},
+        {"look-alike: nothing but containers",
+         "a list; b dict; t Tensor 4096; a [0] b; b ['up'] a; a [1] t",
+         "container_cycle", "b ['up'] a", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_container_cycle(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"l.append(l)",
+         "code run l.py:3 run; store run call append l 5; site s run:4;"
+         "a list; t Tensor 4096 site=s; a [0] t; a [1] a",
+         "container_cycle", "a [1] a", "l.py:5",
+         "remove the container from itself when done (e.g. clear() it)"},
+        {"a dict of dicts; two calls may have done it",
+         "code run l.py:3 run; store run item up d 5; store run item k e 7;"
+         "site s run:4; a dict; b dict; c tuple; t Tensor 4096 site=s;"
+         "a ['k'] b; b ['up'] c; c [0] a; a ['t'] t",
+         "container_cycle", "c [0] a", "l.py:5 ? l.py:7 ?", NULL},
+        {"of several fillings the one with the key",
+         "code run l.py:3 run; store run item up kid 5;"
+         "store run call append kids 6; site s run:4; a dict; k list; b dict;"
+         "t Tensor 4096 site=s; a ['kids'] k; k [0] b; b ['up'] a; a ['t'] t",
+         "container_cycle", "b ['up'] a", "l.py:5", NULL},
+        {"a set in a tuple, nothing known of what made it",
+         "a set; b tuple; t Tensor 4096; a element b; b [0] a; b [1] t",
+         "container_cycle", "a element b", "", NULL},
+        {"look-alike: an object among the containers",
+         "a set; o Key; t Tensor 4096; a element o; o .all a; o .t t",
+         "self_reference", "a element o", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_unknown(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"C objects that refer to each other",
+         "a Engine; b Stream; t Tensor 4096; a ref b; b ref a; a ref t",
+         "unknown", "", "",
+         "the cycle runs through: Engine, Stream; break one of these "
+         "references"},
+        {"look-alike: one of the references has a name",
+         "a Engine; b Stream; t Tensor 4096; a .stream b; b ref a; a ref t",
+         "back_link", "a .stream b", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_self_reference),
+        cmocka_unit_test(test_back_link),
+        cmocka_unit_test(test_container_cycle),
+        cmocka_unit_test(test_unknown),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
