@@ -86,12 +86,15 @@ index_storages(struct shared *self)
     return true;
 }
 
+/* Before: who visits holds one reference.  An object that only C++ holds (a
+ * view's base) is no holder itself: who holds it is looked at. */
 static void
 look_at_live(struct shared *self, PyObject *object)
 {
     struct cm_device_memory memory;
     if (!cm_devices_claim(self->devices, Py_TYPE(object)) ||
-        !cm_devices_read(self->devices, object, &memory)) {
+        !cm_devices_read(self->devices, object, &memory) ||
+        (memory.preserved && Py_REFCNT(object) <= 2)) {
         return;
     }
     uint32_t id = self->places[find_place(self, memory.storage_key)];

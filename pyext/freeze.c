@@ -352,11 +352,15 @@ static bool
 is_dead_all_the_same(struct cm_freezer *self, size_t at, Py_ssize_t references,
                      size_t listed)
 {
+    struct cm_device_memory memory;
     Py_ssize_t others = Py_REFCNT(self->chosen[at]) - references;
-    return others == 0 ||
-           (others == 1 &&
-            (self->heap->generation >= 0 ||
-             shares_with_garbage(self, self->chosen[at], listed)));
+    if (others != 1) {
+        return others == 0;
+    }
+    return cm_devices_read(self->devices, self->chosen[at], &memory) &&
+           (memory.preserved || memory.is_storage) &&
+           (self->heap->generation >= 0 ||
+            shares_with_garbage(self, self->chosen[at], listed));
 }
 
 /* A preserved object is dead when its references are the garbage's and at most

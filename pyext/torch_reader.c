@@ -37,11 +37,11 @@ struct torch_layout {
     PyTypeObject *storage; /* owned: torch._C.StorageBase */
     size_t object_impl, impl_storage, impl_dims, impl_dtype;
     size_t storage_object, storage_data, storage_bytes, storage_device;
-    size_t storage_uses;
+    size_t storage_uses, impl_uses;
     struct dtype_name dtypes[MAX_DTYPES];
     size_t dtype_count;
     uint64_t storage_vtable; /* first word of every StorageImpl; 0: differs */
-    bool has_uses, has_shape;
+    bool has_uses, has_impl_uses, has_shape;
 };
 
 /* One probe, as cumem._torch hands it over. */
@@ -296,8 +296,8 @@ parse_probe(PyObject *facts, struct probe *probe)
     return 0;
 }
 
-/* How often each 32-bit half of the first words of a StorageImpl stands:
- * cumem._torch calls this before and after it makes one more view. */
+/* What stands in each 32-bit half of the first words of a StorageImpl or a
+ * TensorImpl: cumem._torch asks before and after it makes more views. */
 static PyObject *
 halves_of(uintptr_t storage)
 {
@@ -315,12 +315,14 @@ halves_of(uintptr_t storage)
 }
 
 static PyObject *
-take_types(PyObject *tensor, PyObject *storage, long uses)
+take_types(PyObject *tensor, PyObject *storage, long uses, long impl_uses)
 {
     if (!PyType_Check(tensor) || !PyType_Check(storage)) {
         PyErr_SetString(PyExc_TypeError, "two types were expected");
         return NULL;
     }
+    learnt_layout.has_impl_uses = impl_uses >= 0;
+    learnt_layout.impl_uses = impl_uses >= 0 ? (size_t)impl_uses * 4 : 0;
     learnt_layout.tensor = (PyTypeObject *)Py_NewRef(tensor);
     learnt_layout.storage = (PyTypeObject *)Py_NewRef(storage);
     learnt_layout.has_uses = uses >= 0;
@@ -358,15 +360,17 @@ take_probes(PyObject *list, Py_ssize_t host_count)
 /* Three forms, in the order in which cumem._torch calls them:
  *   ("halves", storage)             -> 32-bit halves of a StorageImpl
  *   ("probes", list, host_count)    -> finds the layout, or raises
- *   ("types", tensor, storage, uses half index or -1) -> ready */
+ *   ("types", tensor, storage, half of a StorageImpl that counts its uses,
+ *    half of a TensorImpl that does, each -1 when unknown) -> ready */
 PyObject *
 cm_torch_probe(PyObject *module, PyObject *facts)
 {
     (void)module;
     const char *step;
     PyObject *a = NULL, *b = NULL;
-    long number = -1;
-    if (!PyArg_ParseTuple(facts, "sO|Ol", &step, &a, &b, &number)) {
+    long number = -1, impl_number = -1;
+    if (!PyArg_ParseTuple(facts, "sO|Oll", &step, &a, &b, &number,
+                          &impl_number)) {
         return NULL;
     }
     if (strcmp(step, "halves") == 0) {
@@ -378,7 +382,7 @@ cm_torch_probe(PyObject *module, PyObject *facts)
         return PyErr_Occurred() ? NULL : take_probes(a, host_count);
     }
     if (strcmp(step, "types") == 0 && b != NULL) {
-        return take_types(a, b, number);
+        return take_types(a, b, number, impl_number);
     }
     PyErr_SetString(PyExc_ValueError, "unknown step");
     return NULL;
@@ -554,6 +558,8 @@ torch_read(const void *state, PyObject *object,
     if (storage == 0 || !read_storage(layout, storage, result)) {
         return false;
     }
+    result->preserved =
+        layout->has_impl_uses && half_at(impl, layout->impl_uses) > 1;
     if (layout->has_shape) {
         write_shape(layout, impl, result->shape, sizeof(result->shape));
     }

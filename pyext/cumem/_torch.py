@@ -34,10 +34,11 @@ def _facts(tensor, dtype, device):
     )  # fmt: skip
 
 
-def _use_half(torch, tensor):
-    """Index of the 32-bit half of a StorageImpl that counts its uses, or -1."""
-    storage = tensor.untyped_storage()
-    address = storage._cdata
+def _use_half(tensor, address):
+    """Index of the 32-bit half of the structure at `address` that counts its uses, or -1.
+
+    Two more views of `tensor` are two more uses of its storage, and of itself as their base.
+    """
     before = _core.torch_probe("halves", address)
     views = [tensor.view(-1), tensor.view(-1)]
     during = _core.torch_probe("halves", address)
@@ -74,16 +75,18 @@ def probe():
     keep.append((tensor, storage))
     facts.append(fact)
     _core.torch_probe("probes", facts, hosts)
+    tensor, storage = keep[0]
     _core.torch_probe(
-        "types", torch._C.TensorBase, type(keep[0][1]).__mro__[1], _use_half(torch, keep[0][0])
-    )
+        "types", torch._C.TensorBase, type(storage).__mro__[1],
+        _use_half(tensor, storage._cdata), _use_half(tensor, tensor._cdata),
+    )  # fmt: skip
     _core.tag_types(_tensor_types(torch))
     return True
 
 
 def _tensor_types(torch):
-    """torch.Tensor and every class derived from it so far."""
-    found, todo = [], [torch.Tensor]
+    """torch.Tensor, its storage, and every class derived from them so far."""
+    found, todo = [], [torch.Tensor, torch.UntypedStorage]
     while todo and len(found) < 4096:
         cls = todo.pop()
         found.append(cls)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Programs for the tests: each runs in a process of its own, as a user's would."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+
+SECONDS = 180
+_OURS = ("CUMEM_", "RANK", "WORLD_SIZE", "SLURM_", "OMPI_")
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self):
+        return self.out.split()
+
+
+def environment(**extra):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return {**kept, **{name: str(value) for name, value in extra.items()}}
+
+
+def run(code, *, cwd, before=(), **variables):
+    """Run `code` under this interpreter; `before` goes in front of "-c"."""
+    done = subprocess.run(
+        [sys.executable, *before, "-c", textwrap.dedent(code)],
+        cwd=cwd, env=environment(**variables), capture_output=True, text=True, timeout=SECONDS,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_ok(code, **options):
+    done = run(code, **options)
+    assert done.code == 0, done.err
+    return done
+
+
+def died_by(done):
+    """The signal that ended it, or None."""
+    return signal.Signals(-done.code) if done.code < 0 else None
+
+
+# What the programs begin with: a device object is a small CPU tensor.
+NODES = """
+import gc, json, os, sys
+import torch, cumem
+
+class Node:
+    def __init__(self, tensor=None):
+        self.tensor = tensor
+        self.link = None
+
+def make_pair(size=1024):
+    a, b = Node(torch.zeros(size)), Node()
+    a.link, b.link = b, a
+"""

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The Python face, as INTERFACES says it: observe, warn, find, status, flush."""
+
+import pytest
+
+import cumem
+from process import NODES, run, run_ok
+
+
+def test_callback_has_run_when_the_collecting_statement_is_over(tmp_path):
+    done = run_ok(NODES + """
+import threading
+seen = []
+handle = cumem.observe_tensor_cycles(lambda page: seen.append((page, threading.get_ident())))
+make_pair()
+assert seen == []
+gc.collect()
+assert len(seen) == 1 and seen[0][1] == threading.get_ident()
+gc.collect()
+assert len(seen) == 1, "no call without a finding"
+page = seen[0][0]
+assert isinstance(page, str) and page.startswith("<!DOCTYPE html>") and "</html>" in page
+assert page.report["format"] == "cumem-leak" and page.report["version"] == 1
+assert page.report["cycles"][0]["bytes_each"] == 4096
+assert page.text.startswith("cumem: ") and "Node .link" in page.text
+page.save("page.html"); page.save("leak.json")
+assert open("page.html").read() == page
+assert json.load(open("leak.json")) == page.report
+handle(); handle.remove()
+make_pair(); gc.collect()
+assert len(seen) == 1
+print("whole")
+""", cwd=tmp_path)
+    assert done.lines == ["whole"]
+
+
+def test_handle_is_a_context_manager_and_restores_everything(tmp_path):
+    run_ok(NODES + """
+before = (list(gc.callbacks), gc.get_debug(), sys.getprofile(), sys.gettrace(),
+          torch.Tensor.__dict__.keys())
+with cumem.observe_tensor_cycles(print) as handle:
+    assert cumem.status()["interceptor"] in ("sentinel", "saveall")
+assert (list(gc.callbacks), gc.get_debug(), sys.getprofile(), sys.gettrace(),
+        torch.Tensor.__dict__.keys()) == before
+assert cumem.status()["interceptor"] == "none"
+""", cwd=tmp_path)
+
+
+def test_exception_of_a_callback_goes_to_the_unraisable_hook(tmp_path):
+    done = run_ok(NODES + """
+caught, seen = [], []
+sys.unraisablehook = lambda args: caught.append(args.exc_type)
+def bad(page): raise KeyError("mine")
+cumem.observe_tensor_cycles(bad); cumem.observe_tensor_cycles(seen.append)
+make_pair(); gc.collect()
+assert caught == [KeyError], caught
+assert len(seen) == 1, "the next observer is called all the same"
+print("ok")
+""", cwd=tmp_path)
+    assert done.out == "ok\n", done.err
+
+
+def test_find_cycles_frees_nothing_and_collects_nothing(tmp_path):
+    run_ok(NODES + """
+import weakref
+gc.collect(); gc.disable()
+make_pair()
+dead = [o for o in gc.get_objects() if type(o) is Node]
+watch = weakref.ref(dead[0]); del dead
+before = gc.get_stats()
+first, second = cumem.find_cycles(), cumem.find_cycles()
+assert gc.get_stats() == before
+assert watch() is not None
+for page in first, second:
+    assert [c["count"] for c in page.report["cycles"]] == [1]
+    assert page.report["cycles"][0]["trigger"] == "manual"
+gc.collect()
+assert watch() is None
+assert cumem.find_cycles().report["cycles"] == []
+assert "no dead cycle" in cumem.find_cycles().text
+""", cwd=tmp_path)
+
+
+def test_warning_goes_to_the_logger_with_the_report_beside_it(tmp_path):
+    run_ok(NODES + """
+import logging
+records = []
+class Keep(logging.Handler):
+    def emit(self, record): records.append(record)
+logging.getLogger("cumem").addHandler(Keep())
+handle = cumem.warn_tensor_cycles(directory="reports" if os.mkdir("reports") is None else None)
+make_pair(1 << 20); gc.collect()
+assert cumem.flush(30)
+assert len(records) == 1 and records[0].levelno == logging.WARNING
+text = records[0].getMessage()
+assert "DEAD CYCLE, 4.0 MiB" in text, text
+name = text.strip().rsplit(" ", 1)[1]
+report = json.load(open(name))
+assert report["cycles"][0]["total_bytes"] == 4 << 20 and name.startswith("reports/")
+assert os.stat(name).st_mode & 0o777 == 0o600
+make_pair(1024); gc.collect(); cumem.flush(30)
+assert len(records) == 1, "another below the threshold says nothing"
+handle()
+""", cwd=tmp_path)
+
+
+def test_min_bytes_keeps_small_findings_from_an_observer(tmp_path):
+    run_ok(NODES + """
+seen = []
+cumem.observe_tensor_cycles(seen.append, min_bytes="1MiB")
+make_pair(1024); gc.collect(); assert seen == []
+make_pair(1 << 20); gc.collect(); assert len(seen) == 1
+""", cwd=tmp_path)
+
+
+def test_devices_that_are_not_watched_do_not_count(tmp_path):
+    run_ok(NODES + """
+seen = []
+with cumem.observe_tensor_cycles(seen.append, devices="cuda"):
+    make_pair(); gc.collect()
+assert seen == []
+with cumem.observe_tensor_cycles(seen.append, devices=["cpu", 0]):
+    make_pair(); gc.collect()
+assert len(seen) == 1
+with cumem.observe_tensor_cycles(seen.append, devices=torch.device("cpu")):
+    make_pair(); gc.collect()
+assert len(seen) == 2
+""", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("bad", ["cud:0:1", "", [], -1, "cuda:x", object()])
+def test_bad_device_is_named(bad):
+    with pytest.raises(ValueError) as caught:
+        cumem.find_cycles(devices=bad)
+    shown = repr(bad[0]) if isinstance(bad, list) and bad else repr(bad)
+    assert shown in str(caught.value) or "device" in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", ["1XB", "MiB", -5, "lots", 1.5, True])
+def test_bad_size_is_named(bad):
+    with pytest.raises(ValueError, match="not a size") as caught:
+        cumem.observe_tensor_cycles(print, min_bytes=bad)
+    assert repr(bad) in str(caught.value)
+    assert cumem.status()["interceptor"] == "none"
+
+
+@pytest.mark.parametrize(
+    "text, size", [("1", 1), ("512 B", 512), ("1.5KiB", 1536), ("256MiB", 1 << 28), ("2g", 1 << 31)]
+)
+def test_sizes_are_powers_of_1024(text, size):
+    from cumem._settings import parse_size
+
+    assert parse_size(text) == size
+
+
+def test_callback_must_be_callable():
+    with pytest.raises(TypeError, match="callable"):
+        cumem.observe_tensor_cycles("page.html")
+
+
+def test_torch_compat_observer_gets_the_live_objects(tmp_path):
+    run_ok("""
+import gc
+from cumem.compat.torch_cycles import observe_garbage
+seen = []
+def observer(garbage):
+    seen.append([type(o).__name__ for o in garbage if type(o).__name__ == "Node"])
+class Node: pass
+gc.collect()
+remove = observe_garbage(observer)
+n = Node(); n.me = n; del n
+assert gc.collect() >= 1
+assert sum(len(s) for s in seen) == 1, seen
+remove(); remove()
+n = Node(); n.me = n; del n
+gc.collect()
+assert sum(len(s) for s in seen) == 1
+assert gc.garbage == [] and gc.get_debug() == 0
+kept = []
+remove = observe_garbage(lambda garbage: kept.extend(o for o in garbage if type(o) is Node))
+n = Node(); n.me = n; n.value = 42; del n
+gc.collect()
+assert kept[0].value == 42 and kept[0].me is kept[0], "what an observer keeps is whole"
+""", cwd=tmp_path)
+
+
+def test_equal_findings_are_drawn_once(tmp_path):
+    run_ok(NODES + """
+import subprocess
+runs, real = [], subprocess.run
+def counted(*args, **kw):
+    runs.append(args); return real(*args, **kw)
+subprocess.run = counted
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+for _ in range(5):
+    make_pair(); gc.collect()
+assert len(pages) == 5 and len(set(pages)) == 1 and len(runs) == 1
+""", cwd=tmp_path)
+
+
+def test_without_the_program_the_page_says_that_it_has_no_drawing(tmp_path):
+    run_ok(NODES + """
+import cumem._report
+cumem._report._PROGRAM = "/nonexistent/cyclereport"
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+make_pair(); gc.collect()
+assert "Node" in pages[0] and "<svg" not in pages[0] and "Graphviz" in pages[0]
+""", cwd=tmp_path)
+
+
+def test_resurrected_memory_is_not_reported_as_dead(tmp_path):
+    run_ok(NODES + """
+kept = []
+class Phoenix(Node):
+    def __del__(self): kept.append(self)
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+p = Phoenix(torch.zeros(4096)); p.link = p; del p
+gc.collect()
+assert kept and kept[0].tensor.sum() == 0
+for page in pages:
+    for cycle in page.report["cycles"]:
+        assert cycle["class"] == "resurrected" and cycle["peak_bytes"] == 0
+""", cwd=tmp_path)
+
+
+def test_memory_that_a_finalizer_drops_is_counted(tmp_path):
+    run_ok(NODES + """
+class Closer(Node):
+    def __del__(self): self.tensor = None
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+c = Closer(torch.zeros(4096)); c.link = c; del c
+gc.collect()
+cycle, = pages[0].report["cycles"]
+assert cycle["class"] == "finalizer" and cycle["peak_bytes"] == 4 * 4096
+""", cwd=tmp_path)
+
+
+def test_view_of_live_weights_enters_no_total_but_a_dead_base_does(tmp_path):
+    run_ok(NODES + """
+weights = torch.zeros(1 << 20)
+pages = []
+with cumem.observe_tensor_cycles(pages.append):
+    n = Node(weights[10:]); n.link = n; del n
+    gc.collect()
+    for page in pages:
+        assert [c["peak_bytes"] for c in page.report["cycles"]] == [0]
+    pages.clear()
+    n = Node(torch.zeros(1 << 20)[10:]); n.link = n; del n      # only C++ holds the base
+    gc.collect()
+    assert [c["peak_bytes"] for c in pages[-1].report["cycles"]] == [4 << 20]
+    n = Node(torch.relu(torch.ones(1 << 18, requires_grad=True))); n.link = n; del n  # saved too
+    gc.collect()
+    assert [c["peak_bytes"] for c in pages[-1].report["cycles"]] == [1 << 20]
+gc.disable()
+n = Node(weights[10:]); n.link = n; del n
+assert sum(c["peak_bytes"] for c in cumem.find_cycles().report["cycles"]) == 0
+n = Node(torch.zeros(1 << 20)[10:]); n.link = n; del n
+assert sum(c["peak_bytes"] for c in cumem.find_cycles().report["cycles"]) == 4 << 20
+""", cwd=tmp_path)
+
+
+def test_shared_storage_is_counted_once(tmp_path):
+    run_ok(NODES + """
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+t = torch.zeros(1 << 20)
+for _ in range(3):
+    n = Node(t); n.link = n; n.view = t[5:]
+del n, t
+gc.collect()
+assert sum(c["peak_bytes"] for c in pages[0].report["cycles"]) == 4 << 20
+""", cwd=tmp_path)
