@@ -37,7 +37,8 @@ cm_file_write_all(int descriptor, const char *bytes, size_t length)
     return CM_OK;
 }
 
-/* Opens a new file beside `path`; its name in `name`.  -1 with errno. */
+/* Opens a new file beside `path`; its name in `name`.  -1 with errno, or with
+ * the error of `name`. */
 static int
 open_temporary(const char *path, struct cm_buffer *name)
 {
@@ -50,13 +51,11 @@ open_temporary(const char *path, struct cm_buffer *name)
         cm_buffer_add(name, path, folder);
         cm_buffer_addf(name, ".cumem-%ld-%d.tmp", (long)getpid(), i);
         if (name->status != CM_OK) {
-            errno = ENOMEM;
             return -1;
         }
-        descriptor = open(name->bytes,
-                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-                              O_CLOEXEC,
-                          0600);
+        descriptor =
+            open(name->bytes,
+                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (descriptor < 0 && errno != EEXIST && errno != EINTR) {
             break;
         }
@@ -106,8 +105,7 @@ publish(const char *temporary, const char *path, bool replace)
 }
 
 enum cm_status
-cm_file_write(const char *path, const char *bytes, size_t length,
-              bool replace)
+cm_file_write(const char *path, const char *bytes, size_t length, bool replace)
 {
     struct cm_buffer name = {0};
     int descriptor = open_temporary(path, &name);
@@ -115,6 +113,7 @@ cm_file_write(const char *path, const char *bytes, size_t length,
     int error;
 
     if (descriptor < 0) {
+        status = name.status != CM_OK ? name.status : CM_IO;
         goto done;
     }
     status = fill(descriptor, bytes, length);
@@ -163,8 +162,8 @@ enum cm_status
 cm_file_read(const char *path, struct cm_buffer *out)
 {
     bool is_standard = strcmp(path, "-") == 0;
-    int descriptor = is_standard ? STDIN_FILENO
-                                 : open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor =
+        is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     enum cm_status status;
     int error;
 
