@@ -169,7 +169,8 @@ enum cm_status
 cm_dot_write(const struct cm_leak *leak, size_t cycle, struct cm_buffer *out)
 {
     Agiodisc_t to_buffer = {.putstr = put_text, .flush = put_nothing};
-    Agdisc_t discipline = {&AgMemDisc, &AgIdDisc, &to_buffer};
+    /* By name: Graphviz 2 has a field for memory before these two. */
+    Agdisc_t discipline = {.id = &AgIdDisc, .io = &to_buffer};
     struct cm_draw draw = {0};
     struct cm_drawing drawing = {0};
     Agraph_t *graph = NULL;
@@ -206,7 +207,9 @@ set_inches(Agnode_t *node, const char *name, double pixels)
     agsafeset(node, loose(name), text, loose("1"));
 }
 
-/* Room for a label that Graphviz does not see: an empty table of its size. */
+/* Room for a label that Graphviz does not see: an empty table of its size.
+ * The text stays until the graph is closed: how to give it back differs
+ * between versions of Graphviz. */
 static void
 set_room(Agraph_t *graph, Agedge_t *edge, struct cm_draw_point size)
 {
@@ -222,7 +225,6 @@ set_room(Agraph_t *graph, Agedge_t *edge, struct cm_draw_point size)
              (int)size.x, (int)size.y);
     html = agstrdup_html(graph, text);
     agsafeset(edge, loose("label"), html, loose(""));
-    agstrfree(graph, html);
 }
 
 static Agraph_t *
@@ -276,7 +278,7 @@ take_curve(boxf frame, Agedge_t *edge, struct cm_draw_edge *drawn)
     if (drawn->points == NULL) {
         return CM_NO_MEMORY;
     }
-    for (int i = 0; i < curve->size; i++) {
+    for (size_t i = 0; i < (size_t)curve->size; i++) {
         drawn->points[i] = place(frame, curve->list[i]);
     }
     drawn->points[curve->size] =
