@@ -109,7 +109,7 @@ in_trees() {
 
 fetch() {
     debootstrap --variant=minbase --include="ca-certificates,git,gcc,g++,\
-cmake,ninja-build,pkg-config,libcjson-dev,libgraphviz-dev,libcmocka-dev,\
+cmake,ninja-build,pkg-config,libcjson-dev,graphviz,libgraphviz-dev,\
 python3.13-dev,python3.13-venv,python3.14-dev,python3.14-venv,\
 python3.15-dev,python3.15-venv" sid "$1"
     mount_into "$1"

@@ -48,6 +48,8 @@ missing_packages() {
         && command -v make >/dev/null || echo build-essential
     command -v cmake >/dev/null || echo cmake
     command -v ninja >/dev/null || echo ninja-build
+    # Besides the program, what tells libgvc where its layouts are.
+    command -v dot >/dev/null || echo graphviz
     if command -v pkg-config >/dev/null; then
         pkg-config --exists libcjson || echo libcjson-dev
         pkg-config --exists libgvc || echo libgraphviz-dev
