@@ -26,12 +26,13 @@ ASK = ("import sysconfig as s; print(s.get_path('include'));"
 
 
 def build(python, folder, flags=()):
-    """The path of the built module; raises RuntimeError with the reason."""
+    """The path of the built module.  Raises FileNotFoundError where Python.h
+    is missing, RuntimeError with what the compiler says."""
     answer = subprocess.run([python, "-I", "-c", ASK], check=True,
                             capture_output=True, text=True).stdout
     include, suffix = answer.splitlines()
     if not os.path.exists(os.path.join(include, "Python.h")):
-        raise RuntimeError(f"{python} has no Python.h in {include}")
+        raise FileNotFoundError(f"{python} has no Python.h in {include}")
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"interceptor_probe{suffix}"

@@ -58,8 +58,8 @@ def label(python):
 
 @functools.cache
 def probe_folder(python, scratch):
-    """Where `import interceptor_probe` works for this interpreter; raises
-    RuntimeError with the reason why it cannot be built."""
+    """Where `import interceptor_probe` works for this interpreter.  Raises
+    FileNotFoundError where it has no headers."""
     folder = pathlib.Path(os.environ.get("CUMEM_PROBE_DIR", scratch),
                           label(python))
     built = list(folder.glob("interceptor_probe*.so"))

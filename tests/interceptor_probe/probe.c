@@ -7,6 +7,8 @@
 
 #include <Python.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../detector/alloc.h"
@@ -30,6 +32,22 @@ struct probe {
     uint64_t starts, stops;
     struct cm_collection last;
 };
+
+/* Totals of this process, written at its end: shared by all interpreters. */
+static struct {
+    char path[4096];
+    unsigned long long stops, seen;
+} process_log;
+
+static void
+write_log(void)
+{
+    FILE *file = fopen(process_log.path, "a");
+    if (file == NULL)
+        return;
+    fprintf(file, "%llu %llu\n", process_log.stops, process_log.seen);
+    fclose(file);
+}
 
 static size_t
 tally_index(struct tally *self, const char *name)
@@ -105,6 +123,8 @@ on_stop(void *context, const struct cm_collection *collection)
     struct probe *self = context;
     self->stops++;
     self->last = *collection;
+    process_log.stops++;
+    process_log.seen += collection->seen;
     if (self->on_stop != NULL) {
         Py_XDECREF(PyObject_CallFunction(
             self->on_stop, "iLi", collection->generation,
@@ -261,6 +281,20 @@ probe_live(PyObject *module, PyObject *unused)
     return PyLong_FromLong(cm_alloc_live());
 }
 
+/* Appends "stops seen" to this file when the process ends. */
+static PyObject *
+probe_log(PyObject *module, PyObject *args)
+{
+    const char *path;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    if (process_log.path[0] == '\0')
+        atexit(write_log);
+    strncpy(process_log.path, path, sizeof(process_log.path) - 1);
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 probe_unsupported(PyObject *module, PyObject *unused)
 {
@@ -321,6 +355,7 @@ static PyMethodDef methods[] = {
     {"last", probe_last, METH_NOARGS, NULL},
     {"scan", probe_scan, METH_NOARGS, NULL},
     {"frozen", probe_frozen, METH_NOARGS, NULL},
+    {"log", probe_log, METH_VARARGS, NULL},
     {"fail_at", probe_fail_at, METH_VARARGS, NULL},
     {"live", probe_live, METH_NOARGS, NULL},
     {"unsupported", probe_unsupported, METH_NOARGS, NULL},
