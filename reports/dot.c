@@ -227,6 +227,17 @@ set_room(Agraph_t *graph, Agedge_t *edge, struct cm_draw_point size)
     agsafeset(edge, loose("label"), html, loose(""));
 }
 
+static size_t
+owner_of(const struct cm_drawing *drawing)
+{
+    for (size_t i = 0; i < drawing->node_count; i++) {
+        if (drawing->nodes[i].owner) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 static Agraph_t *
 plan(const struct cm_drawing *drawing, bool labels, Agnode_t **nodes,
      Agedge_t **edges)
@@ -242,6 +253,7 @@ plan(const struct cm_drawing *drawing, bool labels, Agnode_t **nodes,
     agsafeset(graph, loose("splines"), loose(labels ? "true" : "line"),
               loose(""));
     agattr(graph, AGNODE, loose("fixedsize"), loose("true"));
+    add_node(graph, owner_of(drawing)); /* dot puts the first on top */
     for (size_t i = 0; i < drawing->node_count; i++) {
         nodes[i] = add_node(graph, i);
         set_inches(nodes[i], "width", drawing->nodes[i].size.x);

@@ -26,7 +26,9 @@ ARROWS = {
 FOREIGN = {
     r"Python\.h|structmember\.h|frameobject\.h|internal/.*|cpython/.*": "pyext/",
     r"(cjson/)?cJSON\.h": "reports/leak_json.c",
-    r"(graphviz/)?(cgraph|gvc|gvcext|gvplugin)\.h": "reports/dot.c",
+    # The test reads back what dot.c wrote.
+    r"(graphviz/)?(cgraph|gvc|gvcext|gvplugin)\.h": ("reports/dot.c",
+                                                     "tests/t_dot.c"),
     r"cupti.*\.h|cuda.*\.h": "allocator_hooks/cupti_hook.c",
     r"cmocka\.h": "tests/",
 }
