@@ -26,7 +26,9 @@ import weakref
 
 import pytest
 
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+# No layout is proven: free-threaded, or built that way to be tested.
+PUBLIC_ONLY = bool(sysconfig.get_config_var("Py_GIL_DISABLED")
+                   or os.environ.get("CUMEM_OBJECTS_PUBLIC"))
 
 (OBJECT, DICT, LIST, TUPLE, SET, FUNCTION, BOUND_METHOD, BUILTIN_METHOD, CELL,
  FRAME, TRACEBACK, EXCEPTION, GENERATOR, COROUTINE, ASYNC_GENERATOR, PARTIAL,

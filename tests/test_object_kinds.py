@@ -48,7 +48,7 @@ DESCRIBED = {
     "None": (lambda: None, OBJECT, "None"),
     "bytes": (lambda: b"ab", OBJECT, "b'ab'"),
 }
-if not FREE_THREADED:
+if not PUBLIC_ONLY:
     DESCRIBED |= {
         "generator": (lambda: generator(1), GENERATOR, "generator generator"),
         "async generator": (lambda: async_generator(1), ASYNC_GENERATOR,
@@ -79,7 +79,7 @@ def test_frames_and_generators_have_their_line_and_code(probe):
     told = probe.describe(caught(1).__traceback__)
     assert told["code"] == "caught"
     assert told["line"] == caught.__code__.co_firstlineno + 2
-    if not FREE_THREADED:
+    if not PUBLIC_ONLY:
         first = generator.__code__.co_firstlineno
         assert probe.describe(generator(1))["line"] == first
         told = probe.describe(started(generator(1)))

@@ -38,7 +38,7 @@ def deep(n, call):
 
 @pytest.mark.parametrize("without_gil", [False, True])
 def test_the_stack_is_the_one_that_python_shows(probe, without_gil):
-    if without_gil and FREE_THREADED:
+    if without_gil and PUBLIC_ONLY:
         pytest.skip("public API only")
     call = functools.partial(both, probe, without_gil)
     assert call()[2] is False
@@ -95,7 +95,7 @@ def test_stacks_of_threads(probe):
     def work():
         for i in range(200):
             results.append(both(probe)[0])
-            deep(i % 20, functools.partial(both, probe, not FREE_THREADED))
+            deep(i % 20, functools.partial(both, probe, not PUBLIC_ONLY))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -114,7 +114,7 @@ def test_stacks_of_code_that_came_and_went(probe):
 
 def test_stacks_without_end_are_bounded(probe):
     lost = probe.status()["lost_stacks"]
-    assert lost == 0 or FREE_THREADED
+    assert lost == 0 or PUBLIC_ONLY
     code = compile("\n".join(["stack()"] * 3000), "<many>", "exec")
     exec(code, {"stack": probe.stack})
     assert probe.status()["lost_stacks"] == lost
