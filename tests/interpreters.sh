@@ -109,7 +109,8 @@ in_trees() {
 
 fetch() {
     debootstrap --variant=minbase --include="ca-certificates,git,gcc,g++,\
-cmake,ninja-build,pkg-config,libcjson-dev,graphviz,libgraphviz-dev,\
+cmake,ninja-build,pkg-config,libcjson-dev,graphviz,\
+libgvplugin-neato-layout8,libgraphviz-dev,\
 python3.13-dev,python3.13-venv,python3.14-dev,python3.14-venv,\
 python3.15-dev,python3.15-venv" sid "$1"
     mount_into "$1"

@@ -48,8 +48,11 @@ missing_packages() {
         && command -v make >/dev/null || echo build-essential
     command -v cmake >/dev/null || echo cmake
     command -v ninja >/dev/null || echo ninja-build
-    # Besides the program, what tells libgvc where its layouts are.
-    command -v dot >/dev/null || echo graphviz
+    # Besides programs, what tells libgvc where its layouts are; newer
+    # releases have sfdp's in a package of its own.
+    echo 'graph { a -- b }' | sfdp -Tdot >/dev/null 2>&1 \
+        || echo graphviz $(apt-cache pkgnames libgvplugin-neato-layout \
+            2>/dev/null | grep -v -e -dev)
     if command -v pkg-config >/dev/null; then
         pkg-config --exists libcjson || echo libcjson-dev
         pkg-config --exists libgvc || echo libgraphviz-dev
