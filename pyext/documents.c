@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "../detector/alloc.h"
 #include "../reports/buffer.h"
 #include "../reports/html.h"
 #include "../reports/leak.h"
@@ -93,43 +92,6 @@ cm_document_page(PyObject *module, PyObject *bytes)
     enum cm_status status = cm_html_write(&leak, &options, &out);
     cm_leak_release(&leak);
     return text_of(&out, status);
-}
-
-/* Sorted by the fingerprint itself: the order of the findings may differ. */
-static void
-insert_sorted(uint64_t *items, size_t count, uint64_t item)
-{
-    while (count > 0 && items[count - 1] > item) {
-        items[count] = items[count - 1];
-        count--;
-    }
-    items[count] = item;
-}
-
-PyObject *
-cm_document_fingerprints(PyObject *module, PyObject *bytes)
-{
-    struct cm_leak leak = {0};
-    PyObject *result = NULL;
-    (void)module;
-    if (read_document(bytes, &leak) < 0) {
-        return NULL;
-    }
-    uint64_t *sorted = cm_calloc(leak.cycle_count + 1, sizeof(*sorted));
-    if (sorted == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    for (size_t i = 0; i < leak.cycle_count; i++) {
-        insert_sorted(sorted, i, leak.cycles[i].fingerprint);
-    }
-    result = PyBytes_FromStringAndSize(
-        (const char *)sorted,
-        (Py_ssize_t)(leak.cycle_count * sizeof(*sorted)));
-done:
-    cm_free(sorted);
-    cm_leak_release(&leak);
-    return result;
 }
 
 PyObject *

@@ -12,8 +12,6 @@
 PyObject *cm_document_text(PyObject *module, PyObject *args);
 /* bytes -> str, the page without drawings */
 PyObject *cm_document_page(PyObject *module, PyObject *document);
-/* bytes -> bytes, equal for documents with the same set of findings */
-PyObject *cm_document_fingerprints(PyObject *module, PyObject *document);
 /* bytes -> int, the largest bytes that a finding frees at once */
 PyObject *cm_document_largest(PyObject *module, PyObject *document);
 

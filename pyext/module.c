@@ -88,7 +88,6 @@ static PyMethodDef methods[] = {
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
-    {"fingerprints", cm_document_fingerprints, METH_O, NULL},
     {"largest", cm_document_largest, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -276,7 +276,9 @@ def _deliver(kind, payload):
 def _call_observers(document):
     report = None
     for handle in list(_handles):
-        if handle._callback is None or _core.largest(document) < handle._min_bytes:
+        if handle._callback is None:
+            continue
+        if handle._min_bytes and _core.largest(document) < handle._min_bytes:
             continue
         try:
             report = report or CycleReport(document)
