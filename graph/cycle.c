@@ -14,6 +14,8 @@
 #include "name.h"
 #include "../detector/alloc.h"
 
+#define MAX_HOLDERS 8u
+
 static bool
 has_role(const struct cm_edge *edge, uint32_t roles)
 {
@@ -210,14 +212,25 @@ cm_cycle_last(const struct cm_cycle *self, uint32_t from, uint32_t goal,
     return 0;
 }
 
+/* Where a look at who holds a table ends.  The object that a table belongs to
+ * is among the first; a dict that very many hold is no one's table. */
+static uint32_t
+last_holder(const struct cm_cycle *self, uint32_t place)
+{
+    uint32_t first = self->into_first[place];
+    uint32_t end = self->into_first[place + 1];
+
+    return end - first > MAX_HOLDERS ? first + MAX_HOLDERS : end;
+}
+
 /* The member whose instance dict this is, 0: none. */
 static uint32_t
 owner_of_dict(const struct cm_cycle *self, uint32_t dict)
 {
     uint32_t place = cm_cycle_place(self, dict);
+    uint32_t end = last_holder(self, place);
 
-    for (uint32_t i = self->into_first[place]; i < self->into_first[place + 1];
-         i++) {
+    for (uint32_t i = self->into_first[place]; i < end; i++) {
         const struct cm_edge *edge = cm_cycle_edge(self, self->into[i]);
 
         if (edge->role == CM_INSTANCE_DICT) {
@@ -275,7 +288,7 @@ is_table_entry(const struct cm_cycle *self, uint32_t edge,
     if (record->role != CM_VALUE) {
         return false;
     }
-    for (uint32_t i = self->into_first[place]; i < self->into_first[place + 1];
+    for (uint32_t i = self->into_first[place]; i < last_holder(self, place);
          i++) {
         if (is_plain_attribute(self, self->into[i], &table)
             && has_name(self, table.edge, tables)) {

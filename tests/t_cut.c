@@ -137,6 +137,16 @@ test_lambda_on_self(void **state)
          "lambda_on_self", "c cell wrapper w", "w.py:9",
          "capture weakref.ref(wrapper) in the lambda, or set wrapper.info = "
          "None when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_other_captures(void **state)
+{
+    static const struct cut_case cases[] = {
         {"look-alike: functools.wraps on a function that calls itself",
          "code f w.py:9 run.<locals>.fib; w function; f function code=f;"
          "c cell; c2 cell; t Tensor 4096; w .__wrapped__ f;"
@@ -461,6 +471,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hook_captures_owner),
         cmocka_unit_test(test_lambda_on_self),
+        cmocka_unit_test(test_other_captures),
         cmocka_unit_test(test_bound_method_on_self),
         cmocka_unit_test(test_partial_on_self),
         cmocka_unit_test(test_exception_in_frame),
