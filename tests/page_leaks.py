@@ -69,10 +69,10 @@ class Leak:
 
     def cycle(self, vertices, payload, fingerprint, *, cut=(), count=1,
               peak=None, **more):
-        storages = {row["id"]: row for row in self.data["storages"]}
-        tensors = {row["id"]: row for row in self.data["vertices"]}
-        payload = [tensors[vertex]["storage"] for vertex in payload]
-        each = sum(storages[storage]["bytes"] for storage in payload)
+        payload = [self.data["vertices"][vertex - 1]["storage"]
+                   for vertex in payload]
+        each = sum(self.data["storages"][storage - 1]["bytes"]
+                   for storage in payload)
         row = {"fingerprint": fingerprint, "class": "collectable",
                "vertices": vertices, "payload": payload,
                "also_held_elsewhere": [], "shared_with": [],
