@@ -50,6 +50,7 @@ struct cm_objects {
 
     _Atomic(struct cm_site_table *) sites; /* read without the lock */
     _Atomic uint64_t lost_stacks;
+    _Atomic bool sites_full; /* no larger table is allowed */
 
     /* Guarded by the GIL, as all below. */
     struct cm_addresses types;

@@ -97,6 +97,7 @@ larger_table(struct cm_objects *self)
     struct cm_site_table *old = self->newest_sites;
     size_t capacity = old == NULL ? FIRST_SITES : old->capacity * 2;
     if (capacity > MAX_SITES) {
+        atomic_store(&self->sites_full, true);
         return NULL;
     }
     struct cm_site_table *table =
@@ -117,7 +118,7 @@ larger_table(struct cm_objects *self)
     return table;
 }
 
-static bool
+static void
 remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
 {
     cm_lock_take(&self->lock);
@@ -129,15 +130,18 @@ remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
         put_site(table, hash, site.index);
     }
     cm_lock_give(&self->lock);
-    return table != NULL;
 }
 
-/* Two threads may do this for one stack: the records hold it once. */
+/* Two threads may do this for one stack: the records hold it once.  That the
+ * records are full is remembered as id 0; that memory ran out is not. */
 static struct cm_site_id
 add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
 {
     struct cm_frame frames[MAX_FRAMES];
     struct cm_site_id id = {0};
+    if (atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
+        return id;
+    }
     for (uint32_t i = 0; i < walked->count; i++) {
         PyCodeObject *code = walked->frames[i].code;
         int line = PyCode_Addr2Line(code, walked->frames[i].offset);
@@ -146,14 +150,12 @@ add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
     }
     struct cm_site site = {
         .frames = frames, .frame_count = walked->count, .cut = walked->cut};
-    if (cm_records_add_site(self->records, &site, &id) != CM_OK) {
+    enum cm_status status = cm_records_add_site(self->records, &site, &id);
+    if (status != CM_OK) {
         id = (struct cm_site_id){0};
     }
-    if (!remember_site(self, hash, id)) {
-        id = (struct cm_site_id){0};
-    }
-    if (id.index == 0) {
-        atomic_fetch_add(&self->lost_stacks, 1);
+    if (status != CM_NO_MEMORY) {
+        remember_site(self, hash, id);
     }
     return id;
 }
@@ -324,15 +326,18 @@ cm_objects_stack(struct cm_objects *self, int max_frames)
     PyThreadState *thread = this_thread();
     uint32_t depth =
         max_frames < MAX_FRAMES ? (uint32_t)max_frames : MAX_FRAMES;
+    struct cm_site_id site = {0};
     if (thread == NULL || max_frames <= 0) {
-        return (struct cm_site_id){0};
+        return site;
     }
     if (self->proven.stack) {
-        return raw_stack(self, thread, depth);
+        site = raw_stack(self, thread, depth);
     }
-    if (!PyGILState_Check()) {
-        atomic_fetch_add(&self->lost_stacks, 1);
-        return (struct cm_site_id){0};
+    else if (PyGILState_Check()) {
+        site = public_stack(self, thread, depth);
     }
-    return public_stack(self, thread, depth);
+    if (site.index == 0) {
+        atomic_fetch_add_explicit(&self->lost_stacks, 1, memory_order_relaxed);
+    }
+    return site;
 }

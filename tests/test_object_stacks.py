@@ -113,11 +113,26 @@ def test_stacks_of_code_that_came_and_went(probe):
 
 
 def test_stacks_without_end_are_bounded(probe):
-    lost = probe.status()["lost_stacks"]
-    assert lost == 0 or PUBLIC_ONLY
-    code = compile("\n".join(["stack()"] * 3000), "<many>", "exec")
-    exec(code, {"stack": probe.stack})
-    assert probe.status()["lost_stacks"] == lost
+    assert probe.renew()
+    source = "def outer(call):\n" + " inner(call)\n" * 520
+    source += "def inner(call):\n" + " call(1)\n" * 520
+    namespace = {}
+    exec(compile(source, "<many>", "exec"), namespace)
+    ids = []
+
+    def work():
+        for _ in range(2):
+            namespace["outer"](lambda _: ids.append(probe.stack_cost(1)[1]))
+
+    thread = threading.Thread(target=work)  # a stack of few frames
+    thread.start()
+    thread.join()
+    half = 520 * 520
+    assert 200000 < len(set(ids)) < half
+    assert 0 not in ids[:200000]
+    assert ids[half:][:200000] == ids[:200000]
+    assert probe.status()["lost_stacks"] == ids.count(0) > 0
+    assert probe.renew()
 
 
 def test_stacks_of_greenlets(probe):
