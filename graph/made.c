@@ -146,9 +146,18 @@ enum cm_status
 cm_made_nowhere(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                 struct cm_made *result)
 {
-    (void)cycle;
+    uint32_t edge = cm_cycle_next(cycle, 0, CM_ROLES_ALL);
+    bool named = false;
+
     (void)suspect;
-    return explain(result, cm_sentence("no rule knows this kind of cycle"));
+    for (; edge != 0 && !named;
+         edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) {
+        named = cm_cycle_edge(cycle, edge)->label.index != 0;
+    }
+    return explain(result,
+                   cm_sentence(named ? "no rule knows this kind of cycle"
+                                     : "the references of this cycle have no "
+                                       "names"));
 }
 
 /* Two lambdas of one function share their qualified name: the line tells. */

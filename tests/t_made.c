@@ -72,20 +72,38 @@ test_library(void **state)
 }
 
 static void
-test_reason_when_there_is_no_place(void **state)
+check_reason(const char *heap, bool named, const char *expected)
 {
-    struct built *built =
-        built_new("o Ring; t Tensor 4096; o .next o; o .slot t");
+    struct built *built = built_new(heap);
     struct cm_findings findings;
 
-    (void)state;
+    for (size_t i = 1; i <= built->heap.edge_count && !named; i++) {
+        built->heap.edges[i].label = (struct cm_text_id){0};
+    }
     assert_int_equal(cm_findings_find(&built->heap, built->records, &findings),
                      CM_OK);
-    assert_string_equal(findings.items[0].no_cut_reason,
-                        "no store of .next in Ring's methods or in the "
-                        "functions that allocated the tensor");
+    assert_string_equal(findings.items[0].no_cut_reason, expected);
     cm_findings_release(&findings);
     built_free(built);
+}
+
+static void
+test_reason_when_there_is_no_place(void **state)
+{
+    static const char engine[] = "a Engine; t Tensor 8; a ref a; a ref t";
+
+    (void)state;
+    check_reason("o Ring; t Tensor 4096; o .next o; o .slot t", true,
+                 "no store of .next in Ring's methods or in the functions "
+                 "that allocated the tensor");
+    check_reason("f function; c cell; t Tensor 8; f __closure__ c;"
+                 "c cell:f f; c cell:t t",
+                 true, "the code of the function is not known");
+    check_reason("l list; t Tensor 8; l [0] l; l [1] t", true,
+                 "no call that fills a container in the functions that "
+                 "allocated the tensor");
+    check_reason(engine, true, "no rule knows this kind of cycle");
+    check_reason(engine, false, "the references of this cycle have no names");
 }
 
 static void
