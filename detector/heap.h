@@ -97,6 +97,7 @@ struct cm_node {
     uint8_t species;              /* enum cm_species */
     bool has_finalizer;           /* __del__ in its type */
     bool survived;                /* resurrected: not freed after all */
+    bool cut;                     /* not all of its references are here */
     uint32_t first_edge;          /* set by cm_heap_seal */
     uint32_t edge_count;
 };
@@ -142,6 +143,7 @@ struct cm_heap {
     int generation;         /* of the collection, -1: a scan */
     uint64_t objects_seen;  /* garbage objects, frozen or not */
     uint64_t nodes_cut;     /* garbage objects that a bound left out */
+    uint64_t bytes_cut;     /* device bytes of those, views counted too */
     bool frozen_generation; /* found behind gc.freeze() */
 };
 

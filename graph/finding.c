@@ -80,13 +80,26 @@ cm_findings_release(struct cm_findings *self)
 /* Entries */
 
 static bool
-has_finalizer(const struct analysis *self, uint32_t component)
+has_finalizer(const struct cm_node *node)
+{
+    return node->has_finalizer;
+}
+
+static bool
+is_cut(const struct cm_node *node)
+{
+    return node->cut;
+}
+
+static bool
+any(const struct analysis *self, uint32_t component,
+    bool (*is)(const struct cm_node *node))
 {
     const uint32_t *nodes = cm_components_nodes(&self->components, component);
     uint32_t size = cm_components_size(&self->components, component);
 
     for (uint32_t i = 0; i < size; i++) {
-        if (self->heap->nodes[nodes[i]].has_finalizer) {
+        if (is(&self->heap->nodes[nodes[i]])) {
             return true;
         }
     }
@@ -102,8 +115,8 @@ class_of(const struct analysis *self, uint32_t component)
     if (self->payloads.survived[component]) {
         return CM_CLASS_RESURRECTED;
     }
-    return has_finalizer(self, component) ? CM_CLASS_FINALIZER
-                                          : CM_CLASS_COLLECTABLE;
+    return any(self, component, has_finalizer) ? CM_CLASS_FINALIZER
+                                               : CM_CLASS_COLLECTABLE;
 }
 
 static struct entry
@@ -113,7 +126,7 @@ make_entry(const struct analysis *self, struct cm_fingerprints *fingerprints,
     uint64_t origin = self->payloads.origin[self->payloads.largest[component]];
     /* What must not be folded with each other. */
     uint64_t kind =
-        2 * (uint64_t)class_of(self, component) + (self->heap->nodes_cut > 0);
+        2 * (uint64_t)class_of(self, component) + any(self, component, is_cut);
 
     return (struct entry){
         .fingerprint =

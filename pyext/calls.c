@@ -12,10 +12,10 @@
 #include "tags.h"
 
 /* The user asked, or memory ran out: there is time to look at all of it. */
-static const struct cm_freeze_bounds in_scan = {
-    .max_objects = 4000000,
-    .max_nodes = 400000,
-    .max_time_ns = UINT64_C(10000000000)};
+static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
+                                                .max_nodes = 400000,
+                                                .max_time_ns =
+                                                    UINT64_C(10000000000)};
 
 PyObject *
 cm_session_configure(struct cm_session *self, PyObject *args)
@@ -59,7 +59,8 @@ cm_session_describe(struct cm_session *self, PyObject *facts)
         if (name != NULL && PyUnicode_Check(value)) {
             const char *text = PyUnicode_AsUTF8(value);
             cm_digest_describe(self->digest, name, text ? text : "");
-        } else if (name != NULL && PyLong_Check(value)) {
+        }
+        else if (name != NULL && PyLong_Check(value)) {
             cm_digest_number(self->digest, name, PyLong_AsLongLong(value));
         }
         if (PyErr_Occurred()) {
@@ -79,8 +80,8 @@ cm_session_memory(struct cm_session *self, PyObject *rows)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         unsigned long long total, allocated, reserved, peak;
         const char *name;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sKKKK", &name,
-                              &total, &allocated, &reserved, &peak)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sKKKK", &name, &total,
+                              &allocated, &reserved, &peak)) {
             return NULL;
         }
         struct cm_device_use use = {name, total, allocated, reserved, peak};
@@ -141,10 +142,12 @@ scanned_document(struct cm_session *self, bool record)
     Py_END_ALLOW_THREADS
     if (status != CM_OK) {
         PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
-    } else if (event.length != 0) {
-        result = PyBytes_FromStringAndSize(event.bytes,
-                                           (Py_ssize_t)event.length);
-    } else {
+    }
+    else if (event.length != 0) {
+        result =
+            PyBytes_FromStringAndSize(event.bytes, (Py_ssize_t)event.length);
+    }
+    else {
         result = Py_NewRef(Py_None);
     }
     cm_buffer_release(&event);
@@ -223,10 +226,9 @@ cm_session_close(struct cm_session *self)
         Py_END_ALLOW_THREADS
         cm_session_drain_warnings(self);
     }
-    char *path =
-        status == CM_OK ? cm_digest_report_path(self->digest) : NULL;
-    PyObject *result = path != NULL ? PyUnicode_DecodeFSDefault(path)
-                                    : Py_NewRef(Py_None);
+    char *path = status == CM_OK ? cm_digest_report_path(self->digest) : NULL;
+    PyObject *result =
+        path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
     cm_free(path);
     return result;
 }

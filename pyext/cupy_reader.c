@@ -18,10 +18,10 @@
 #include <string.h>
 
 struct cupy_state {
-    PyTypeObject *array;   /* owned: cupy._core.core._ndarray_base */
-    PyObject *array_data;  /* owned: getset descriptors */
+    PyTypeObject *array;  /* owned: cupy._core.core._ndarray_base */
+    PyObject *array_data; /* owned: getset descriptors */
     PyObject *pointer_mem;
-    PyTypeObject *memory;  /* owned: cupy.cuda.memory.BaseMemory */
+    PyTypeObject *memory; /* owned: cupy.cuda.memory.BaseMemory */
     PyObject *memory_ptr, *memory_size, *memory_device;
 };
 
@@ -92,9 +92,9 @@ type_in(const char *module, const char *name)
 static bool
 is_c_getter(PyObject *descriptor)
 {
-    return descriptor != NULL &&
-           (Py_TYPE(descriptor) == &PyGetSetDescr_Type ||
-            Py_TYPE(descriptor) == &PyMemberDescr_Type);
+    return descriptor != NULL
+           && (Py_TYPE(descriptor) == &PyGetSetDescr_Type
+               || Py_TYPE(descriptor) == &PyMemberDescr_Type);
 }
 
 static void
@@ -129,11 +129,10 @@ cupy_learn(void *state, PyObject *module, const char **reason)
     self->array = (PyTypeObject *)array;
     self->memory = (PyTypeObject *)memory;
     Py_XDECREF(pointer);
-    bool readable = is_c_getter(self->array_data) &&
-                    is_c_getter(self->pointer_mem) &&
-                    is_c_getter(self->memory_ptr) &&
-                    is_c_getter(self->memory_size) &&
-                    is_c_getter(self->memory_device);
+    bool readable =
+        is_c_getter(self->array_data) && is_c_getter(self->pointer_mem)
+        && is_c_getter(self->memory_ptr) && is_c_getter(self->memory_size)
+        && is_c_getter(self->memory_device);
     if (readable) {
         PyObject *made = type_in("cupy", "ndarray");
         if (made != NULL) { /* the Python class that users get */
@@ -153,8 +152,8 @@ static bool
 cupy_claims(const void *state, PyTypeObject *type)
 {
     const struct cupy_state *self = state;
-    return PyType_IsSubtype(type, self->array) ||
-           PyType_IsSubtype(type, self->memory);
+    return PyType_IsSubtype(type, self->array)
+           || PyType_IsSubtype(type, self->memory);
 }
 
 static bool
@@ -171,8 +170,7 @@ read_memory(const struct cupy_state *self, PyObject *memory,
 }
 
 static bool
-cupy_read(const void *state, PyObject *object,
-          struct cm_device_memory *result)
+cupy_read(const void *state, PyObject *object, struct cm_device_memory *result)
 {
     const struct cupy_state *self = state;
     memset(result, 0, sizeof(*result));
@@ -187,9 +185,9 @@ cupy_read(const void *state, PyObject *object,
     PyObject *memory = pointer != NULL && pointer != Py_None
                            ? read_field(self->pointer_mem, pointer)
                            : NULL;
-    bool known = memory != NULL &&
-                 PyType_IsSubtype(Py_TYPE(memory), self->memory) &&
-                 read_memory(self, memory, result);
+    bool known = memory != NULL
+                 && PyType_IsSubtype(Py_TYPE(memory), self->memory)
+                 && read_memory(self, memory, result);
     if (known) { /* ours is one of the references */
         result->use_count = (uint32_t)(Py_REFCNT(memory) - 1);
     }

@@ -88,8 +88,8 @@ static void
 learn(struct cm_devices *self, size_t index, PyObject *module)
 {
     struct reader_slot *slot = &self->slots[index];
-    slot->learnt =
-        readers[index]->learn(slot->state, module, &slot->reason);
+    slot->reason = NULL;
+    slot->learnt = readers[index]->learn(slot->state, module, &slot->reason);
     if (slot->learnt == CM_LEARNT_READY) {
         /* What was "no reader" before may be claimed now. */
         memset(self->cache, 0, sizeof(self->cache));
@@ -120,8 +120,7 @@ cm_devices_notice(struct cm_devices *self)
 }
 
 void
-cm_devices_watch(struct cm_devices *self, const char *names,
-                 bool host_allowed)
+cm_devices_watch(struct cm_devices *self, const char *names, bool host_allowed)
 {
     self->host_allowed = host_allowed;
     if (strcmp(names, "auto") == 0) {
@@ -137,8 +136,8 @@ static uint8_t
 find_reader(const struct cm_devices *self, PyTypeObject *type)
 {
     for (size_t i = 0; i < READER_COUNT; i++) {
-        if (self->slots[i].learnt == CM_LEARNT_READY &&
-            readers[i]->claims(self->slots[i].state, type)) {
+        if (self->slots[i].learnt == CM_LEARNT_READY
+            && readers[i]->claims(self->slots[i].state, type)) {
             return (uint8_t)(i + 1);
         }
     }
@@ -150,8 +149,8 @@ reader_of(struct cm_devices *self, PyTypeObject *type)
 {
     size_t at = ((uintptr_t)type >> 4) % CACHE_SIZE;
     struct type_entry *entry = &self->cache[at];
-    if (entry->type != type || entry->name != type->tp_name ||
-        entry->basicsize != type->tp_basicsize) {
+    if (entry->type != type || entry->name != type->tp_name
+        || entry->basicsize != type->tp_basicsize) {
         entry->type = type;
         entry->name = type->tp_name;
         entry->basicsize = type->tp_basicsize;
@@ -179,9 +178,8 @@ listed(const char *list, const char *device)
     size_t kind = strcspn(device, ":");
     while (*list != '\0') {
         size_t length = strcspn(list, ",");
-        if ((length == strlen(device) &&
-             strncmp(list, device, length) == 0) ||
-            (length == kind && strncmp(list, device, kind) == 0)) {
+        if ((length == strlen(device) && strncmp(list, device, length) == 0)
+            || (length == kind && strncmp(list, device, kind) == 0)) {
             return true;
         }
         list += length;
@@ -196,8 +194,8 @@ watches(const struct cm_devices *self, const struct cm_device_memory *memory)
     if (self->watched[0] != '\0') {
         return listed(self->watched, memory->device);
     }
-    return memory->accelerator ||
-           (self->host_allowed && !self->accelerator_seen);
+    return memory->accelerator
+           || (self->host_allowed && !self->accelerator_seen);
 }
 
 bool
@@ -205,9 +203,9 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
                 struct cm_device_memory *result)
 {
     uint8_t reader = reader_of(self, Py_TYPE(object));
-    if (reader == 0 ||
-        !readers[reader - 1]->read(self->slots[reader - 1].state, object,
-                                   result)) {
+    if (reader == 0
+        || !readers[reader - 1]->read(self->slots[reader - 1].state, object,
+                                      result)) {
         return false;
     }
     self->accelerator_seen |= result->accelerator;
@@ -215,13 +213,26 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
     return watches(self, result);
 }
 
+void
+cm_devices_shape(const struct cm_devices *self, PyObject *object,
+                 const struct cm_device_memory *memory, char *text,
+                 size_t room)
+{
+    const struct cm_reader *reader = readers[memory->reader - 1];
+    text[0] = '\0';
+    if (reader->shape != NULL && !memory->is_storage) {
+        reader->shape(self->slots[memory->reader - 1].state, object, text,
+                      room);
+    }
+}
+
 enum cm_alive
 cm_devices_alive(const struct cm_devices *self,
                  const struct cm_storage *storage)
 {
     size_t index = (size_t)storage->reader - 1;
-    if (storage->reader == 0 || index >= READER_COUNT ||
-        readers[index]->alive == NULL) {
+    if (storage->reader == 0 || index >= READER_COUNT
+        || readers[index]->alive == NULL) {
         return CM_ALIVE_UNKNOWN;
     }
     return readers[index]->alive(self->slots[index].state, storage->key,
@@ -266,8 +277,7 @@ slot_text(const struct reader_slot *slot)
         return slot->reason != NULL ? slot->reason : "struct layout";
     case CM_LEARNT_LATER:
         return slot->reason != NULL ? slot->reason : "not imported";
-    default:
-        return slot->reason != NULL ? slot->reason : "unsupported";
+    default: return slot->reason != NULL ? slot->reason : "unsupported";
     }
 }
 
@@ -277,8 +287,8 @@ cm_devices_status(const struct cm_devices *self)
     PyObject *result = PyDict_New();
     for (size_t i = 0; result != NULL && i < READER_COUNT; i++) {
         PyObject *text = PyUnicode_FromString(slot_text(&self->slots[i]));
-        if (text == NULL ||
-            PyDict_SetItemString(result, readers[i]->module, text) < 0) {
+        if (text == NULL
+            || PyDict_SetItemString(result, readers[i]->module, text) < 0) {
             Py_CLEAR(result);
         }
         Py_XDECREF(text);

@@ -36,6 +36,11 @@ bool cm_devices_untracked(const struct cm_devices *self);
 /* False: holds no memory on a watched device (or none that can be read). */
 bool cm_devices_read(struct cm_devices *self, PyObject *object,
                      struct cm_device_memory *result);
+/* "[64, 512] float32", or "" when not known.  Before: cm_devices_read() said
+ * yes. */
+void cm_devices_shape(const struct cm_devices *self, PyObject *object,
+                      const struct cm_device_memory *memory, char *text,
+                      size_t room);
 /* Is the storage of an object read earlier still there? */
 enum cm_alive cm_devices_alive(const struct cm_devices *self,
                                const struct cm_storage *storage);

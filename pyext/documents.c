@@ -33,7 +33,8 @@ read_document(PyObject *bytes, struct cm_leak *leak)
     }
     if (status == CM_NO_MEMORY) {
         PyErr_NoMemory();
-    } else {
+    }
+    else {
         PyErr_Format(PyExc_ValueError, "not a leak.json document: %s",
                      error[0] != '\0' ? error : cm_status_text(status));
     }
@@ -52,7 +53,8 @@ text_of(struct cm_buffer *out, enum cm_status status)
     if (status == CM_OK) {
         result = PyUnicode_DecodeUTF8(cm_buffer_text(out),
                                       (Py_ssize_t)out->length, "replace");
-    } else {
+    }
+    else {
         PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
     }
     cm_buffer_release(out);
@@ -68,8 +70,8 @@ cm_document_text(PyObject *module, PyObject *args)
     int all;
     unsigned long long min_bytes;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SpK:text", &bytes, &all, &min_bytes) ||
-        read_document(bytes, &leak) < 0) {
+    if (!PyArg_ParseTuple(args, "SpK:text", &bytes, &all, &min_bytes)
+        || read_document(bytes, &leak) < 0) {
         return NULL;
     }
     struct cm_summary_options options = {.all = all != 0,

@@ -57,10 +57,10 @@ struct shared {
 static size_t
 find_place(const struct shared *self, uint64_t key)
 {
-    size_t at = (size_t)((key >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20) &
-                (self->place_count - 1);
-    while (self->places[at] != 0 &&
-           self->heap->storages[self->places[at]].key != key) {
+    size_t at = (size_t)((key >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20)
+                & (self->place_count - 1);
+    while (self->places[at] != 0
+           && self->heap->storages[self->places[at]].key != key) {
         at = (at + 1) & (self->place_count - 1);
     }
     return at;
@@ -92,9 +92,9 @@ static void
 look_at_live(struct shared *self, PyObject *object)
 {
     struct cm_device_memory memory;
-    if (!cm_devices_claim(self->devices, Py_TYPE(object)) ||
-        !cm_devices_read(self->devices, object, &memory) ||
-        (memory.preserved && Py_REFCNT(object) <= 2)) {
+    if (!cm_devices_claim(self->devices, Py_TYPE(object))
+        || !cm_devices_read(self->devices, object, &memory)
+        || (memory.preserved && Py_REFCNT(object) <= 2)) {
         return;
     }
     uint32_t id = self->places[find_place(self, memory.storage_key)];
@@ -155,8 +155,8 @@ cm_fate_foretell(struct cm_heap *heap, struct cm_devices *devices,
                             .devices = devices,
                             .is_dead = is_dead,
                             .context = context};
-    if (has_open_questions(heap) && index_storages(&shared) &&
-        visit_heap(&shared)) {
+    if (has_open_questions(heap) && index_storages(&shared)
+        && visit_heap(&shared)) {
         for (size_t i = 1; i <= heap->storage_count; i++) {
             decide(&heap->storages[i], !shared.is_shared[i]);
         }

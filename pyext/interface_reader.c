@@ -34,8 +34,8 @@ offers(PyObject *type, PyObject *name)
 {
     PyObject *dict =
         PyType_Check(type) ? ((PyTypeObject *)type)->tp_dict : NULL;
-    return dict != NULL && PyDict_CheckExact(dict) &&
-           PyDict_GetItemWithError(dict, name) != NULL;
+    return dict != NULL && PyDict_CheckExact(dict)
+           && PyDict_GetItemWithError(dict, name) != NULL;
 }
 
 static bool

@@ -26,16 +26,16 @@ session_of(PyObject *module)
     return state->session;
 }
 
-#define SESSION_CALL(name)                                                  \
-    static PyObject *core_##name(PyObject *module, PyObject *argument)      \
-    {                                                                       \
-        return cm_session_##name(session_of(module), argument);             \
+#define SESSION_CALL(name)                                                    \
+    static PyObject *core_##name(PyObject *module, PyObject *argument)        \
+    {                                                                         \
+        return cm_session_##name(session_of(module), argument);               \
     }
-#define SESSION_CALL_ALONE(name)                                            \
-    static PyObject *core_##name(PyObject *module, PyObject *unused)        \
-    {                                                                       \
-        (void)unused;                                                       \
-        return cm_session_##name(session_of(module));                       \
+#define SESSION_CALL_ALONE(name)                                              \
+    static PyObject *core_##name(PyObject *module, PyObject *unused)          \
+    {                                                                         \
+        (void)unused;                                                         \
+        return cm_session_##name(session_of(module));                         \
     }
 
 SESSION_CALL(install)
@@ -104,8 +104,7 @@ static int
 core_traverse(PyObject *module, visitproc visit, void *arg)
 {
     struct module_state *state = PyModule_GetState(module);
-    return state != NULL ? cm_session_traverse(state->session, visit, arg)
-                         : 0;
+    return state != NULL ? cm_session_traverse(state->session, visit, arg) : 0;
 }
 
 static void

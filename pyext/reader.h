@@ -23,16 +23,15 @@
 
 /* The device memory behind one object. */
 struct cm_device_memory {
-    uint64_t storage_key;    /* identity of the memory object */
+    uint64_t storage_key; /* identity of the memory object */
     uint64_t device_address;
     uint64_t bytes;
-    uint32_t use_count;      /* uses the framework counts; 0: not known */
-    bool preserved;          /* C++ holds one reference to the object too */
-    bool accelerator;        /* false: host memory (a CPU tensor) */
-    uint8_t reader;          /* filled by cm_devices_read() */
-    bool is_storage;         /* the memory object itself, not an array */
-    char device[16];         /* "cuda:0" */
-    char shape[96];          /* "[64, 512] float32", "" when not known */
+    uint32_t use_count; /* uses the framework counts; 0: not known */
+    bool preserved;     /* C++ holds one reference to the object too */
+    bool accelerator;   /* false: host memory (a CPU tensor) */
+    uint8_t reader;     /* filled by cm_devices_read() */
+    bool is_storage;    /* the memory object itself, not an array */
+    char device[24];    /* "cuda:0", at most "privateuseone:127" */
 };
 
 enum cm_alive {
@@ -48,7 +47,8 @@ enum cm_learnt {
 };
 
 struct cm_reader {
-    const char *module; /* sys.modules name that shows the framework is there */
+    const char
+        *module; /* sys.modules name that shows the framework is there */
     /* Zeroed state of this many bytes is kept per interpreter. */
     size_t state_bytes;
     enum cm_learnt (*learn)(void *state, PyObject *module,
@@ -57,6 +57,10 @@ struct cm_reader {
     bool (*claims)(const void *state, PyTypeObject *type);
     bool (*read)(const void *state, PyObject *object,
                  struct cm_device_memory *result);
+    /* Writes what a person calls the contents, "[64, 512] float32"; at most
+     * `room` bytes with the NUL.  Before: read() said yes.  NULL: unknown. */
+    void (*shape)(const void *state, PyObject *object, char *text,
+                  size_t room);
     /* Does this memory object, read a moment ago, still hold its memory?  It
      * may be gone: nothing may be read directly.  NULL: nobody can tell. */
     enum cm_alive (*alive)(const void *state, uint64_t storage_key,

@@ -62,11 +62,11 @@ void
 cm_session_drain_warnings(struct cm_session *self)
 {
     char *text;
-    while (self->deliver != NULL &&
-           (text = cm_digest_take_warning(self->digest)) != NULL) {
-        deliver(self, "warning",
-                PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
-                                     "replace"));
+    while (self->deliver != NULL
+           && (text = cm_digest_take_warning(self->digest)) != NULL) {
+        deliver(
+            self, "warning",
+            PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
         cm_free(text);
     }
 }
@@ -108,9 +108,9 @@ accelerator_initialized(struct cm_session *self)
     if (self->cuda_dict == NULL) {
         find_cuda_dict(self);
     }
-    return self->cuda_dict != NULL &&
-           PyDict_GetItemWithError(self->cuda_dict, self->initialized_key) ==
-               Py_True;
+    return self->cuda_dict != NULL
+           && PyDict_GetItemWithError(self->cuda_dict, self->initialized_key)
+                  == Py_True;
 }
 
 void
@@ -143,8 +143,9 @@ static void
 on_tensor(void)
 {
     struct cm_session *self = main_session;
-    if (self == NULL || self->noticed || self->notice_pending ||
-        !(cm_devices_learning(self->devices) || accelerator_initialized(self))) {
+    if (self == NULL || self->noticed || self->notice_pending
+        || !(cm_devices_learning(self->devices)
+             || accelerator_initialized(self))) {
         return;
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
@@ -179,11 +180,13 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     self->no_memory += status != CM_OK;
     if (heap.node_count == 0) {
         cm_heap_release(&heap);
-    } else if (self->pending_count < CM_MAX_PENDING) {
+    }
+    else if (self->pending_count < CM_MAX_PENDING) {
         heap.trigger = CM_TRIGGER_GC;
         self->pending[self->pending_count++] = heap;
         self->frozen_heaps++;
-    } else {
+    }
+    else {
         cm_heap_release(&heap);
         self->dropped_heaps++;
     }
@@ -208,9 +211,9 @@ digest_now(struct cm_session *self, struct cm_heap *heap)
     struct cm_buffer event = {0};
     enum cm_status status = cm_digest_add(self->digest, heap, &event);
     if (status == CM_OK && event.length != 0 && self->observed) {
-        deliver(self, "report",
-                PyBytes_FromStringAndSize(event.bytes,
-                                          (Py_ssize_t)event.length));
+        deliver(
+            self, "report",
+            PyBytes_FromStringAndSize(event.bytes, (Py_ssize_t)event.length));
     }
     if (status == CM_OK && self->warned) {
         status = cm_digest_write(self->digest, false);
@@ -263,7 +266,8 @@ hand_over(struct cm_session *self)
         if (self->observed) {
             digest_now(self, &heaps[i]);
             cm_heap_release(&heaps[i]);
-        } else if (!cm_worker_add(self->worker, &heaps[i])) {
+        }
+        else if (!cm_worker_add(self->worker, &heaps[i])) {
             self->dropped_heaps++;
         }
     }
@@ -282,8 +286,8 @@ fall_back(struct cm_session *self)
         return;
     }
     self->kind->counts(self->interceptor, &counts);
-    if (counts.bad_walks < 8 || counts.bad_walks < counts.walks / 4 ||
-        cm_saveall.unsupported() != NULL) {
+    if (counts.bad_walks < 8 || counts.bad_walks < counts.walks / 4
+        || cm_saveall.unsupported() != NULL) {
         return;
     }
     take_back(self);
@@ -349,8 +353,7 @@ cm_session_new(PyObject *module)
     self->objects =
         self->records != NULL ? cm_objects_new(self->records) : NULL;
     self->devices = cm_devices_new();
-    self->digest =
-        self->records != NULL ? cm_digest_new(self->records) : NULL;
+    self->digest = self->records != NULL ? cm_digest_new(self->records) : NULL;
     self->worker = cm_worker_new(digest_later, self);
     self->cuda_key = PyUnicode_InternFromString("torch.cuda");
     self->initialized_key = PyUnicode_InternFromString("_initialized");
@@ -358,9 +361,8 @@ cm_session_new(PyObject *module)
         self->freezer =
             cm_freezer_new(self->objects, self->devices, self->records);
     }
-    if (self->freezer == NULL || self->digest == NULL ||
-        self->worker == NULL || self->cuda_key == NULL ||
-        self->initialized_key == NULL) {
+    if (self->freezer == NULL || self->digest == NULL || self->worker == NULL
+        || self->cuda_key == NULL || self->initialized_key == NULL) {
         cm_session_free(self);
         PyErr_NoMemory();
         return NULL;

@@ -34,9 +34,10 @@ struct cm_session {
     bool silent;           /* a forked child */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
-    PyObject *cuda_dict;    /* owned: of the module torch.cuda, once it is there */
+    PyObject
+        *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
-    enum cm_trigger trigger; /* of the scan under way */
+    enum cm_trigger trigger;              /* of the scan under way */
     struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
     size_t scanned_count;
     uint64_t memory_asked_ns;

@@ -42,8 +42,7 @@ lost_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
         "{sKsKsKsKsKsKsKsK}", "bad_walks", counts->bad_walks, "unfired",
         counts->unfired, "too_deep", counts->too_deep, "heaps", dropped,
         "tags", tagged.lost, "write_errors", digested.write_errors,
-        "no_memory",
-        self->no_memory + counts->no_memory + digested.no_memory,
+        "no_memory", self->no_memory + counts->no_memory + digested.no_memory,
         "unnamed_edges", objects.unnamed_edges);
 }
 
@@ -65,8 +64,7 @@ cm_session_status(struct cm_session *self)
     const char *frozen_seen =
         cm_scan_unsupported() == NULL ? cm_scan_frozen(&frozen) : "unknown";
     bool on = self->interceptor != NULL && !self->silent;
-    char *path =
-        self->silent ? NULL : cm_digest_report_path(self->digest);
+    char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
     PyObject *result = Py_BuildValue(
         "{sssssNsNsOsNsNszs{sssn}ssss}", "interceptor",
         on ? self->kind->name : "none", "why",

@@ -118,8 +118,8 @@ static uint32_t
 find_watched(uint64_t address)
 {
     uint32_t at = place_of(address, tags.watched_places);
-    while (tags.watched[at] != 0 && (tags.watched[at] & ~UINT64_C(1)) !=
-                                        address) {
+    while (tags.watched[at] != 0
+           && (tags.watched[at] & ~UINT64_C(1)) != address) {
         at = (at + 1) & (tags.watched_places - 1);
     }
     return at;
@@ -180,9 +180,9 @@ cm_tags_on_tensor(void (*hook)(void))
 void
 cm_tags_type(PyTypeObject *type)
 {
-    if (tags.objects == NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
-        type->tp_alloc != PyType_GenericAlloc ||
-        type->tp_free != PyObject_GC_Del) {
+    if (tags.objects == NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        || type->tp_alloc != PyType_GenericAlloc
+        || type->tp_free != PyObject_GC_Del) {
         return;
     }
     type->tp_alloc = tagging_alloc;
@@ -203,9 +203,8 @@ unwrap(PyTypeObject *type)
 void
 cm_tags_stop(PyObject *types)
 {
-    for (Py_ssize_t i = 0;
-         types != NULL && PyList_CheckExact(types) &&
-         i < PyList_GET_SIZE(types);
+    for (Py_ssize_t i = 0; types != NULL && PyList_CheckExact(types)
+                           && i < PyList_GET_SIZE(types);
          i++) {
         PyObject *type = PyList_GET_ITEM(types, i);
         if (PyType_Check(type)) {
@@ -246,7 +245,8 @@ cm_tags_watch_begin(void)
     if (tags.watched == NULL) {
         tags.watched = cm_calloc(MAX_WATCHED * 2, sizeof(uint64_t));
         tags.watched_places = tags.watched != NULL ? MAX_WATCHED * 2 : 0;
-    } else if (tags.watched_count != 0) {
+    }
+    else if (tags.watched_count != 0) {
         memset(tags.watched, 0, tags.watched_places * sizeof(uint64_t));
     }
     tags.watched_count = 0;
@@ -255,8 +255,8 @@ cm_tags_watch_begin(void)
 void
 cm_tags_watch(PyObject *object)
 {
-    if (tags.watched_count < MAX_WATCHED && tags.watched_places != 0 &&
-        cm_tags_covers(Py_TYPE(object))) {
+    if (tags.watched_count < MAX_WATCHED && tags.watched_places != 0
+        && cm_tags_covers(Py_TYPE(object))) {
         uint64_t address = (uint64_t)(uintptr_t)object;
         tags.watched[find_watched(address)] = address;
         tags.watched_count++;
@@ -286,8 +286,8 @@ cm_tags_any(bool (*fits)(void *context, PyObject *object), void *context)
 {
     for (uint32_t i = 0; i < tags.place_count; i++) {
         PyObject *object = (PyObject *)(uintptr_t)tags.places[i].address;
-        if (object != NULL && Py_REFCNT(object) > 0 &&
-            PyObject_GC_IsTracked(object) && fits(context, object)) {
+        if (object != NULL && Py_REFCNT(object) > 0
+            && PyObject_GC_IsTracked(object) && fits(context, object)) {
             return object;
         }
     }

@@ -17,8 +17,8 @@
 #include "objects.h"
 
 struct cm_tag {
-    uint64_t address;      /* of the object; 0: empty place */
-    uint32_t order;        /* counts up: which object was made first */
+    uint64_t address; /* of the object; 0: empty place */
+    uint32_t order;   /* counts up: which object was made first */
     struct cm_site_id site;
 };
 

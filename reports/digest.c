@@ -93,8 +93,8 @@ static void
 queue_warning(struct cm_digest *self, const struct cm_buffer *text)
 {
     size_t at = (self->first_warning + self->warning_count) % MAX_WARNINGS;
-    if (self->warning_count < MAX_WARNINGS &&
-        cm_buffer_status(text) == CM_OK) {
+    if (self->warning_count < MAX_WARNINGS
+        && cm_buffer_status(text) == CM_OK) {
         self->warnings[at] = cm_strdup(cm_buffer_text(text));
         self->warning_count += self->warnings[at] != NULL;
     }
@@ -125,8 +125,7 @@ text_field(struct cm_leak *leak, const char *key)
 }
 
 void
-cm_digest_describe(struct cm_digest *self, const char *key,
-                   const char *value)
+cm_digest_describe(struct cm_digest *self, const char *key, const char *value)
 {
     pthread_mutex_lock(&self->lock);
     struct cm_text_id *field = text_field(&self->leak, key);
@@ -142,11 +141,14 @@ cm_digest_number(struct cm_digest *self, const char *key, int64_t value)
     pthread_mutex_lock(&self->lock);
     if (strcmp(key, "pid") == 0) {
         self->leak.pid = value;
-    } else if (strcmp(key, "rank") == 0) {
+    }
+    else if (strcmp(key, "rank") == 0) {
         self->leak.rank = value;
-    } else if (strcmp(key, "world_size") == 0) {
+    }
+    else if (strcmp(key, "world_size") == 0) {
         self->leak.world_size = value;
-    } else if (strcmp(key, "iteration") == 0) {
+    }
+    else if (strcmp(key, "iteration") == 0) {
         self->leak.iteration = value;
     }
     pthread_mutex_unlock(&self->lock);
@@ -188,8 +190,8 @@ cm_digest_output(struct cm_digest *self, const char *path, bool warn,
                  uint64_t min_bytes)
 {
     pthread_mutex_lock(&self->lock);
-    bool same = path != NULL && self->path != NULL &&
-                strcmp(path, self->path) == 0;
+    bool same =
+        path != NULL && self->path != NULL && strcmp(path, self->path) == 0;
     if (!same) {
         cm_free(self->path);
         self->path = cm_strdup(path);
@@ -245,9 +247,10 @@ cm_digest_collection(struct cm_digest *self, int generation,
         thin_collections(self);
     }
     bool due = self->collections_seen++ % self->collection_step == 0;
-    if (due && cm_grow((void **)&leak->collections,
-                       &leak->collection_capacity, leak->collection_count + 1,
-                       sizeof(row)) == CM_OK) {
+    if (due
+        && cm_grow((void **)&leak->collections, &leak->collection_capacity,
+                   leak->collection_count + 1, sizeof(row))
+               == CM_OK) {
         row.iteration = leak->iteration;
         leak->collections[leak->collection_count++] = row;
     }
@@ -282,15 +285,15 @@ static enum cm_status
 write_file(struct cm_digest *self, const struct cm_buffer *json)
 {
     if (self->path_claimed) {
-        return cm_file_write(self->leak.source_path, json->bytes,
-                             json->length, true);
+        return cm_file_write(self->leak.source_path, json->bytes, json->length,
+                             true);
     }
     enum cm_status status = CM_IO;
     for (int attempt = 1; attempt <= MAX_NAME_TRIES; attempt++) {
         char *name = name_for_try(self, attempt);
-        status = name != NULL ? cm_file_write(name, json->bytes,
-                                              json->length, false)
-                              : CM_NO_MEMORY;
+        status = name != NULL
+                     ? cm_file_write(name, json->bytes, json->length, false)
+                     : CM_NO_MEMORY;
         if (status == CM_OK) {
             cm_free(self->leak.source_path);
             self->leak.source_path = name;
@@ -309,12 +312,11 @@ write_file(struct cm_digest *self, const struct cm_buffer *json)
 static bool
 write_is_due(const struct cm_digest *self, bool now)
 {
-    if (self->path == NULL || !self->dirty ||
-        self->leak.cycle_count == 0) {
+    if (self->path == NULL || !self->dirty || self->leak.cycle_count == 0) {
         return false;
     }
-    return now || self->urgent ||
-           now_ns() - self->last_write_ns > self->interval_ns;
+    return now || self->urgent
+           || now_ns() - self->last_write_ns > self->interval_ns;
 }
 
 /* Before: lock held. */
@@ -349,8 +351,7 @@ seen_from_here(const char *path)
         return path;
     }
     size_t length = strlen(folder);
-    bool below =
-        strncmp(path, folder, length) == 0 && path[length] == '/';
+    bool below = strncmp(path, folder, length) == 0 && path[length] == '/';
     return below ? path + length + 1 : path;
 }
 
@@ -368,8 +369,8 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
     cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown != 0 &&
-        cm_summary_write(&self->leak, &options, &text) == CM_OK) {
+    if (counts.shown != 0
+        && cm_summary_write(&self->leak, &options, &text) == CM_OK) {
         queue_warning(self, &text);
     }
     cm_buffer_release(&text);
@@ -381,8 +382,8 @@ record(struct cm_digest *self, const struct cm_heap *heap,
        const struct cm_findings *findings)
 {
     struct cm_ledger_news news = {0};
-    enum cm_status status = cm_ledger_add(&self->leak, heap, findings,
-                                          self->records, &news);
+    enum cm_status status =
+        cm_ledger_add(&self->leak, heap, findings, self->records, &news);
     if (status == CM_OK) {
         self->dirty = true;
         self->urgent |= news.count != 0;
@@ -402,8 +403,8 @@ static enum cm_status
 copy_header(const struct cm_digest *self, struct cm_leak *leak)
 {
     const struct cm_leak *from = &self->leak;
-    static const char *const keys[] = {"host",  "python",      "torch",
-                                       "cumem", "interceptor", "allocator_hook"};
+    static const char *const keys[] = {
+        "host", "python", "torch", "cumem", "interceptor", "allocator_hook"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct cm_text_id id =
             *text_field((struct cm_leak *)(uintptr_t)from, keys[i]);
@@ -443,8 +444,8 @@ write_event(struct cm_digest *self, const struct cm_heap *heaps,
         pthread_mutex_unlock(&self->lock);
     }
     for (size_t i = 0; status == CM_OK && i < count; i++) {
-        status = cm_ledger_add(&leak, &heaps[i], &findings[i], self->records,
-                               NULL);
+        status =
+            cm_ledger_add(&leak, &heaps[i], &findings[i], self->records, NULL);
     }
     if (status == CM_OK) {
         cm_leak_sort(&leak);
@@ -459,8 +460,7 @@ static enum cm_status
 find(struct cm_digest *self, const struct cm_heap *heap,
      struct cm_findings *findings)
 {
-    enum cm_status status =
-        cm_findings_find(heap, self->records, findings);
+    enum cm_status status = cm_findings_find(heap, self->records, findings);
     pthread_mutex_lock(&self->lock);
     self->counts.heaps++;
     self->counts.no_memory += status == CM_NO_MEMORY;

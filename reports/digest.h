@@ -39,8 +39,7 @@ struct cm_device_use {
     const char *name;
     uint64_t total, allocated, reserved, peak_allocated;
 };
-void cm_digest_device(struct cm_digest *self,
-                      const struct cm_device_use *use);
+void cm_digest_device(struct cm_digest *self, const struct cm_device_use *use);
 void cm_digest_suppress(struct cm_digest *self, const char *path);
 /* `path` NULL: no report file.  Warnings name findings of at least
  * `min_bytes` at once. */
@@ -58,8 +57,7 @@ enum cm_status cm_digest_add(struct cm_digest *self,
  * found; else nothing is recorded and the document is whole in any case. */
 enum cm_status cm_digest_scan(struct cm_digest *self,
                               const struct cm_heap *heaps, size_t count,
-                              bool record,
-                              struct cm_buffer *event) CM_CHECKED;
+                              bool record, struct cm_buffer *event) CM_CHECKED;
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,
@@ -81,7 +79,6 @@ struct cm_digest_counts {
     uint64_t heaps, findings, reports_written, write_errors, no_memory;
     uint64_t dead_bytes_peak;
 };
-void cm_digest_counts(struct cm_digest *self,
-                      struct cm_digest_counts *result);
+void cm_digest_counts(struct cm_digest *self, struct cm_digest_counts *result);
 
 #endif

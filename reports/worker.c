@@ -102,8 +102,9 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
 {
     size_t bytes = cm_heap_footprint(heap);
     pthread_mutex_lock(&self->lock);
-    bool room = self->count < MAX_QUEUED &&
-                (self->count == 0 || self->bytes + bytes <= MAX_QUEUED_BYTES);
+    bool room =
+        self->count < MAX_QUEUED
+        && (self->count == 0 || self->bytes + bytes <= MAX_QUEUED_BYTES);
     bool taken = room && (self->started || start_thread(self));
     if (taken) {
         self->queue[(self->first + self->count) % MAX_QUEUED] = *heap;
@@ -111,7 +112,8 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
         self->bytes += bytes;
         *heap = (struct cm_heap){0};
         pthread_cond_signal(&self->more);
-    } else {
+    }
+    else {
         self->dropped++;
     }
     pthread_mutex_unlock(&self->lock);
@@ -146,7 +148,8 @@ cm_worker_flush(struct cm_worker *self, double seconds)
     while ((self->count != 0 || self->busy) && answer != ETIMEDOUT) {
         if (seconds < 0) {
             pthread_cond_wait(&self->idle, &self->lock);
-        } else {
+        }
+        else {
             answer =
                 pthread_cond_timedwait(&self->idle, &self->lock, &deadline);
         }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_FREEZER_H
+#define CM_FREEZER_H
+
+/* The freezer's own state, for choose.c (what is worth copying) and freeze.c
+ * (copying it) alone. */
+
+#include "freeze.h"
+
+#include <string.h>
+#include <time.h>
+
+#define CM_NOT_CHOSEN UINT32_MAX
+
+/* PRESERVED: a device-backed object that garbage refers to and the collector
+ * takes for reachable: it is in an older generation, or its framework's C++
+ * side holds a reference to it. */
+enum { CM_DEVICE = 1, CM_KEPT = 2, CM_PRESERVED = 4 };
+
+struct place {
+    PyObject *object;
+    uint32_t position;
+};
+
+struct link {
+    uint32_t tail, head;
+};
+
+struct cm_freezer {
+    struct cm_objects *objects; /* borrowed, as the two below */
+    struct cm_devices *devices;
+    struct cm_records *records;
+    /* Scratch of one freeze, kept for the next.  Owned. */
+    PyObject **chosen;
+    size_t chosen_count, chosen_capacity;
+    uint8_t *flags;
+    size_t flag_capacity;
+    struct place *map;
+    size_t map_capacity; /* a power of two, or 0 */
+    struct link *links;
+    size_t link_count, link_capacity;
+    uint32_t *starts, *tails, *queue, *node_of;
+    size_t start_capacity, tail_capacity, queue_capacity, node_capacity;
+    size_t kept_count, device_count;
+    size_t device_total; /* device-backed in all the garbage */
+    uint32_t *orders;    /* per storage: order of its first object */
+    size_t order_capacity;
+    /* Of the freeze under way. */
+    struct cm_heap *heap;
+    const struct cm_freeze_bounds *bounds;
+    uint64_t start_ns;
+    uint32_t current;
+    enum cm_status status;
+};
+
+/* Percent of the time after which each pass must leave the rest to the next. */
+enum { CM_CONNECT_UNTIL = 30, CM_NODES_UNTIL = 55, CM_EDGES_UNTIL = 100 };
+bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
+                            uint64_t percent);
+uint64_t cm_freezer_now_ns(clockid_t clock);
+
+/* Passes 1 to 3: fills chosen, flags and map, and queue[0..kept_count).
+ * device_count is 0 when there is nothing to copy. */
+enum cm_status cm_freezer_choose(struct cm_freezer *self,
+                                 const struct cm_garbage *garbage) CM_CHECKED;
+uint32_t cm_freezer_position(const struct cm_freezer *self, PyObject *object);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_TORCH_LAYOUT_H
+#define CM_TORCH_LAYOUT_H
+
+/* Where torch keeps what we need of a tensor: learnt from probe tensors, for
+ * the reader (torch_reader.c).  All offsets are in bytes. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { CM_TORCH_STORAGE_WORDS = 8, CM_TORCH_DTYPES = 64 };
+
+struct cm_torch_dtype {
+    uint16_t code;
+    char text[16];
+};
+
+struct cm_torch_layout {
+    PyTypeObject *tensor;  /* owned: torch._C.TensorBase */
+    PyTypeObject *storage; /* owned: torch._C.StorageBase */
+    size_t object_impl, impl_storage, impl_dims, impl_dtype;
+    size_t storage_object, storage_data, storage_bytes, storage_device;
+    size_t storage_uses, impl_uses;
+    struct cm_torch_dtype dtypes[CM_TORCH_DTYPES];
+    size_t dtype_count;
+    uint64_t storage_vtable; /* first word of every StorageImpl; 0: differs */
+    bool has_uses, has_impl_uses, has_shape;
+};
+
+/* The layout learnt by cm_torch_probe(), or NULL: *reason says why. */
+const struct cm_torch_layout *cm_torch_learnt(const char **reason);
+/* Gives the learnt layout up; its references are taken by who copied it. */
+void cm_torch_unlearn(void);
+/* Reads our own memory through the kernel: what is not there is an answer. */
+bool cm_torch_peek(uint64_t address, uint64_t *words, size_t count);
+
+static inline uint64_t
+cm_word_at(uintptr_t address, size_t offset)
+{
+    uint64_t value;
+    memcpy(&value, (const void *)(address + offset), sizeof(value));
+    return value;
+}
+
+static inline uint32_t
+cm_half_at(uintptr_t address, size_t offset)
+{
+    uint32_t value;
+    memcpy(&value, (const void *)(address + offset), sizeof(value));
+    return value;
+}
+
+static inline uint16_t
+cm_short_at(uintptr_t address, size_t offset)
+{
+    uint16_t value;
+    memcpy(&value, (const void *)(address + offset), sizeof(value));
+    return value;
+}
+
+#endif

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The start through the environment, the report's name, and `cumem run`."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from process import NODES, SECONDS, environment, run, run_ok
+
+LEAK = NODES.replace(", cumem", "") + """
+for _ in range(3):
+    make_pair(1 << 20)
+gc.collect()
+"""
+
+
+def reports(folder):
+    return sorted(path.name for path in folder.glob("*.json"))
+
+
+def test_one_variable_and_no_change_to_the_program(tmp_path):
+    done = run_ok(LEAK + "print(os.getpid())", cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert "DEAD CYCLE x3, 4.0 MiB each, at most 12 MiB at once" in done.err
+    assert done.out.strip().isdecimal()
+    assert reports(tmp_path) == [f"leak-{done.out.strip()}.json"]
+
+
+@pytest.mark.parametrize("value", ["", "0"])
+def test_empty_and_zero_mean_off(tmp_path, value):
+    done = run_ok(LEAK + "assert 'cumem' not in sys.modules", cwd=tmp_path, CUMEM_WARN_CYCLES=value)
+    assert done.err == "" and reports(tmp_path) == []
+
+
+def test_program_that_finds_nothing_writes_nothing(tmp_path):
+    done = run_ok("import gc; gc.collect(); print('done')", cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert (done.out, done.err, reports(tmp_path)) == ("done\n", "", [])
+
+
+def test_it_imports_no_torch_and_initialises_no_device(tmp_path):
+    run_ok("""
+import sys, gc
+gc.collect()
+assert "cumem" in sys.modules and "torch" not in sys.modules
+import torch
+gc.collect()
+assert not torch.cuda.is_initialized()
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+assert torch.cuda.device_count() == 0
+""", cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+
+
+def test_output_name_and_rank(tmp_path):
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, RANK=3, WORLD_SIZE=8,
+                  CUMEM_OUTPUT="mine-%r-%h-100%%.json")  # fmt: skip
+    name = f"mine-3-{os.uname().nodename}-100%.json"
+    assert reports(tmp_path) == [name]
+    report = json.loads((tmp_path / name).read_text())
+    assert (report["rank"], report["world_size"], report["host"]) == (3, 8, os.uname().nodename)
+    assert "cumem [rank 3]: " in done.err
+
+
+def test_rank_names_the_report_by_itself(tmp_path):
+    run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, SLURM_PROCID=2)
+    assert reports(tmp_path)[0].startswith(f"leak-r2-{os.uname().nodename}-")
+
+
+def test_report_of_another_process_is_never_overwritten(tmp_path):
+    (tmp_path / "leak.json").write_text("precious")
+    for _ in range(2):
+        run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_OUTPUT="leak.json")
+    assert reports(tmp_path) == ["leak-2.json", "leak-3.json", "leak.json"]
+    assert (tmp_path / "leak.json").read_text() == "precious"
+
+
+def test_unreadable_values_are_named_and_the_default_is_used(tmp_path):
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="much",
+                  CUMEM_DEVICES="gpu?")  # fmt: skip
+    assert "CUMEM_MIN_BYTES='much'" in done.err and "CUMEM_DEVICES='gpu?'" in done.err
+    assert "DEAD CYCLE x3" in done.err
+
+
+def test_threshold_and_devices_from_the_environment(tmp_path):
+    quiet = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="1GiB")
+    assert quiet.err == "" and len(reports(tmp_path)) == 1, "it stays in the report"
+    other = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_DEVICES="cuda:0")
+    assert other.err == "" and len(reports(tmp_path)) == 1
+
+
+def test_no_stacks_on_request(tmp_path):
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_STACKS=0)
+    assert "alloc not known" in done.err
+
+
+def test_suppressions_silence_a_type(tmp_path):
+    (tmp_path / "cumem.supp").write_text("# ours\ntype Node\nnonsense here\n")
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert "DEAD CYCLE" not in done.err and "3" in done.err and "no rule" in done.err, done.err
+
+
+def test_children_start_by_themselves_and_forked_ones_are_silent(tmp_path):
+    done = run_ok(LEAK + """
+import subprocess
+child = os.fork()
+if child == 0:
+    for _ in range(5):
+        make_pair(1 << 20)
+    gc.collect()
+    os._exit(0)
+os.waitpid(child, 0)
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, "-c", open("again.py").read(), "child"], check=True)
+""", cwd=_with_program(tmp_path), CUMEM_WARN_CYCLES=1)
+    assert len(reports(tmp_path)) == 2
+    assert done.err.count("DEAD CYCLE") == 2, done.err
+    assert "x5" not in done.err
+
+
+def _with_program(folder):
+    (folder / "again.py").write_text(LEAK)
+    return folder
+
+
+def test_data_loader_workers_do_not_watch_host_memory(tmp_path):
+    done = run_ok("""
+import multiprocessing, os, sys
+sys.path.insert(0, os.getcwd())
+if __name__ == "__main__":
+    import work
+    process = multiprocessing.get_context("spawn").Process(target=work.leak)
+    process.start(); process.join()
+    assert process.exitcode == 0
+""", cwd=_with_work(tmp_path), CUMEM_WARN_CYCLES=1)
+    assert done.err == "" and reports(tmp_path) == []
+
+
+def _with_work(folder):
+    (folder / "work.py").write_text(
+        "def leak():\n    exec(" + repr(LEAK) + ", {'__name__': 'work'})\n"
+    )
+    return folder
+
+
+def cumem_run(folder, *arguments, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "cumem", "run", *arguments], cwd=folder, capture_output=True,
+        text=True, env=environment(**variables), timeout=SECONDS,
+    )  # fmt: skip
+
+
+def test_cumem_run_observes_one_command(tmp_path):
+    (tmp_path / "train.py").write_text(LEAK + "print(sys.argv[1:]); sys.exit(7)")
+    done = cumem_run(tmp_path, "-o", "r.json", "train.py", "--lr", "1")
+    assert (done.returncode, done.stdout) == (7, "['--lr', '1']\n")
+    assert "DEAD CYCLE x3" in done.stderr and reports(tmp_path) == ["r.json"]
+    done = cumem_run(tmp_path, "--error-exitcode", "42", "train.py")
+    assert done.returncode == 42
+    done = cumem_run(tmp_path, "--error-exitcode", "42", "-m", "this")
+    assert done.returncode == 0 and "Zen" in done.stdout
+
+
+def test_cumem_run_names_what_is_wrong(tmp_path):
+    done = cumem_run(tmp_path, "--min-bytes", "much", "x.py")
+    assert done.returncode == 2 and "much" in done.stderr
+    assert cumem_run(tmp_path).returncode == 2
+    assert cumem_run(tmp_path, "missing.py").returncode == 2

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What a running job must not notice: rows R1 to R20 of the reliability table
+as they concern the whole package (the interceptors alone: test_interceptors)."""
+
+import json
+import signal
+
+import pytest
+
+from process import NODES, died_by, run, run_ok
+
+INTERCEPTORS = ["sentinel", "saveall"]
+OBSERVED = NODES + "pages = []\nhandle = cumem.observe_tensor_cycles(pages.append)\n"
+
+
+@pytest.mark.parametrize("interceptor", INTERCEPTORS)
+def test_r1_dead_proxies_in_the_garbage(tmp_path, interceptor):
+    run_ok(OBSERVED + """
+import weakref
+class Ref(weakref.ref): pass
+target = Node()
+n = Node(torch.zeros(1000)); n.link = n
+n.items = [weakref.proxy(target), weakref.proxy(print), Ref(target), {1: weakref.proxy(target)}]
+del target, n
+gc.collect()
+assert len(pages) == 1 and gc.garbage == [] and gc.get_debug() == 0
+""", cwd=tmp_path, CUMEM_INTERCEPTOR=interceptor)
+
+
+@pytest.mark.parametrize("interceptor", INTERCEPTORS)
+def test_r2_no_code_of_the_user_runs(tmp_path, interceptor):
+    run_ok(OBSERVED + """
+calls = []
+def count(name):
+    def method(self, *args):
+        calls.append(name)
+        raise SystemExit(name)
+    return method
+slots = ("__repr__ __str__ __getattr__ __getattribute__ __eq__ __hash__ __len__ __iter__ "
+         "__bool__ __contains__ __getitem__ items keys __dir__ __format__ __sizeof__ "
+         "__cuda_array_interface__ __dlpack_device__").split()
+class Meta(type):
+    __instancecheck__ = count("__instancecheck__"); __subclasscheck__ = count("__subclasscheck__")
+    def __getattribute__(cls, name):
+        if not armed: return super().__getattribute__(name)
+        calls.append("meta " + name); raise SystemExit(name)
+armed = False
+space = {name: count(name) for name in slots if name != "__hash__"}
+space["__class__"] = property(count("__class__"))
+space["__hash__"] = lambda self: calls.append("hash") or 1 if armed else 1
+Hostile = Meta("Hostile", (), space)
+HostileList = Meta("HostileList", (list,), {"__iter__": count("__iter__"), "__len__": count("__len__")})
+HostileDict = Meta("HostileDict", (dict,), {"items": count("items"), "__iter__": count("__iter__")})
+def build():
+    n = Node(torch.zeros(1000)); n.link = n
+    h = Hostile(); l = HostileList(); d = HostileDict()
+    object.__setattr__(h, "back", n); list.append(l, n); dict.__setitem__(d, "n", n)
+    n.all = [h, l, d, {h: n}]
+build()
+armed = True
+found = len(cumem.find_cycles().report["cycles"])
+gc.collect()
+armed = False
+assert calls == [], calls
+assert found == 1 and len(pages) == 1
+""", cwd=tmp_path, CUMEM_INTERCEPTOR=interceptor)
+
+
+def test_r4_profilers_tracers_and_tracemalloc_stay_as_they_are(tmp_path):
+    run_ok(OBSERVED + """
+import cProfile, faulthandler, tracemalloc
+tracemalloc.start(); faulthandler.enable()
+profile = cProfile.Profile(); profile.enable()
+tracer = lambda *args: None
+sys.settrace(tracer)
+make_pair(); gc.collect(); cumem.find_cycles()
+assert sys.gettrace() is tracer; sys.settrace(None)
+profile.disable()
+assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 1
+""", cwd=tmp_path)
+
+
+def test_r5_threads_collecting_all_the_time(tmp_path):
+    run_ok(OBSERVED + """
+import threading, time
+gc.set_threshold(50); sys.setswitchinterval(1e-5)
+stop = time.monotonic() + 5
+def work():
+    while time.monotonic() < stop:
+        make_pair(16)
+        [[i] for i in range(100)]
+threads = [threading.Thread(target=work) for _ in range(6)]
+[t.start() for t in threads]; [t.join() for t in threads]
+handle()
+assert gc.garbage == [] and len(pages) > 10
+lost = cumem.status()["lost"]
+assert lost["bad_walks"] == 0, lost
+""", cwd=tmp_path)
+
+
+def test_r6_debug_flags_and_the_users_garbage_stay(tmp_path):
+    run_ok(OBSERVED + """
+mine = object()
+gc.garbage.append(mine); gc.set_debug(gc.DEBUG_UNCOLLECTABLE)
+make_pair(); gc.collect()
+assert gc.garbage == [mine] and gc.get_debug() == gc.DEBUG_UNCOLLECTABLE and len(pages) == 1
+gc.set_debug(0); gc.garbage.clear()
+""", cwd=tmp_path)
+
+
+def test_r9_numbers_of_the_collector_are_as_without(tmp_path):
+    program = NODES + """
+{install}
+gc.disable(); gc.collect()
+numbers = []
+for generation in (0, 1, 2, 2):
+    for _ in range(7):
+        make_pair(16)
+    numbers.append((gc.collect(generation), gc.get_count()[1:]))
+print(json.dumps([numbers, [s["collected"] for s in gc.get_stats()][2] > 0, gc.get_debug()]))
+"""
+    outputs = [
+        run_ok(program.replace("{install}", install), cwd=tmp_path).out
+        for install in (
+            "gc.callbacks.append(lambda phase, info: None)",
+            "gc.callbacks.append(lambda phase, info: None); cumem.observe_tensor_cycles(bool)",
+        )
+    ]
+    assert outputs[0] == outputs[1]
+
+
+ENDINGS = {
+    "return": "",
+    "sys.exit": "sys.exit(3)",
+    "os._exit": "os._exit(4)",
+    "exception": "raise ValueError('mine')",
+    "atexit exception": "import atexit; atexit.register(lambda: 1 / 0)",
+    "SIGTERM": "os.kill(os.getpid(), 15)",
+    "abort": "os.abort()",
+    "C exit": "import ctypes; ctypes.CDLL(None).exit(5)",
+    "daemon threads": """
+import threading, time
+def forever():
+    while True:
+        make_pair(16); gc.collect()
+[threading.Thread(target=forever, daemon=True).start() for _ in range(3)]
+time.sleep(0.5)""",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_r12_ends_as_without_and_leaves_a_whole_report_or_none(tmp_path, ending):
+    code = NODES.replace(", cumem", "") + "make_pair(1 << 20); gc.collect()\n" + ENDINGS[ending]
+    plain = run(code, cwd=tmp_path)
+    observed = run(code, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert (observed.code, observed.out) == (plain.code, plain.out), observed.err
+    for path in tmp_path.glob("*.json*"):
+        if path.suffix == ".json":
+            assert json.loads(path.read_text())["cycles"]
+
+
+def test_r13_fork_while_other_threads_are_inside(tmp_path):
+    run_ok(OBSERVED + """
+import threading, time
+going = True
+def work():
+    while going:
+        make_pair(16); gc.collect()
+threads = [threading.Thread(target=work) for _ in range(2)]
+[t.start() for t in threads]
+for i in range(60):
+    child = os.fork()
+    if child == 0:
+        make_pair(16); gc.collect()
+        os._exit(0 if cumem.status()["interceptor"] == "none" else 9)
+    deadline = time.monotonic() + 60
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        assert time.monotonic() < deadline, "the child hangs"
+        time.sleep(0.002)
+    assert status == 0, status
+going = False
+[t.join() for t in threads]
+""", cwd=tmp_path)
+
+
+def test_r17_long_chains_do_not_overflow_the_stack(tmp_path):
+    run_ok(OBSERVED + """
+import threading
+head = Node(torch.zeros(1000)); first = head
+for _ in range(300_000):
+    node = Node(); node.link = head; head = node
+first.link = head
+del first, head, node
+gc.collect()
+assert cumem.status()["seen"]["heaps"] >= 1
+""", cwd=tmp_path, before=("-X", "faulthandler"))
+
+
+def test_r18_half_built_objects(tmp_path):
+    run_ok(OBSERVED + """
+import itertools
+def half(n):
+    yield n
+    gc.collect(); cumem.find_cycles()     # tuple() below holds NULLs
+    yield n
+for _ in range(20):
+    n = Node(torch.zeros(100)); n.link = n
+    n.t = tuple(half(n))
+    o = Node.__new__(Node); o.me = o; del n, o
+gc.collect()
+assert pages
+""", cwd=tmp_path)
+
+
+def test_r20_odd_tensors_neither_crash_nor_count(tmp_path):
+    run_ok(OBSERVED + """
+import warnings; warnings.simplefilter("ignore")
+from torch._subclasses.fake_tensor import FakeTensorMode
+def hold(*tensors):
+    n = Node(); n.link = n; n.items = tensors
+with FakeTensorMode():
+    hold(torch.zeros(1 << 20), torch.zeros(3).untyped_storage())
+hold(torch.empty(1 << 20, device="meta"))
+hold(torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 1.0], (1000, 1000)))
+def inside(x):
+    hold(x); return (x * 2).sum()
+torch.func.vmap(inside)(torch.ones(4, 5)); torch.func.grad(inside)(torch.ones(5))
+hold(torch.empty(0))
+gc.collect(); hold(torch.empty(1 << 20, device="meta")); cumem.find_cycles()
+for page in pages:
+    for cycle in page.report["cycles"]:
+        assert cycle["peak_bytes"] < 1000, page.text
+class Sub(torch.Tensor): pass
+hold(torch.zeros(1 << 18).as_subclass(Sub)); hold(torch.nn.Parameter(torch.zeros(1 << 18)))
+hold(torch.zeros(1 << 18).untyped_storage()); hold(torch.zeros(1 << 18, dtype=torch.bfloat16))
+hold(torch.quantize_per_tensor(torch.ones(1 << 18), 0.1, 0, torch.quint8))
+pages.clear(); gc.collect()
+assert sorted(c["peak_bytes"] for c in pages[0].report["cycles"]) != []
+assert sum(c["peak_bytes"] for c in pages[0].report["cycles"]) == (3 * 4 + 2 + 1) << 18
+""", cwd=tmp_path)
+
+
+def test_types_of_the_user_with_the_interface_are_named_without_asking(tmp_path):
+    run_ok(NODES.replace("import torch, cumem", "import cumem; torch = None") + """
+class Array:
+    @property
+    def __cuda_array_interface__(self): raise SystemExit("asked")
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+a = Array(); a.me = a; del a
+gc.collect()
+assert "Array" in pages[0].text and "size not known" in str(pages[0].report)
+""", cwd=tmp_path)
+
+
+def test_a_dispatch_mode_delays_learning_only(tmp_path):
+    run_ok("""
+import gc, torch, cumem
+from torch.utils._python_dispatch import TorchDispatchMode
+seen = []
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        seen.append(func); return func(*args, **(kwargs or {}))
+with Mode():
+    handle = cumem.observe_tensor_cycles(bool)
+    gc.collect()
+    assert seen == [], seen
+gc.collect()
+assert cumem.status()["frameworks"]["torch"] == "struct layout"
+""", cwd=tmp_path)
+
+
+def test_pause_of_one_collection_is_bounded(tmp_path):
+    run_ok(OBSERVED.replace("pages.append", "bool") + """
+gc.disable(); gc.collect()
+for _ in range(40_000):
+    make_pair(1)
+gc.collect()
+seen = cumem.status()["seen"]
+assert seen["heaps"] == 1
+assert seen["longest_pause_ms"] < 200, seen     # the budget's 20 ms is bench/freeze.py's to hold
+page = None
+""", cwd=tmp_path)
+
+
+def test_cut_garbage_is_counted(tmp_path):
+    done = run_ok(NODES + """
+pages = []
+cumem.observe_tensor_cycles(pages.append)
+gc.disable(); gc.collect()
+for _ in range(120_000):
+    make_pair(1)
+gc.collect()
+print(pages[0].report["lost"]["nodes"], pages[0].report["cycles"][0]["count"])
+""", cwd=tmp_path)
+    lost, count = map(int, done.lines)
+    assert lost > 0 and 0 < count < 120_000
+
+
+def test_status_says_which_way_and_why(tmp_path):
+    run_ok(OBSERVED + """
+status = cumem.status()
+assert status["interceptor"] == "sentinel" and status["why"]
+assert status["layouts"] == dict.fromkeys(("stack", "attributes", "frames"), "struct layout"), status
+handle()
+os.environ["CUMEM_INTERCEPTOR"] = "saveall"
+with cumem.observe_tensor_cycles(pages.append):
+    assert cumem.status()["interceptor"] == "saveall"
+    make_pair(); gc.collect()
+assert len(pages) == 1
+""", cwd=tmp_path)
+
+
+def test_sigkill_while_writing_leaves_whole_reports(tmp_path):
+    code = NODES + """
+import itertools, threading, time
+cumem.warn_tensor_cycles(min_bytes=0)
+def kill():
+    time.sleep(float(sys.argv[1])); os.kill(os.getpid(), 9)
+threading.Thread(target=kill, daemon=True).start()
+for i in itertools.count():
+    Kind = type(f"Kind{i}", (Node,), {})
+    k = Kind(torch.zeros(16)); k.link = k; del k
+    gc.collect()
+"""
+    for delay in ("0.3", "0.5", "0.7", "0.9"):
+        done = run(code.replace("sys.argv[1]", repr(delay)), cwd=tmp_path)
+        assert died_by(done) == signal.SIGKILL, done.err
+    written = list(tmp_path.glob("leak-*.json"))
+    assert written
+    for path in written:
+        assert json.loads(path.read_text())["format"] == "cumem-leak"
