@@ -189,6 +189,12 @@ def test_narrow_and_cpu_and_empty(show, tmp_path):
     shot(page, "page-empty")
 
 
+def test_long_names_do_not_widen_the_page(show, tmp_path):
+    page = show(write_page(page_leaks.hostile("x" * 400), tmp_path, "--all"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    shot(page, "page-long-names")
+
+
 def test_print(show, tmp_path):
     page = show(write_page(page_leaks.real(), tmp_path))
     page.emulate_media(media="print")
