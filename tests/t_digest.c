@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "heap_builder.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../reports/digest.h"
+#include "fail_each.h"
+
+static const char pair[] =
+    "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t";
+
+struct scene {
+    struct built *built;
+    struct cm_digest *digest;
+    char folder[64];
+    char path[128];
+};
+
+static int
+set_up(void **state)
+{
+    static struct scene the_scene;
+    struct scene *scene = &the_scene;
+    *scene = (struct scene){0};
+    scene->built = built_new(pair);
+    scene->digest = cm_digest_new(scene->built->records);
+    strcpy(scene->folder, "/tmp/t_digest.XXXXXX");
+    assert_non_null(mkdtemp(scene->folder));
+    snprintf(scene->path, sizeof(scene->path), "%s/leak.json",
+             scene->folder);
+    *state = scene;
+    return scene->digest == NULL;
+}
+
+static int
+tear_down(void **state)
+{
+    struct scene *scene = *state;
+    char command[128];
+    cm_digest_free(scene->digest);
+    built_free(scene->built);
+    snprintf(command, sizeof(command), "rm -r %s", scene->folder);
+    return system(command);
+}
+
+static bool
+exists(const char *folder, const char *name)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void
+test_a_finding_is_written_and_said_once(void **state)
+{
+    struct scene *scene = *state;
+    cm_digest_output(scene->digest, scene->path, true, 1 << 20);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+                     CM_OK);
+    assert_true(exists(scene->folder, "leak.json"));
+    assert_true(cm_digest_warns(scene->digest));
+    char *text = cm_digest_take_warning(scene->digest);
+    assert_non_null(strstr(text, "#1 DEAD CYCLE, 4.0 MiB"));
+    assert_non_null(strstr(text, "leak.json"));
+    cm_free(text);
+    assert_null(cm_digest_take_warning(scene->digest));
+    char *path = cm_digest_report_path(scene->digest);
+    assert_string_equal(path, scene->path);
+    cm_free(path);
+}
+
+static void
+test_growth_is_said_when_it_has_doubled(void **state)
+{
+    struct scene *scene = *state;
+    int said = 0;
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(
+            cm_digest_add(scene->digest, &scene->built->heap, NULL), CM_OK);
+        char *text = cm_digest_take_warning(scene->digest);
+        said += text != NULL;
+        cm_free(text);
+    }
+    assert_int_equal(said, 4); /* 1, 2, 4, 8 */
+}
+
+static void
+test_small_findings_are_written_but_not_said(void **state)
+{
+    struct scene *scene = *state;
+    cm_digest_output(scene->digest, scene->path, true, 1 << 30);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+                     CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_true(exists(scene->folder, "leak.json"));
+}
+
+static void
+test_a_file_that_is_there_is_left_alone(void **state)
+{
+    struct scene *scene = *state;
+    FILE *file = fopen(scene->path, "w");
+    assert_non_null(file);
+    fputs("precious", file);
+    fclose(file);
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+                     CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_true(exists(scene->folder, "leak-2.json"));
+    assert_false(exists(scene->folder, "leak-3.json"));
+    struct stat status;
+    assert_int_equal(stat(scene->path, &status), 0);
+    assert_int_equal(status.st_size, 8);
+}
+
+static void
+test_a_folder_that_is_not_there_is_counted(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_digest_counts counts;
+    cm_digest_output(scene->digest, "/nonexistent/leak.json", true, 0);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+                     CM_OK);
+    cm_digest_counts(scene->digest, &counts);
+    assert_int_equal(counts.write_errors, 1);
+    assert_int_equal(counts.reports_written, 0);
+    assert_true(cm_digest_warns(scene->digest));
+}
+
+static void
+test_an_event_is_a_document_of_its_own(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer event = {0};
+    cm_digest_describe(scene->digest, "host", "node7");
+    cm_digest_number(scene->digest, "rank", 3);
+    for (int i = 0; i < 2; i++) {
+        cm_buffer_clear(&event);
+        assert_int_equal(
+            cm_digest_add(scene->digest, &scene->built->heap, &event), CM_OK);
+        assert_non_null(strstr(event.bytes, "\"count\":1"));
+        assert_non_null(strstr(event.bytes, "\"host\":\"node7\""));
+        assert_non_null(strstr(event.bytes, "\"rank\":3"));
+    }
+    cm_buffer_release(&event);
+}
+
+static void
+test_a_scan_that_is_not_recorded_leaves_nothing(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer event = {0};
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(
+        cm_digest_scan(scene->digest, &scene->built->heap, 1, false, &event),
+        CM_OK);
+    assert_non_null(strstr(event.bytes, "\"fingerprint\""));
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_false(exists(scene->folder, "leak.json"));
+    cm_buffer_clear(&event);
+    assert_int_equal(cm_digest_scan(scene->digest, NULL, 0, false, &event),
+                     CM_OK);
+    assert_non_null(strstr(event.bytes, "\"cycles\":[]"));
+    cm_buffer_clear(&event);
+    assert_int_equal(cm_digest_scan(scene->digest, NULL, 0, true, &event),
+                     CM_OK);
+    assert_int_equal(event.length, 0);
+    cm_buffer_release(&event);
+}
+
+static void
+test_collections_are_thinned(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer event = {0};
+    for (int i = 0; i < 10000; i++) {
+        cm_digest_collection(scene->digest, 2, 5, 1, 0);
+    }
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, &event),
+                     CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    struct stat status;
+    assert_int_equal(stat(scene->path, &status), 0);
+    assert_true(status.st_size > 1000 * 20 && status.st_size < 2000 * 120);
+    cm_buffer_release(&event);
+}
+
+static enum cm_status
+whole_life(void *context)
+{
+    struct scene *scene = context;
+    struct cm_buffer event = {0};
+    struct cm_digest *digest = cm_digest_new(scene->built->records);
+    if (digest == NULL) {
+        return CM_NO_MEMORY;
+    }
+    cm_digest_output(digest, scene->path, true, 0);
+    enum cm_status status =
+        cm_digest_add(digest, &scene->built->heap, &event);
+    if (status == CM_OK) {
+        status = cm_digest_write(digest, true);
+    }
+    cm_free(cm_digest_take_warning(digest));
+    cm_buffer_release(&event);
+    cm_digest_free(digest);
+    return status;
+}
+
+static void
+test_each_allocation_fails_in_turn(void **state)
+{
+    struct scene *scene = *state;
+    /* No file: what fails is memory alone. */
+    strcpy(scene->path, "/dev/null/leak.json");
+    cm_fail_each(whole_life, scene);
+}
+
+int
+main(void)
+{
+#define WITH_SCENE(test)                                                      \
+    cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_SCENE(test_a_finding_is_written_and_said_once),
+        WITH_SCENE(test_growth_is_said_when_it_has_doubled),
+        WITH_SCENE(test_small_findings_are_written_but_not_said),
+        WITH_SCENE(test_a_file_that_is_there_is_left_alone),
+        WITH_SCENE(test_a_folder_that_is_not_there_is_counted),
+        WITH_SCENE(test_an_event_is_a_document_of_its_own),
+        WITH_SCENE(test_a_scan_that_is_not_recorded_leaves_nothing),
+        WITH_SCENE(test_collections_are_thinned),
+        WITH_SCENE(test_each_allocation_fails_in_turn),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "../detector/alloc.h"
+#include "../reports/worker.h"
+
+struct seen {
+    atomic_int heaps;
+    atomic_long order_sum;
+    atomic_bool hold; /* the task waits while this is set */
+};
+
+static void
+look(void *context, struct cm_heap *heap)
+{
+    struct seen *seen = context;
+    while (atomic_load(&seen->hold)) {
+        usleep(1000);
+    }
+    int position = atomic_fetch_add(&seen->heaps, 1);
+    atomic_fetch_add(&seen->order_sum,
+                     heap->iteration == position ? 1 : 1000000);
+}
+
+static struct cm_heap
+heap_number(int64_t number)
+{
+    struct cm_heap heap = {0};
+    struct cm_node node = {0};
+    struct cm_node_id id;
+    assert_int_equal(cm_heap_add_node(&heap, &node, &id), CM_OK);
+    heap.iteration = number;
+    return heap;
+}
+
+static void
+test_takes_heaps_in_order(void **state)
+{
+    struct seen seen = {0};
+    long live = cm_alloc_live();
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    for (int i = 0; i < 20; i++) {
+        struct cm_heap heap = heap_number(i);
+        assert_true(cm_worker_add(worker, &heap));
+        assert_int_equal(heap.node_count, 0);
+    }
+    assert_true(cm_worker_flush(worker, -1));
+    assert_int_equal(atomic_load(&seen.heaps), 20);
+    assert_int_equal(atomic_load(&seen.order_sum), 20);
+    assert_int_equal(cm_worker_dropped(worker), 0);
+    cm_worker_free(worker);
+    assert_int_equal(cm_alloc_live(), live);
+}
+
+static void
+test_a_full_queue_drops_and_counts(void **state)
+{
+    struct seen seen = {.hold = true};
+    long live = cm_alloc_live();
+    int taken = 0;
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    for (int i = 0; i < 100; i++) {
+        struct cm_heap heap = heap_number(i);
+        taken += cm_worker_add(worker, &heap);
+    }
+    assert_true(taken < 100);
+    assert_int_equal(cm_worker_dropped(worker), 100 - taken);
+    assert_false(cm_worker_flush(worker, 0.02));
+    atomic_store(&seen.hold, false);
+    assert_true(cm_worker_flush(worker, 30));
+    assert_int_equal(atomic_load(&seen.heaps), taken);
+    cm_worker_free(worker);
+    assert_int_equal(cm_alloc_live(), live);
+}
+
+static void
+test_end_waits_for_what_is_queued(void **state)
+{
+    struct seen seen = {0};
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    for (int i = 0; i < 10; i++) {
+        struct cm_heap heap = heap_number(i);
+        assert_true(cm_worker_add(worker, &heap));
+    }
+    cm_worker_free(worker);
+    assert_int_equal(atomic_load(&seen.heaps), 10);
+    cm_worker_free(NULL);
+}
+
+static void
+test_without_memory_there_is_no_worker(void **state)
+{
+    (void)state;
+    cm_alloc_fail_at(0, false);
+    struct cm_worker *worker = cm_worker_new(look, NULL);
+    cm_alloc_fail_at(-1, false);
+    assert_null(worker);
+}
+
+static void
+test_a_worker_nobody_used_has_no_thread(void **state)
+{
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, NULL);
+    assert_true(cm_worker_flush(worker, 0));
+    cm_worker_free(worker);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_takes_heaps_in_order),
+        cmocka_unit_test(test_a_full_queue_drops_and_counts),
+        cmocka_unit_test(test_end_waits_for_what_is_queued),
+        cmocka_unit_test(test_without_memory_there_is_no_worker),
+        cmocka_unit_test(test_a_worker_nobody_used_has_no_thread),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
