@@ -93,6 +93,11 @@ def compare(python, folder, scenario, kind):
     return made[kind].notes
 
 
+def incremental(python):
+    """A collection is a part of one there: no garbage, no call of ours."""
+    return (3, 14, 0) <= found.version(python) < (3, 14, 5)
+
+
 UNCHANGED = [
     "results", "get_objects", "info_dicts", "finalizer_order",
     "callback_once", "debug_collectable", "debug_flags", "user_garbage",
@@ -111,7 +116,7 @@ def test_unchanged(python, folder, scenario, kind):
         counts = notes["counts"]
         assert counts["collections"] > 0 and counts["attached"]
     if scenario not in ("debug_collectable", "by_hand") \
-            and not scenario.startswith("exit"):
+            and not scenario.startswith("exit") and not incremental(python):
         assert counts["unfired"] == 0
 
 
@@ -119,18 +124,24 @@ def test_stats_and_counts_equal_a_callback_that_does_nothing(python, folder):
     """R9.  saveall frees after gc has zeroed its count, so only the moments
     of its collections can be compared, not the counts between.  (3.15 also
     counts the objects it looked at: three more for each collection.)"""
-    made = all_modes(python, folder, "same_stats", ["noop", *KINDS])
+    modes = ["noop", *KINDS]
+    made = all_modes(python, folder, "same_stats", modes)
+    if incremental(python):
+        # The size of an increment follows that of the heap, ours included.
+        pytest.skip("increments are paced by the number of objects")
     assert made["sentinel"].ends == made["noop"].ends
-    moments = [re.findall("'collections': [0-9]+", made[mode].out)
-               for mode in ("noop", "saveall")]
-    assert moments[0] == moments[1] and len(moments[0]) == 3
+    moments = {mode: re.findall("'collections': [0-9]+", made[mode].out)
+               for mode in modes}
+    assert moments["saveall"] == moments["noop"]
+    assert len(moments["noop"]) == 3
 
 
 def test_every_object_is_seen(python, folder):
     for kind in KINDS:
         counts = compare(python, folder, "results", kind)["counts"]
         assert counts["objects"] == 5 * 40 + 2 * 30000
-        assert counts["walks"] == counts["collections"]
+        if not incremental(python):
+            assert counts["walks"] == counts["collections"]
 
 
 def test_sentinel_stands_aside_for_debug_collectable(python, folder):
@@ -181,7 +192,7 @@ def test_nested_too_deeply(python, folder, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_increments(python, folder, kind):
     """A sentinel that did not fire in its increment rests again."""
-    if not (3, 14, 0) <= found.version(python) < (3, 14, 5):
+    if not incremental(python):
         pytest.skip("only CPython 3.14.0 to 3.14.4 collects in increments")
     notes = compare(python, folder, "increments", kind)
     assert notes["counts"]["objects"] == 40 * 1000

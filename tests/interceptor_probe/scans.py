@@ -195,6 +195,8 @@ def kinds_of_cycles():
     for make in (pair, closure, partial, class_in_function):
         make()
     said, done = dead()
+    for counter in said, done:
+        del counter["tuple"]  # a collection untracks some
     assert said == done, (said, done)
 
 
