@@ -86,26 +86,33 @@ cm_buffer_add_fill(struct cm_buffer *self, char character, long count)
     self->bytes[self->length] = '\0';
 }
 
+/* Most additions fit where there is room, and are formatted once. */
 void
 cm_buffer_addf(struct cm_buffer *self, const char *format, ...)
 {
+    size_t free_bytes = self->capacity - self->length;
     va_list arguments;
     int needed;
     char *room;
 
     va_start(arguments, format);
-    needed = vsnprintf(NULL, 0, format, arguments);
+    needed =
+        vsnprintf(self->bytes != NULL ? self->bytes + self->length : NULL,
+                  self->bytes != NULL ? free_bytes : 0, format, arguments);
     va_end(arguments);
     room = needed < 0 ? NULL : reserve(self, (size_t)needed);
     if (room == NULL) {
         if (needed < 0 && self->status == CM_OK) {
             self->status = CM_NO_MEMORY;
         }
+        cm_buffer_truncate(self, self->length);
         return;
     }
-    va_start(arguments, format);
-    vsnprintf(room, (size_t)needed + 1, format, arguments);
-    va_end(arguments);
+    if ((size_t)needed >= free_bytes) {
+        va_start(arguments, format);
+        vsnprintf(room, (size_t)needed + 1, format, arguments);
+        va_end(arguments);
+    }
     self->length += (size_t)needed;
 }
 

@@ -18,8 +18,8 @@ enum cm_status cm_file_write(const char *path, const char *bytes,
                              size_t length, bool replace) CM_CHECKED;
 /* Appends what the file (or pipe) holds; "-" is standard input.  CM_IO with
  * errno, CM_LIMIT over the buffer's bound. */
-enum cm_status cm_file_read(const char *path,
-                            struct cm_buffer *out) CM_CHECKED;
+enum cm_status cm_file_read(const char *path, struct cm_buffer *out)
+    CM_CHECKED;
 /* All of it, also after interruptions and short writes. */
 enum cm_status cm_file_write_all(int descriptor, const char *bytes,
                                  size_t length) CM_CHECKED;

@@ -15,8 +15,7 @@ add(struct cm_filenames *self, struct cm_text_id name)
 {
     enum cm_status status;
 
-    if (self->count > 0 &&
-        cm_text_same(self->items[self->count - 1], name)) {
+    if (self->count > 0 && cm_text_same(self->items[self->count - 1], name)) {
         return CM_OK;
     }
     status = cm_grow((void **)&self->items, &self->capacity, self->count + 1,
@@ -78,8 +77,8 @@ make_different(struct cm_filenames *self)
         qsort(self->items, self->count, sizeof(self->items[0]), by_id);
     }
     for (size_t i = 0; i < self->count; i++) {
-        if (kept == 0 || !cm_text_same(self->items[kept - 1],
-                                       self->items[i])) {
+        if (kept == 0
+            || !cm_text_same(self->items[kept - 1], self->items[i])) {
             self->items[kept++] = self->items[i];
         }
     }
@@ -125,9 +124,8 @@ ends_with(const char *name, const char *suffix)
 {
     size_t length = strlen(name), wanted = strlen(suffix);
 
-    return length >= wanted &&
-           strcmp(name + length - wanted, suffix) == 0 &&
-           (length == wanted || name[length - wanted - 1] == '/');
+    return length >= wanted && strcmp(name + length - wanted, suffix) == 0
+           && (length == wanted || name[length - wanted - 1] == '/');
 }
 
 static bool
@@ -135,8 +133,8 @@ is_shared(const struct cm_filenames *self, struct cm_text_id filename,
           const char *suffix)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (!cm_text_same(self->items[i], filename) &&
-            ends_with(cm_leak_text(self->leak, self->items[i]), suffix)) {
+        if (!cm_text_same(self->items[i], filename)
+            && ends_with(cm_leak_text(self->leak, self->items[i]), suffix)) {
             return true;
         }
     }
@@ -144,8 +142,7 @@ is_shared(const struct cm_filenames *self, struct cm_text_id filename,
 }
 
 const char *
-cm_filenames_short(const struct cm_filenames *self,
-                   struct cm_text_id filename)
+cm_filenames_short(const struct cm_filenames *self, struct cm_text_id filename)
 {
     const char *name = cm_leak_text(self->leak, filename);
     const char *start = component(name, name + strlen(name));

@@ -23,8 +23,8 @@ struct cm_filenames {
  * findings `cycles` show.  `self` is zeroed before. */
 enum cm_status cm_filenames_init(struct cm_filenames *self,
                                  const struct cm_leak *leak,
-                                 const size_t *cycles,
-                                 size_t count) CM_CHECKED;
+                                 const size_t *cycles, size_t count)
+    CM_CHECKED;
 void cm_filenames_release(struct cm_filenames *self);
 /* Borrowed from the document. */
 const char *cm_filenames_short(const struct cm_filenames *self,

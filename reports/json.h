@@ -85,8 +85,7 @@ uint64_t cm_json_hex_value(struct cm_json *self, const struct cJSON *value,
 
 /* The array under `key`, NULL when it is missing. */
 const struct cJSON *cm_json_array(struct cm_json *self,
-                                  const struct cJSON *object,
-                                  const char *key);
+                                  const struct cJSON *object, const char *key);
 size_t cm_json_count(const struct cJSON *array);
 /* The items in order; NULL at the end. */
 const struct cJSON *cm_json_first(const struct cJSON *array);

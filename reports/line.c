@@ -33,10 +33,11 @@ cm_line_end(struct cm_line *self)
 static void
 add_painted(struct cm_line *self, enum cm_paint paint, const char *text)
 {
-    static const char *const codes[] = {
-        [CM_PAINT_TITLE] = "\x1b[1;31m", [CM_PAINT_LABEL] = "\x1b[1m",
-        [CM_PAINT_SUSPECT] = "\x1b[1;31m", [CM_PAINT_PLACE] = "\x1b[36m",
-        [CM_PAINT_QUIET] = "\x1b[2m"};
+    static const char *const codes[] = {[CM_PAINT_TITLE] = "\x1b[1;31m",
+                                        [CM_PAINT_LABEL] = "\x1b[1m",
+                                        [CM_PAINT_SUSPECT] = "\x1b[1;31m",
+                                        [CM_PAINT_PLACE] = "\x1b[36m",
+                                        [CM_PAINT_QUIET] = "\x1b[2m"};
     bool painted = self->colour && paint != CM_PAINT_NONE;
 
     self->columns += cm_utf8_columns(text);

@@ -109,8 +109,8 @@ cm_name_add_vertex(struct cm_buffer *out, const struct cm_leak *leak,
         add_frame(out, annotation);
     }
     else if (!add_by_first_word(out, annotation)) {
-        cm_buffer_add_text(out, type[0] != '\0' ? last_part(type)
-                                                : annotation);
+        cm_buffer_add_text(out,
+                           type[0] != '\0' ? last_part(type) : annotation);
     }
 }
 
@@ -133,9 +133,9 @@ add_attribute(struct cm_buffer *out, const char *label)
 {
     size_t length = strlen(label);
 
-    if (length < 5 || strncmp(label, "['", 2) != 0 ||
-        strcmp(label + length - 2, "']") != 0 ||
-        !is_identifier(label + 2, length - 4)) {
+    if (length < 5 || strncmp(label, "['", 2) != 0
+        || strcmp(label + length - 2, "']") != 0
+        || !is_identifier(label + 2, length - 4)) {
         return false;
     }
     cm_buffer_add_char(out, '.');
@@ -148,8 +148,8 @@ static bool
 is_silent(const char *label)
 {
     static const char *const silent[] = {"__dict__", "__closure__",
-                                         "__self__", "tb_frame", "tb_next",
-                                         "cell_contents"};
+                                         "__self__", "tb_frame",
+                                         "tb_next",  "cell_contents"};
 
     for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
         if (strcmp(label, silent[i]) == 0) {
@@ -191,9 +191,8 @@ cm_name_folded(const struct cm_leak *leak, uint32_t vertex)
 bool
 cm_name_is_running(const struct cm_leak *leak, uint32_t vertex)
 {
-    static const char *const words[] = {"generator ", "coroutine ",
-                                        "async_generator ",
-                                        "async generator "};
+    static const char *const words[] = {
+        "generator ", "coroutine ", "async_generator ", "async generator "};
     const char *annotation =
         cm_leak_text(leak, cm_leak_vertex_at(leak, vertex)->annotation);
 
@@ -211,10 +210,9 @@ cm_name_is_between(const struct cm_leak *leak, uint32_t vertex)
     const struct cm_leak_vertex *self = cm_leak_vertex_at(leak, vertex);
     const char *annotation = cm_leak_text(leak, self->annotation);
 
-    return cm_name_folded(leak, vertex) ||
-           strcmp(cm_leak_text(leak, self->kind), "cell") == 0 ||
-           strcmp(last_part(cm_leak_text(leak, self->type)), "partial") ==
-               0 ||
-           after(annotation, "method ") != NULL ||
-           after(annotation, "bound method ") != NULL;
+    return cm_name_folded(leak, vertex)
+           || strcmp(cm_leak_text(leak, self->kind), "cell") == 0
+           || strcmp(last_part(cm_leak_text(leak, self->type)), "partial") == 0
+           || after(annotation, "method ") != NULL
+           || after(annotation, "bound method ") != NULL;
 }

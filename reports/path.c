@@ -68,9 +68,9 @@ cm_paths_init(struct cm_paths *self, const struct cm_leak *leak)
     self->member = cm_calloc(vertices, sizeof(uint32_t));
     self->wanted = cm_calloc(leak->storage_count + 1, sizeof(uint32_t));
     self->queue = cm_calloc(vertices, sizeof(uint32_t));
-    if (self->first == NULL || self->by_tail == NULL ||
-        self->came_by == NULL || self->seen == NULL || self->member == NULL ||
-        self->wanted == NULL || self->queue == NULL) {
+    if (self->first == NULL || self->by_tail == NULL || self->came_by == NULL
+        || self->seen == NULL || self->member == NULL || self->wanted == NULL
+        || self->queue == NULL) {
         cm_paths_release(self);
         return CM_NO_MEMORY;
     }
@@ -113,8 +113,8 @@ search(struct cm_paths *self, size_t queued, struct target target)
         for (uint32_t i = self->first[tail]; i < self->first[tail + 1]; i++) {
             uint32_t head = self->leak->edges[self->by_tail[i] - 1].head;
 
-            if (self->seen[head] == self->search_stamp ||
-                (target.inside && self->member[head] != self->stamp)) {
+            if (self->seen[head] == self->search_stamp
+                || (target.inside && self->member[head] != self->stamp)) {
                 continue;
             }
             self->seen[head] = self->search_stamp;
@@ -204,8 +204,8 @@ stamp_cycle(struct cm_paths *self, const struct cm_leak_cycle *cycle)
         largest = bytes > largest ? bytes : largest;
     }
     for (size_t i = 0; i < cycle->payload_count; i++) {
-        if (cm_leak_storage_at(self->leak, cycle->payload[i])->bytes ==
-            largest) {
+        if (cm_leak_storage_at(self->leak, cycle->payload[i])->bytes
+            == largest) {
             self->wanted[cycle->payload[i]] = self->stamp;
         }
     }
@@ -221,8 +221,8 @@ suspect_of(const struct cm_paths *self, const struct cm_leak_cycle *cycle)
         return 0;
     }
     edge = cm_leak_edge_at(self->leak, cycle->cut[0]);
-    return self->member[edge->tail] == self->stamp &&
-                   self->member[edge->head] == self->stamp
+    return self->member[edge->tail] == self->stamp
+                   && self->member[edge->head] == self->stamp
                ? cycle->cut[0]
                : 0;
 }
@@ -327,12 +327,12 @@ is_mutual(const struct cm_paths *self, const struct cm_leak_edge *suspect,
     bool same = false;
 
     for (size_t i = 0; i < self->route_count; i++) {
-        same |= cm_text_same(
-            cm_leak_edge_at(leak, self->route[i])->annotation,
-            suspect->annotation);
+        same |= cm_text_same(cm_leak_edge_at(leak, self->route[i])->annotation,
+                             suspect->annotation);
     }
-    return same && cm_text_same(cm_leak_vertex_at(leak, tail)->type,
-                                cm_leak_vertex_at(leak, suspect->head)->type);
+    return same
+           && cm_text_same(cm_leak_vertex_at(leak, tail)->type,
+                           cm_leak_vertex_at(leak, suspect->head)->type);
 }
 
 /* The owner of a cycle whose suspect edge has its way back in the route. */
@@ -345,8 +345,8 @@ owner_by_rule(struct cm_paths *self, const struct cm_leak_cycle *cycle,
     if (ownership == OWNS_HEAD) {
         return suspect->head;
     }
-    if (ownership == OWNS_LINKED && is_mutual(self, suspect, tail) &&
-        find_holder(self, cycle, tail) == tail) {
+    if (ownership == OWNS_LINKED && is_mutual(self, suspect, tail)
+        && find_holder(self, cycle, tail) == tail) {
         return tail;
     }
     return owner_on_way(self, suspect->head, ownership);
@@ -367,8 +367,7 @@ find_owner(struct cm_paths *self, const struct cm_leak_cycle *cycle,
     }
     edge = cm_leak_edge_at(self->leak, suspect);
     if (edge->tail != edge->head) {
-        status = find_way(self, edge->head,
-                          (struct target){edge->tail, true});
+        status = find_way(self, edge->head, (struct target){edge->tail, true});
     }
     *result = owner_by_rule(self, cycle, edge, ownership);
     self->route_count = 0;
@@ -423,8 +422,8 @@ add_name(struct cm_buffer *out, const struct cm_paths *self, size_t at,
          uint32_t vertex)
 {
     const struct cm_leak *leak = self->leak;
-    const char *kind = cm_leak_text(
-        leak, cm_leak_vertex_at(leak, vertex)->kind);
+    const char *kind =
+        cm_leak_text(leak, cm_leak_vertex_at(leak, vertex)->kind);
     bool cell = strcmp(kind, "cell") == 0;
 
     for (size_t i = at > 0 ? at - 1 : 0;
@@ -454,12 +453,13 @@ add_edges(struct cm_buffer *out, const struct cm_paths *self, size_t at,
             cm_leak_edge_at(self->leak, self->route[at]);
 
         cm_name_add_edge(out, self->leak, self->route[at], in_dict);
-        in_dict = strcmp(cm_leak_text(self->leak, edge->annotation),
-                         "__dict__") == 0;
+        in_dict =
+            strcmp(cm_leak_text(self->leak, edge->annotation), "__dict__")
+            == 0;
         step->suspect |= self->route[at] == suspect;
         at++;
-        if (at == self->round_count || at == self->route_count ||
-            !cm_name_folded(self->leak, edge->head)) {
+        if (at == self->round_count || at == self->route_count
+            || !cm_name_folded(self->leak, edge->head)) {
             return at;
         }
         step->folded++;

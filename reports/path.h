@@ -53,8 +53,8 @@ struct cm_paths {
 };
 
 /* Cost: O(vertices + edges) once.  `self` is zeroed before. */
-enum cm_status cm_paths_init(struct cm_paths *self,
-                             const struct cm_leak *leak) CM_CHECKED;
+enum cm_status cm_paths_init(struct cm_paths *self, const struct cm_leak *leak)
+    CM_CHECKED;
 void cm_paths_release(struct cm_paths *self);
 /* Cost: O(what the cycle reaches), at most CM_PATH_MAX_VISITS vertices a
  * search.  `result` is zeroed before; empty after a failure. */

@@ -20,8 +20,8 @@ struct plan {
 static bool
 is_kept(const struct cm_path *path, size_t step)
 {
-    return step == 0 || step + 1 == path->count ||
-           path->steps[step].suspect || path->steps[step - 1].suspect;
+    return step == 0 || step + 1 == path->count || path->steps[step].suspect
+           || path->steps[step - 1].suspect;
 }
 
 static long

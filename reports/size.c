@@ -23,8 +23,8 @@ tenths_of(uint64_t bytes, size_t unit)
     uint64_t size = (uint64_t)1 << 10 * unit;
     uint64_t rest = bytes % size;
 
-    return bytes / size * 10 +
-           (unit == 0 ? 0 : (rest / 2 * 10 + size / 4) / (size / 2));
+    return bytes / size * 10
+           + (unit == 0 ? 0 : (rest / 2 * 10 + size / 4) / (size / 2));
 }
 
 /* The largest unit in which the size reads as 1 or more. */
@@ -33,8 +33,8 @@ unit_of(uint64_t bytes)
 {
     size_t unit = 0;
 
-    while (unit + 1 < UNIT_COUNT &&
-           (unit == 0 ? bytes >= 1024 : tenths_of(bytes, unit) >= 10235)) {
+    while (unit + 1 < UNIT_COUNT
+           && (unit == 0 ? bytes >= 1024 : tenths_of(bytes, unit) >= 10235)) {
         unit++;
     }
     return unit;

@@ -60,8 +60,8 @@ count_of(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
          const struct cm_summary_options *options,
          struct cm_summary_counts *counts)
 {
-    if (has_class(leak, cycle, "resurrected") ||
-        !is_asked_for(options, cycle->fingerprint)) {
+    if (has_class(leak, cycle, "resurrected")
+        || !is_asked_for(options, cycle->fingerprint)) {
         return NULL;
     }
     if (!options->all && cycle->library_package.index != 0) {
@@ -70,9 +70,8 @@ count_of(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
     if (!options->all && cycle->peak_bytes < options->min_bytes) {
         return &counts->small;
     }
-    return options->top != 0 && counts->shown >= options->top
-               ? &counts->more
-               : &counts->shown;
+    return options->top != 0 && counts->shown >= options->top ? &counts->more
+                                                              : &counts->shown;
 }
 
 void
@@ -148,11 +147,10 @@ add_device(struct writer *self, const struct cm_leak_device *device)
         cm_line_addf(line, CM_PAINT_TITLE, "%s", size);
         cm_line_add(line, CM_PAINT_NONE, " of ");
         cm_line_add(line, CM_PAINT_NONE, name);
-        cm_line_addf(line, CM_PAINT_NONE, "%s was dead at one moment%s",
-                     is_cpu(self->leak, device) ? " tensors" : "",
-                     has_accelerator(self->leak)
-                         ? ""
-                         : " (no GPU in this process)");
+        cm_line_addf(
+            line, CM_PAINT_NONE, "%s was dead at one moment%s",
+            is_cpu(self->leak, device) ? " tensors" : "",
+            has_accelerator(self->leak) ? "" : " (no GPU in this process)");
     }
     cm_line_end(line);
 }
@@ -252,10 +250,11 @@ candidates_columns(const struct writer *self, const struct cm_leak_edge *edge)
     for (size_t i = 1; i < edge->made_at_count; i++) {
         char line[16];
 
-        columns += 3 + snprintf(line, sizeof(line), "%" PRIu32,
-                                edge->made_at[i].line);
-        columns += cm_utf8_columns(cm_filenames_short(
-            &self->filenames, edge->made_at[i].filename));
+        columns +=
+            3
+            + snprintf(line, sizeof(line), "%" PRIu32, edge->made_at[i].line);
+        columns += cm_utf8_columns(
+            cm_filenames_short(&self->filenames, edge->made_at[i].filename));
     }
     return columns;
 }
@@ -284,10 +283,9 @@ add_cut(struct writer *self, const struct cm_leak_cycle *cycle)
     add_label(self, "cut");
     if (edge == NULL || edge->made_at_count == 0) {
         cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
-        cm_line_add_wrapped(&self->line,
-                            reason[0] != '\0' ? reason
-                                              : "the report does not say",
-                            INDENT);
+        cm_line_add_wrapped(
+            &self->line,
+            reason[0] != '\0' ? reason : "the report does not say", INDENT);
         cm_line_end(&self->line);
         return;
     }
@@ -332,11 +330,11 @@ static uint32_t
 largest_storage(const struct writer *self, const struct cm_leak_cycle *cycle,
                 const struct cm_path *path)
 {
-    uint32_t result = path->count > 0
-                          ? cm_leak_vertex_at(
-                                self->leak, path->steps[path->count - 1].vertex)
-                                ->storage
-                          : 0;
+    uint32_t result =
+        path->count > 0 ? cm_leak_vertex_at(
+                              self->leak, path->steps[path->count - 1].vertex)
+                              ->storage
+                        : 0;
 
     for (size_t i = 0; result == 0 && i < cycle->payload_count; i++) {
         result = cycle->payload[i];
@@ -385,9 +383,8 @@ add_alloc(struct writer *self, const struct cm_leak_cycle *cycle,
           const struct cm_path *path)
 {
     const struct cm_leak_site *site = find_site(self, cycle, path);
-    size_t rest = site != NULL && self->options->all_frames
-                      ? site->frame_count
-                      : 0;
+    size_t rest =
+        site != NULL && self->options->all_frames ? site->frame_count : 0;
 
     add_label(self, "alloc");
     if (site != NULL && site->user_frame >= 0) {
@@ -505,16 +502,16 @@ write_all(struct writer *self, size_t *shown)
     enum cm_status status;
 
     cm_summary_count(self->leak, self->options, &counts, shown);
-    status = cm_filenames_init(&self->filenames, self->leak, shown,
-                               counts.shown);
+    status =
+        cm_filenames_init(&self->filenames, self->leak, shown, counts.shown);
     if (status == CM_OK) {
         status = cm_paths_init(&self->paths, self->leak);
     }
     if (status != CM_OK) {
         return status;
     }
-    add_header(self, counts.shown + counts.library + counts.small +
-                         counts.more);
+    add_header(self,
+               counts.shown + counts.library + counts.small + counts.more);
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
         status = add_finding(self, shown[i], i + 1);
     }

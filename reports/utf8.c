@@ -55,8 +55,8 @@ cm_utf8_next(const char **cursor, const char *end)
         }
         character = character << 6 | (bytes[i] & 0x3Fu);
     }
-    if (character < smallest[length] || character > 0x10FFFF ||
-        (character >= 0xD800 && character <= 0xDFFF)) {
+    if (character < smallest[length] || character > 0x10FFFF
+        || (character >= 0xD800 && character <= 0xDFFF)) {
         return CM_UTF8_REPLACEMENT;
     }
     *cursor += length - 1;
@@ -98,8 +98,8 @@ cm_utf8_valid(const char *bytes, size_t length)
     while (bytes < end) {
         const char *start = bytes;
 
-        if (cm_utf8_next(&bytes, end) == CM_UTF8_REPLACEMENT &&
-            bytes - start != 3) {
+        if (cm_utf8_next(&bytes, end) == CM_UTF8_REPLACEMENT
+            && bytes - start != 3) {
             return false;
         }
     }
@@ -117,18 +117,18 @@ cm_utf8_harmless(uint32_t character)
         {0xE0000, 0xE0FFF},
     };
 
-    return character <= 0x10FFFF && (character & 0xFFFE) != 0xFFFE &&
-           !within(harmful, sizeof(harmful) / sizeof(harmful[0]), character);
+    return character <= 0x10FFFF && (character & 0xFFFE) != 0xFFFE
+           && !within(harmful, sizeof(harmful) / sizeof(harmful[0]),
+                      character);
 }
 
 int
 cm_utf8_width(uint32_t character)
 {
     static const struct range combining[] = {
-        {0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},
-        {0x610, 0x61A},   {0x64B, 0x65F},   {0x1AB0, 0x1AFF},
-        {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F},
-        {0xFE20, 0xFE2F},
+        {0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},   {0x610, 0x61A},
+        {0x64B, 0x65F},   {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF},
+        {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
     };
     static const struct range wide[] = {
         {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},

@@ -2,8 +2,10 @@
 # Copyright the cumem authors
 """leak.json documents for tests, and where cyclereport is."""
 
+import json
 import os
 import pathlib
+import subprocess
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -16,6 +18,45 @@ def program():
         return named
     import cumem
     return str(pathlib.Path(cumem.__file__).parent / "bin" / "cyclereport")
+
+
+def run(*args, cwd, code=0, stdin=None, **environment):
+    """Runs cyclereport; its standard output, after checking the exit code."""
+    keep = {name: os.environ[name] for name in ("PATH", "ASAN_OPTIONS")
+            if name in os.environ}
+    done = subprocess.run([program(), *map(str, args)], cwd=cwd,
+                          input=stdin, capture_output=True, timeout=30,
+                          env=keep | environment)
+    assert done.returncode == code, done.stderr.decode(errors="replace")
+    run.error = done.stderr.decode()
+    return done.stdout.decode()
+
+
+def error_of(*args, cwd, stdin=None):
+    """The one line that a refused call says."""
+    out = run(*args, cwd=cwd, code=2, stdin=stdin)
+    assert out == ""
+    assert run.error.count("\n") == 1, run.error
+    assert run.error.startswith("cyclereport: ")
+    return run.error[len("cyclereport: "):-1]
+
+
+def save(path, document):
+    path.write_text(json.dumps(document))
+    return path
+
+
+# What the example reads as.
+EXAMPLE = """\
+cumem [rank 3]: up to 5.1 of 71.4 GiB at cuda:0's peak (iteration 412) was dead
+#1 DEAD CYCLE x412, 16 MiB each, at most 5.1 GiB at once                [3f9a2c]
+   cut   train.py:57  self.cb = lambda o: self.store(o)
+   fix   capture weakref.ref(self) in the lambda, or set self.cb = None when
+         done
+   path  Trainer .cb > <lambda> > cell self ~~> Trainer .acts[0] > Tensor [64, 512] float32
+   alloc model.py:112 Encoder.forward: h = self.proj(x)
+hidden: 2 in libraries, 14 under 1 MiB (--all) | cyclereport leak-r3-n7-4711.json
+"""
 
 
 def frame(filename, line, name, source, **more):
