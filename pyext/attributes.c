@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 #include <string.h>
+
+#include "phrase.h"
 #if PY_VERSION_HEX < 0x030C0000
 #include <structmember.h> // T_OBJECT
 #endif
@@ -89,32 +91,30 @@ managed_values(PyObject *object, Py_ssize_t *count)
 #endif
 }
 
-static void
-read_values(struct cm_walk *walk, PyObject *object)
+/* The values kept with an object, and their names. */
+struct values {
+    PyObject *const *values; /* NULL: none */
+    const struct cm_shared_key *names;
+    Py_ssize_t count;
+};
+
+static struct values
+values_of(const struct cm_objects *self, PyObject *object)
 {
+    struct values result = {0};
     PyHeapTypeObject *type = (PyHeapTypeObject *)Py_TYPE(object);
-    if (!(type->ht_type.tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        return;
+    unsigned long needed = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_MANAGED_DICT;
+    if (!self->proven.attributes
+        || (type->ht_type.tp_flags & needed) != needed) {
+        return result;
     }
     const struct cm_shared_keys *keys = (const void *)type->ht_cached_keys;
-    if (keys == NULL || keys->kind != CM_KEYS_SPLIT) {
-        return;
+    if (keys != NULL && keys->kind == CM_KEYS_SPLIT) {
+        result.count = keys->count;
+        result.names = cm_shared_keys_entries(keys);
+        result.values = managed_values(object, &result.count);
     }
-    Py_ssize_t count = keys->count;
-    PyObject **values = managed_values(object, &count);
-    const struct cm_shared_key *names = cm_shared_keys_entries(keys);
-    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
-        cm_walk_name_str(walk, values[i], ".", names[i].key, "", CM_ATTRIBUTE);
-    }
-}
-
-static void
-read_managed(struct cm_walk *walk, PyObject *object)
-{
-    if (walk->objects->proven.attributes) {
-        cm_walk_name(walk, managed_dict(object), "__dict__", CM_INSTANCE_DICT);
-        read_values(walk, object);
-    }
+    return result;
 }
 
 static Py_ssize_t
@@ -143,19 +143,31 @@ dict_offset(PyObject *object)
     return offset;
 }
 
-static void
-read_dict_pointer(struct cm_walk *walk, PyObject *object)
+/* NULL: it has none, or it cannot be told. */
+static PyObject *
+dict_of(const struct cm_objects *self, PyObject *object)
 {
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        read_managed(walk, object);
+        return self->proven.attributes ? managed_dict(object) : NULL;
     }
-    else if (Py_TYPE(object)->tp_dictoffset != 0) {
-        Py_ssize_t offset = dict_offset(object);
-        if (offset > 0) {
-            cm_walk_name(walk, object_at(object, offset), "__dict__",
-                         CM_INSTANCE_DICT);
+    Py_ssize_t offset =
+        Py_TYPE(object)->tp_dictoffset == 0 ? 0 : dict_offset(object);
+    return offset > 0 ? object_at(object, offset) : NULL;
+}
+
+PyObject *
+cm_attribute(const struct cm_objects *self, PyObject *object, const char *name)
+{
+    PyObject *found = cm_dict_find(dict_of(self, object), name);
+    struct values values = values_of(self, object);
+    if (values.values != NULL) {
+        for (Py_ssize_t i = 0; i < values.count && found == NULL; i++) {
+            if (cm_str_is(values.names[i].key, name)) {
+                found = values.values[i];
+            }
         }
     }
+    return found != NULL ? found : cm_member(object, name);
 }
 
 /* ---- members */
@@ -202,8 +214,15 @@ read_members(struct cm_walk *walk, PyObject *object)
 void
 cm_read_attributes(struct cm_walk *walk, PyObject *object)
 {
-    if (walk->left != 0) {
-        read_dict_pointer(walk, object);
-        read_members(walk, object);
+    if (walk->left == 0) {
+        return;
     }
+    struct values values = values_of(walk->objects, object);
+    cm_walk_name(walk, dict_of(walk->objects, object), "__dict__",
+                 CM_INSTANCE_DICT);
+    for (Py_ssize_t i = 0; values.values != NULL && i < values.count; i++) {
+        cm_walk_name_str(walk, values.values[i], ".", values.names[i].key, "",
+                         CM_ATTRIBUTE);
+    }
+    read_members(walk, object);
 }

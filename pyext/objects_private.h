@@ -102,8 +102,13 @@ void cm_read_builtin(struct cm_walk *walk, PyObject *object);
 void cm_read_attributes(struct cm_walk *walk, PyObject *object);
 void cm_read_frame(struct cm_walk *walk, PyObject *object);
 
-/* The T_OBJECT member NAME of a C type, as a borrowed pointer; may be NULL. */
+/* The object member `name` of a C type, or one of __slots__; borrowed, may be
+ * NULL. */
 PyObject *cm_member(PyObject *object, const char *name);
+/* The instance's own attribute `name`, as it lies there: no getter runs.
+ * Borrowed; NULL when it is not there or cannot be told. */
+PyObject *cm_attribute(const struct cm_objects *self, PyObject *object,
+                       const char *name);
 
 /* ---- frames.c */
 

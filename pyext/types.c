@@ -17,7 +17,7 @@
 #include "../detector/alloc.h"
 #include "phrase.h"
 
-enum { MAX_METHODS = 256 };
+enum { MAX_METHODS = 256, MAX_WRAPPERS = 8 };
 
 PyObject *
 cm_dict_find(PyObject *dict, const char *name)
@@ -105,14 +105,10 @@ struct methods {
 };
 
 static void
-add_method(struct methods *methods, PyObject *function)
+add_function(struct methods *methods, PyObject *function)
 {
-    if (function == NULL || !PyFunction_Check(function)
-        || methods->count == MAX_METHODS) {
-        return;
-    }
     PyObject *code = ((PyFunctionObject *)function)->func_code;
-    if (code == NULL || !PyCode_Check(code)) {
+    if (methods->count == MAX_METHODS || code == NULL || !PyCode_Check(code)) {
         return;
     }
     if (methods->count == 0) {
@@ -126,6 +122,42 @@ add_method(struct methods *methods, PyObject *function)
     }
 }
 
+/* What a class's attribute wraps: of static and class methods, properties,
+ * functools.wraps() and functools.cached_property. */
+static PyObject *
+wrapped_by(const struct cm_objects *self, PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
+        return cm_member(value, "__func__");
+    }
+    if (type == &PyProperty_Type) {
+        return cm_member(value, "fget");
+    }
+    if (type->tp_dictoffset == 0 || PyType_Check(value)) {
+        return NULL;
+    }
+    PyObject *wrapped = cm_attribute(self, value, "__wrapped__");
+    return wrapped != NULL ? wrapped : cm_attribute(self, value, "func");
+}
+
+static void
+add_method(struct methods *methods, PyObject *value)
+{
+    for (int depth = 0; value != NULL && depth < MAX_WRAPPERS; depth++) {
+        if (PyFunction_Check(value)) {
+            add_function(methods, value);
+        }
+        else if (Py_TYPE(value) == &PyProperty_Type) {
+            PyObject *setter = cm_member(value, "fset");
+            if (setter != NULL && PyFunction_Check(setter)) {
+                add_function(methods, setter);
+            }
+        }
+        value = wrapped_by(methods->objects, value);
+    }
+}
+
 static void
 add_methods_of(struct methods *methods, PyObject *dict)
 {
@@ -136,17 +168,7 @@ add_methods_of(struct methods *methods, PyObject *dict)
     }
     while (methods->count < MAX_METHODS
            && PyDict_Next(dict, &position, &key, &value)) {
-        PyTypeObject *type = Py_TYPE(value);
-        if (type == &PyFunction_Type) {
-            add_method(methods, value);
-        }
-        else if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
-            add_method(methods, cm_member(value, "__func__"));
-        }
-        else if (type == &PyProperty_Type) {
-            add_method(methods, cm_member(value, "fget"));
-            add_method(methods, cm_member(value, "fset"));
-        }
+        add_method(methods, value);
     }
 }
 

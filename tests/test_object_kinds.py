@@ -147,6 +147,52 @@ def test_methods_of_the_type_stand_before_those_of_its_bases(probe):
     assert len(probe.type(many)["methods"]) <= 256
 
 
+def test_methods_are_found_behind_their_decorators(probe):
+    def decorated(function):
+        @functools.wraps(function)
+        def wrapper(self):
+            return function(self)
+        return wrapper
+
+    class Wrapped:
+        @decorated
+        @decorated
+        def twice(self):
+            pass
+
+        @functools.cached_property
+        def cached(self):
+            pass
+
+        @functools.lru_cache
+        def remembered(self):
+            pass
+
+        @property
+        def read(self):
+            pass
+
+        @read.setter
+        def read(self, value):
+            pass
+
+        @classmethod
+        @decorated
+        def of_class(cls):
+            pass
+
+        plain, number, nested = len, 3, Node
+
+    names = [name.rpartition("<locals>.")[2]
+             for name in probe.type(Wrapped)["methods"]]
+    if not PUBLIC_ONLY:
+        assert "Wrapped.cached" in names
+        names.remove("Wrapped.cached")
+    assert names == ["wrapper", "wrapper", "Wrapped.twice",
+                     "Wrapped.remembered", "Wrapped.read", "Wrapped.read",
+                     "wrapper", "Wrapped.of_class"]
+
+
 def test_a_changed_type_is_another_record(probe):
     class Changing:
         def first(self):

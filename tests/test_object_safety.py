@@ -196,16 +196,21 @@ def work():
     probe.code(make.__code__)
     probe.type(Node)
     return count, number
+probe.renew()
+work()
+live = probe.fail_at(-1)
 for ahead in (False, True):
     nth = 0
     while True:
         probe.fail_at(nth, ahead)
         made = probe.renew()
         counted = work() if made else None
-        left = probe.fail_at(-1)
+        probe.fail_at(-1)
         if nth > 5000:
             raise SystemExit("no end")
         whole = probe.renew() and work()
+        if probe.fail_at(-1) != live:
+            raise SystemExit(f"{nth}: {probe.fail_at(-1)} of {live} blocks")
         if counted is not None and counted[0] != whole[0]:
             raise SystemExit(f"{nth}: {counted} of {whole} references")
         if counted == whole and nth > 200:
