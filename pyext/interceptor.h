@@ -40,7 +40,7 @@ struct cm_collection {
     int generation;
     uint64_t duration_ns;
     int64_t collected; /* as gc's info says; -1: not known */
-    bool seen;         /* the garbage was delivered to the sink (or was empty) */
+    bool seen; /* the garbage was delivered to the sink (or was empty) */
 };
 typedef void cm_collection_sink(void *context,
                                 const struct cm_collection *collection);
@@ -66,8 +66,8 @@ struct cm_interceptor_counts {
     uint64_t too_deep;    /* nested deeper than there is room for */
     uint64_t objects;     /* garbage objects seen */
     uint64_t no_memory;
-    bool attached;        /* our callback is still in gc.callbacks */
-    bool first;           /* sentinel: runs before users' weakref callbacks */
+    bool attached; /* our callback is still in gc.callbacks */
+    bool first;    /* sentinel: runs before users' weakref callbacks */
 };
 
 struct cm_interceptor; /* one per interpreter, per kind */

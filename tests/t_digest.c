@@ -31,8 +31,7 @@ set_up(void **state)
     scene->digest = cm_digest_new(scene->built->records);
     strcpy(scene->folder, "/tmp/t_digest.XXXXXX");
     assert_non_null(mkdtemp(scene->folder));
-    snprintf(scene->path, sizeof(scene->path), "%s/leak.json",
-             scene->folder);
+    snprintf(scene->path, sizeof(scene->path), "%s/leak.json", scene->folder);
     *state = scene;
     return scene->digest == NULL;
 }
@@ -204,8 +203,7 @@ whole_life(void *context)
         return CM_NO_MEMORY;
     }
     cm_digest_output(digest, scene->path, true, 0);
-    enum cm_status status =
-        cm_digest_add(digest, &scene->built->heap, &event);
+    enum cm_status status = cm_digest_add(digest, &scene->built->heap, &event);
     if (status == CM_OK) {
         status = cm_digest_write(digest, true);
     }
