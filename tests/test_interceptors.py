@@ -85,6 +85,7 @@ def compare(python, folder, scenario, kind):
     """Runs it; the notes of the hooked run."""
     made = all_modes(python, folder, scenario, ["off", *KINDS])
     assert made["off"].code == EXIT_CODES.get(scenario, 0), made["off"].err
+    assert "NameError" not in made["off"].err
     assert made[kind].ends == made["off"].ends
     counts = made[kind].notes.get("counts")
     if counts:
