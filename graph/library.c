@@ -97,18 +97,38 @@ library_type(const struct cm_cycle *cycle)
     return first;
 }
 
+/* A class made by a library brings its cycle along, whoever allocates. */
+static bool
+has_class(const struct cm_cycle *cycle)
+{
+    for (uint32_t i = 0; i < cycle->size && i < MAX_MEMBERS; i++) {
+        if (cm_cycle_node(cycle, cycle->nodes[i])->species == CM_TYPE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* NULL: it is the user's own. */
 static const struct cm_type *
 type_of_library_cycle(const struct cm_cycle *cycle)
 {
-    return is_allocated_in_libraries(cycle) ? library_type(cycle) : NULL;
+    return has_class(cycle) || is_allocated_in_libraries(cycle)
+               ? library_type(cycle)
+               : NULL;
 }
 
+/* By the file of a method, which tells the standard library from a package;
+ * a type of C only has its module. */
 static char *
 package_of_type(const struct cm_cycle *cycle, const struct cm_type *type)
 {
     const char *module = cm_records_text(cycle->records, type->module);
 
+    if (type->method_count > 0
+        && cm_records_code(cycle->records, type->methods[0])->library) {
+        return package_of_code(cycle, type->methods[0]);
+    }
     return cm_sentence("%.*s", (int)strcspn(module, "."), module);
 }
 

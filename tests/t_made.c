@@ -66,6 +66,14 @@ test_library(void **state)
                   "library H lit.core; o H; t Tensor 8 site=s; o .me o;"
                   "o .t t",
                   NULL);
+    /* A class that a library makes for each object, as mocks do. */
+    check_library(
+        "code main a.py:1 main; site s main:2; library Mock unittest"
+        ".mock; code c /usr/lib/python3.11/unittest/mock.py:3 f lib;"
+        "methods Mock c; k type label=Mock; m tuple; o Mock; t Tensor 8 "
+        "site=s; k __mro__ m; m [0] k; k __class__ o; o __class__ k;"
+        "o .value t",
+        "python");
     check_library("library H lit.core; o H; p Mine; t Tensor 8; o .mine p;"
                   "p .h o; o .t t",
                   NULL);
