@@ -275,6 +275,7 @@ ownership_of(const char *rule)
         enum ownership ownership;
     } table[] = {
         {"exception_in_frame", OWNS_TO_TAIL},
+        {"exception_on_self", OWNS_TO_TAIL},
         {"frame_in_local", OWNS_TO_TAIL},
         {"class_in_function", OWNS_TO_TAIL},
         {"generator_holds_itself", OWNS_RUNNING},
@@ -456,7 +457,7 @@ add_edges(struct cm_buffer *out, const struct cm_paths *self, size_t at,
         in_dict =
             strcmp(cm_leak_text(self->leak, edge->annotation), "__dict__")
             == 0;
-        step->suspect |= self->route[at] == suspect;
+        step->suspect |= at < self->round_count && self->route[at] == suspect;
         at++;
         if (at == self->round_count || at == self->route_count
             || !cm_name_folded(self->leak, edge->head)) {

@@ -53,14 +53,15 @@ is_asked_for(const struct cm_summary_options *options, uint64_t fingerprint)
     return options->only == NULL;
 }
 
-/* The count that this cycle belongs to; NULL: it is not dead, or not what is
- * asked for. */
+/* The count that this cycle belongs to; NULL: it is not dead, holds nothing
+ * that would be freed (all of it lives on elsewhere), or is not asked for. */
 static size_t *
 count_of(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
          const struct cm_summary_options *options,
          struct cm_summary_counts *counts)
 {
     if (has_class(leak, cycle, "resurrected")
+        || (cycle->peak_bytes == 0 && !options->all)
         || !is_asked_for(options, cycle->fingerprint)) {
         return NULL;
     }
@@ -475,16 +476,13 @@ add_footer(struct writer *self, const struct cm_summary_counts *counts)
 
     cm_size_format_short(self->options->min_bytes, size);
     snprintf(small, sizeof(small), "under %s", size);
-    add_lost(self);
     add_hidden(self, &said, counts->more, "more (--top)");
     add_hidden(self, &said, counts->library, "in libraries");
     add_hidden(self, &said, counts->small, small);
     if (counts->library + counts->small > 0) {
         cm_line_add(&self->line, CM_PAINT_NONE, " (--all)");
     }
-    if (counts->shown + counts->library + counts->small > 0) {
-        add_hidden(self, &said, self->options->suppressed, "suppressed");
-    }
+    add_hidden(self, &said, self->options->suppressed, "suppressed");
     if (name != NULL) {
         cm_line_add(&self->line, CM_PAINT_NONE,
                     said ? " | cyclereport " : "cyclereport ");
@@ -500,6 +498,7 @@ write_all(struct writer *self, size_t *shown)
 {
     struct cm_summary_counts counts;
     enum cm_status status;
+    size_t dead;
 
     cm_summary_count(self->leak, self->options, &counts, shown);
     status =
@@ -510,12 +509,15 @@ write_all(struct writer *self, size_t *shown)
     if (status != CM_OK) {
         return status;
     }
-    add_header(self,
-               counts.shown + counts.library + counts.small + counts.more);
+    dead = counts.shown + counts.library + counts.small + counts.more;
+    add_header(self, dead);
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
         status = add_finding(self, shown[i], i + 1);
     }
-    add_footer(self, &counts);
+    add_lost(self);
+    if (dead > 0) {
+        add_footer(self, &counts);
+    }
     return status;
 }
 

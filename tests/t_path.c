@@ -122,6 +122,26 @@ test_exception_starts_at_the_frame(void **state)
 }
 
 static void
+test_exception_kept_by_the_owner_of_its_frame(void **state)
+{
+    (void)state;
+    expect_path(
+        OBJECT(1, "Worker") "," OBJECT(2, "Oops") //
+        "," KIND(3, "traceback", "traceback")     //
+        "," KIND(4, "frame a.py:3 in m.run", "frame") "," TENSOR(5, 1),
+        EDGE(1, ".error", 1, 2) "," EDGE(2, "__traceback__", 2, 3)    //
+        "," EDGE(3, "tb_frame", 3, 4) "," EDGE(4, "local self", 4, 1) //
+        "," EDGE(5, "local x", 4, 5),
+        "'vertices':[1,2,3,4],'payload':[1],'cut':[1],"
+        "'rule':'exception_on_self'",
+        /* The suspect is marked once, though the way to the tensor
+                 * goes over it again. */
+        "Worker .error ~~> Oops .__traceback__ > frame run .self > "
+        "Worker .error > Oops .__traceback__ > frame run .x > "
+        "Tensor [2] float32");
+}
+
+static void
 test_partial_of_method_starts_at_the_instance(void **state)
 {
     (void)state;
@@ -237,6 +257,7 @@ main(void)
         cmocka_unit_test(test_pair_of_likes_starts_at_the_suspect),
         cmocka_unit_test(test_back_link_starts_at_the_owner),
         cmocka_unit_test(test_exception_starts_at_the_frame),
+        cmocka_unit_test(test_exception_kept_by_the_owner_of_its_frame),
         cmocka_unit_test(test_partial_of_method_starts_at_the_instance),
         cmocka_unit_test(test_generator_starts_at_itself),
         cmocka_unit_test(test_container_that_owns_is_shown),
