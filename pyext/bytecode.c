@@ -27,6 +27,7 @@ enum action {
     ACT_LOAD_CONSTANT,
     ACT_LOAD_OTHER,
     ACT_LOAD_ATTR,
+    ACT_LOAD_PLAIN_ATTR,
     ACT_LOAD_METHOD,
     ACT_LOAD_SUPER,
     ACT_STORE_LOCAL,
@@ -67,6 +68,7 @@ static const struct {
     {"LOAD_COMMON_CONSTANT", ACT_LOAD_OTHER},
 #if PY_VERSION_HEX < 0x030C0000
     {"LOAD_METHOD", ACT_LOAD_METHOD},
+    {"LOAD_ATTR", ACT_LOAD_PLAIN_ATTR},
 #else
     {"LOAD_ATTR", ACT_LOAD_ATTR},
     {"LOAD_SUPER_ATTR", ACT_LOAD_SUPER},
@@ -173,6 +175,8 @@ line_of(struct lines *lines, Py_ssize_t unit)
 struct pushed {
     PyObject *name;
     PyObject *constant;
+    bool fresh;     /* it opens a statement */
+    bool attribute; /* the name is the last one of y.x */
 };
 
 struct pass {
@@ -185,6 +189,8 @@ struct pass {
     Py_ssize_t unit;
     struct pushed last, before;
     bool just_stored; /* a variable, by the instruction before this one */
+    bool fresh;       /* nothing of this statement came before */
+    uint32_t line;    /* of the instruction before this one */
 };
 
 static PyObject *
@@ -213,13 +219,22 @@ static void
 push(struct pass *pass, PyObject *name, PyObject *constant)
 {
     pass->before = pass->last;
-    pass->last = (struct pushed){name, constant};
+    pass->last = (struct pushed){name, constant, pass->fresh, false};
 }
 
 static void
 forget(struct pass *pass)
 {
     pass->last = pass->before = (struct pushed){0};
+}
+
+/* y.x is remembered as x: what a call or an item is done to. */
+static void
+push_attribute(struct pass *pass, PyObject *name)
+{
+    forget(pass);
+    push(pass, name, NULL);
+    pass->last.attribute = true;
 }
 
 static struct cm_text_id
@@ -244,6 +259,19 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
                               .name = text_of(pass, name),
                               .owner = text_of(pass, owner),
                               .line = line_of(&pass->lines, pass->unit)};
+    }
+}
+
+/* `value`: what is stored, as far as it is known.  A constant that is only one
+ * branch of an expression (`a or None`) does not open its statement. */
+static void
+add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
+                PyObject *owner, struct pushed value)
+{
+    uint32_t before = pass->count;
+    add_store(pass, kind, name, owner);
+    if (pass->count > before) {
+        pass->stores[before].constant = value.constant != NULL && value.fresh;
     }
 }
 
@@ -301,6 +329,14 @@ run_call(struct pass *pass, enum action action, unsigned argument)
         add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 1),
                   pass->last.name);
     }
+    else if (action == ACT_LOAD_ATTR) {
+        push_attribute(pass, name_of(pass, argument >> 1));
+        return;
+    }
+    else if (action == ACT_LOAD_PLAIN_ATTR) {
+        push_attribute(pass, name_of(pass, argument));
+        return;
+    }
     else if ((argument & 1) != 0) {
         add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL);
     }
@@ -314,7 +350,8 @@ run_store(struct pass *pass, enum action action, unsigned argument)
     forget(pass);
     switch (action) {
     case ACT_STORE_LOCAL:
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
+        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
+                        last);
         break;
     case ACT_STORE_AND_LOAD:
         add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL);
@@ -325,15 +362,16 @@ run_store(struct pass *pass, enum action action, unsigned argument)
         add_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15), NULL);
         break;
     case ACT_STORE_CELL:
-        add_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL);
+        add_value_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
+                        last);
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
         add_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
         break;
     case ACT_STORE_ATTR:
-        add_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
-                  last.name);
+        add_value_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                        last.attribute ? NULL : last.name, before);
         break;
     default: add_store(pass, CM_STORE_ITEM, last.constant, before.name);
     }
@@ -343,6 +381,9 @@ run_store(struct pass *pass, enum action action, unsigned argument)
 static bool
 run(struct pass *pass, enum action action, unsigned argument)
 {
+    uint32_t line = line_of(&pass->lines, pass->unit);
+    pass->fresh = pass->fresh || line != pass->line;
+    pass->line = line;
     if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
         run_load(pass, action, argument);
     }
@@ -366,6 +407,9 @@ run(struct pass *pass, enum action action, unsigned argument)
     }
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
+    if (action != ACT_KEEP) {
+        pass->fresh = action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
+    }
     return action != ACT_UNKNOWN;
 }
 

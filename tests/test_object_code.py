@@ -42,7 +42,15 @@ def pushed(instruction, code):
         return [("constant", value)]
     if name in ("LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"):
         return [("constant", None)]
+    if name == "LOAD_ATTR" and not (instruction.arg & 1 and
+                                    sys.version_info >= (3, 12)):
+        return [("attribute", value)]
     return None
+
+
+def owner_of(item):
+    """Of a call or an item: the name x, or the last one of y.x."""
+    return item.get("name", item.get("attribute", ""))
 
 
 def stores_by_dis(code):
@@ -79,20 +87,20 @@ def stores_by_dis(code):
         elif op == "STORE_SUBSCR":
             key = top.get("constant", "")
             stores.append((STORE_ITEM, key if type(key) is str else "",
-                           below.get("name", ""), line))
+                           owner_of(below), line))
         elif op == "MAKE_FUNCTION":
             stores.append((STORE_FUNCTION, top["constant"].co_qualname, "",
                            line))
         elif op == "LOAD_METHOD":
-            stores.append((STORE_CALL, value, top.get("name", ""), line))
+            stores.append((STORE_CALL, value, owner_of(top), line))
         elif op == "LOAD_ATTR" and instruction.arg & 1 and (
                 sys.version_info >= (3, 12)):
-            stores.append((STORE_CALL, value, top.get("name", ""), line))
+            stores.append((STORE_CALL, value, owner_of(top), line))
         elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
             stores.append((STORE_CALL, value, "", line))
         if loaded is None:
             recent = []
-        elif op == "STORE_FAST_LOAD_FAST":
+        elif op in ("STORE_FAST_LOAD_FAST", "LOAD_ATTR"):
             recent = loaded
         else:
             recent = loaded + recent
