@@ -172,11 +172,13 @@ find_shape(struct cm_torch_layout *layout, const struct probe *probes,
 static uint64_t
 common_vtable(const struct probe *probes, size_t count)
 {
-    uint64_t first = cm_word_at(probes[0].storage, 0), seen = 0;
+    uint64_t first = 0, seen = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!cm_torch_peek(probes[i].storage, &seen, 1) || seen != first) {
+        if (!cm_torch_peek(probes[i].storage, &seen, 1)
+            || (i > 0 && seen != first)) {
             return 0;
         }
+        first = seen;
     }
     return first;
 }
