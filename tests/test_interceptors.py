@@ -278,6 +278,39 @@ def test_sub_interpreters(python, folder, kind):
         == {"Node": 12}
 
 
+def test_no_reference_is_lost(python, folder):
+    """Exact, where the interpreter counts all references (a debug build)."""
+    code = """
+import gc, sys
+import interceptor_probe as probe
+
+class Node:
+    pass
+
+def work(kind):
+    probe.install(kind)
+    for _ in range(5):
+        a, b = Node(), Node()
+        a.b, b.a = b, a
+        del a, b
+        gc.collect()
+    probe.remove()
+    probe.scan(), probe.frozen(), probe.take()
+
+print(hasattr(sys, "gettotalrefcount"))
+if hasattr(sys, "gettotalrefcount"):
+    for kind in "sentinel", "saveall":
+        totals = [10 ** 9 + i for i in range(8)]  # mortal, each its own
+        for i in range(8):
+            work(kind)
+            gc.collect()
+            totals[i] = sys.gettotalrefcount()
+        assert totals[-1] == totals[-4], totals
+"""
+    if run_code(python, folder, code).strip() != "True":
+        pytest.skip("only a debug build counts all references")
+
+
 def test_lists_that_are_not_what_they_seem(python, folder):
     """A walk that cannot be proved gives nothing."""
     code = """

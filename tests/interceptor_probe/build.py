@@ -21,8 +21,9 @@ SOURCES = [
 ]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wstrict-prototypes",
             "-Wmissing-prototypes", "-Wconversion"]
-ASK = ("import sysconfig as s; print(s.get_path('include'));"
-       "print(s.get_config_var('EXT_SUFFIX'))")
+ASK = ("import sys, sysconfig as s; print(s.get_path('include'));"
+       "print(s.get_config_var('EXT_SUFFIX'));"
+       "print('-DPy_DEBUG' * hasattr(sys, 'gettotalrefcount'))")
 
 
 def build(python, folder, flags=()):
@@ -30,14 +31,15 @@ def build(python, folder, flags=()):
     is missing, RuntimeError with what the compiler says."""
     answer = subprocess.run([python, "-I", "-c", ASK], check=True,
                             capture_output=True, text=True).stdout
-    include, suffix = answer.splitlines()
+    include, suffix, debug = answer.split("\n")[:3]
     if not os.path.exists(os.path.join(include, "Python.h")):
         raise FileNotFoundError(f"{python} has no Python.h in {include}")
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"interceptor_probe{suffix}"
     command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-g", "-fPIC",
-               "-shared", "-pthread", *WARNINGS, "-isystem", include, *flags,
+               "-shared", "-pthread", *WARNINGS, "-isystem", include,
+               *filter(None, [debug]), *flags,
                *(str(ROOT / source) for source in SOURCES), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
