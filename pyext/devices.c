@@ -226,6 +226,18 @@ cm_devices_shape(const struct cm_devices *self, PyObject *object,
     }
 }
 
+const char *
+cm_devices_field(struct cm_devices *self, PyObject *object,
+                 PyObject *referent)
+{
+    uint8_t reader = reader_of(self, Py_TYPE(object));
+    if (reader == 0 || readers[reader - 1]->field == NULL) {
+        return NULL;
+    }
+    return readers[reader - 1]->field(self->slots[reader - 1].state, object,
+                                      referent);
+}
+
 enum cm_alive
 cm_devices_alive(const struct cm_devices *self,
                  const struct cm_storage *storage)

@@ -41,6 +41,9 @@ bool cm_devices_read(struct cm_devices *self, PyObject *object,
 void cm_devices_shape(const struct cm_devices *self, PyObject *object,
                       const struct cm_device_memory *memory, char *text,
                       size_t room);
+/* A C field that holds this reference, ".name", or NULL. */
+const char *cm_devices_field(struct cm_devices *self, PyObject *object,
+                             PyObject *referent);
 /* Is the storage of an object read earlier still there? */
 enum cm_alive cm_devices_alive(const struct cm_devices *self,
                                const struct cm_storage *storage);

@@ -220,6 +220,14 @@ copy_edge(void *context, PyObject *referent, struct cm_text_id label,
           enum cm_role role)
 {
     struct cm_freezer *self = context;
+    const char *field = NULL;
+    if (label.index == 0 && role == CM_REFERENCE) {
+        field = cm_devices_field(self->devices, self->tail, referent);
+    }
+    if (field != NULL) {
+        label = cm_texts_intern(cm_records_texts(self->records), field);
+        role = CM_HOOK;
+    }
     add_edge(self, self->node_of[cm_freezer_position(self, referent)], label,
              role);
 }
@@ -240,6 +248,7 @@ static void
 copy_edges_of(struct cm_freezer *self, PyObject *object, bool named)
 {
     traverseproc traverse = Py_TYPE(object)->tp_traverse;
+    self->tail = object;
     if (named) {
         cm_objects_edges(self->objects, object, is_kept, copy_edge, self);
     }

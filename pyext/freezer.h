@@ -51,6 +51,7 @@ struct cm_freezer {
     const struct cm_freeze_bounds *bounds;
     uint64_t start_ns;
     uint32_t current;
+    PyObject *tail; /* borrowed: whose references are being copied */
     enum cm_status status;
 };
 

@@ -61,6 +61,10 @@ struct cm_reader {
      * `room` bytes with the NUL.  Before: read() said yes.  NULL: unknown. */
     void (*shape)(const void *state, PyObject *object, char *text,
                   size_t room);
+    /* The name of a field of `object` that refers to `referent` and is not
+     * known to Python: ".hooks", a constant; NULL: none.  May be NULL. */
+    const char *(*field)(const void *state, PyObject *object,
+                         PyObject *referent);
     /* Does this memory object, read a moment ago, still hold its memory?  It
      * may be gone: nothing may be read directly.  NULL: nobody can tell. */
     enum cm_alive (*alive)(const void *state, uint64_t storage_key,

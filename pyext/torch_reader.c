@@ -212,6 +212,26 @@ torch_read(const void *state, PyObject *object,
     return true;
 }
 
+/* The tables of hooks stand behind the TensorImpl; that one of them is the
+ * referent is its own proof. */
+static const char *
+torch_field(const void *state, PyObject *object, PyObject *referent)
+{
+    static const char *const names[] = {"._backward_hooks",
+                                        "._post_accumulate_grad_hooks"};
+    const struct cm_torch_layout *layout = state;
+    if (!is_subtype(Py_TYPE(object), layout->tensor)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (cm_word_at((uintptr_t)object, layout->object_impl + 8 + i * 8) ==
+            (uintptr_t)referent) {
+            return names[i];
+        }
+    }
+    return NULL;
+}
+
 /* A freed StorageImpl has lost its first word to the allocator, or counts no
  * use, or holds another pointer by now. */
 static enum cm_alive
@@ -250,6 +270,7 @@ const struct cm_reader cm_torch_reader = {
     .claims = torch_claims,
     .read = torch_read,
     .shape = torch_shape,
+    .field = torch_field,
     .alive = torch_alive,
     .forget = torch_forget,
     .untracked = false, /* UntypedStorage is a Python class: tracked */

@@ -72,6 +72,9 @@ struct cm_leak_cycle {
     uint64_t *shared_with; /* owned */
     size_t shared_count;
     uint64_t bytes_each, count, peak_bytes, total_bytes;
+    /* Of these, what collections freed: a scan's sight is not added to an
+     * earlier one, it may be the same cycles.  Not in the file. */
+    uint64_t collected_count, collected_bytes;
     int64_t first_iteration, last_iteration; /* -1: not known */
     double time;               /* seconds since the epoch, first seen */
     struct cm_text_id trigger; /* gc, scan, oom, exit, manual */

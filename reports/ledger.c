@@ -109,6 +109,10 @@ add_cycle(struct cm_copy *copy, const struct cm_finding *finding)
         cm_grow((void **)&leak->cycles, &leak->cycle_capacity,
                 leak->cycle_count + 1, sizeof(cycle));
 
+    if (copy->heap->trigger == CM_TRIGGER_GC) {
+        cycle.collected_count = cycle.count;
+        cycle.collected_bytes = cycle.total_bytes;
+    }
     if (status == CM_OK) {
         cycle.trigger = trigger_name(leak, copy->heap->trigger);
         status = cm_copy_finding(copy, finding, &cycle);
@@ -121,14 +125,36 @@ add_cycle(struct cm_copy *copy, const struct cm_finding *finding)
     return CM_OK;
 }
 
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What a scan sees is still there: the next scan, or a collection, will meet
+ * the same cycles again. */
+static void
+count_cycle(struct cm_leak_cycle *cycle, uint64_t count, uint64_t bytes,
+            enum cm_trigger trigger)
+{
+    uint64_t all_count = add_capped(cycle->collected_count, count);
+    uint64_t all_bytes = add_capped(cycle->collected_bytes, bytes);
+
+    if (trigger == CM_TRIGGER_GC) {
+        cycle->collected_count = all_count;
+        cycle->collected_bytes = all_bytes;
+    }
+    cycle->count = larger(cycle->count, all_count);
+    cycle->total_bytes = larger(cycle->total_bytes, all_bytes);
+}
+
 static void
 fold_cycle(struct cm_leak_cycle *cycle, const struct cm_finding *finding,
            const struct cm_heap *heap)
 {
     uint64_t bytes = capped(finding->bytes_total);
 
-    cycle->count = add_capped(cycle->count, finding->count);
-    cycle->total_bytes = add_capped(cycle->total_bytes, bytes);
+    count_cycle(cycle, finding->count, bytes, heap->trigger);
     if (bytes > cycle->peak_bytes) {
         cycle->peak_bytes = bytes;
     }

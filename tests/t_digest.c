@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../reports/digest.h"
+#include "../reports/file.h"
 #include "fail_each.h"
 
 static const char pair[] =
@@ -175,6 +176,34 @@ test_a_scan_that_is_not_recorded_leaves_nothing(void **state)
     cm_buffer_release(&event);
 }
 
+/* Out of memory, then exit, then a collection: the same cycle each time. */
+static void
+test_what_scans_see_again_is_counted_once(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_heap *heap = &scene->built->heap;
+    struct cm_buffer event = {0};
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    heap->trigger = CM_TRIGGER_OOM;
+    assert_int_equal(cm_digest_scan(scene->digest, heap, 1, true, &event),
+                     CM_OK);
+    heap->trigger = CM_TRIGGER_EXIT;
+    assert_int_equal(cm_digest_scan(scene->digest, heap, 1, true, &event),
+                     CM_OK);
+    heap->trigger = CM_TRIGGER_GC;
+    assert_int_equal(cm_digest_add(scene->digest, heap, &event), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    cm_buffer_clear(&event);
+    assert_int_equal(cm_file_read(scene->path, &event), CM_OK);
+    assert_non_null(strstr(event.bytes, "\"count\":1,"));
+    assert_int_equal(cm_digest_add(scene->digest, heap, NULL), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    cm_buffer_clear(&event);
+    assert_int_equal(cm_file_read(scene->path, &event), CM_OK);
+    assert_non_null(strstr(event.bytes, "\"count\":2,"));
+    cm_buffer_release(&event);
+}
+
 static void
 test_collections_are_thinned(void **state)
 {
@@ -235,6 +264,7 @@ main(void)
         WITH_SCENE(test_a_folder_that_is_not_there_is_counted),
         WITH_SCENE(test_an_event_is_a_document_of_its_own),
         WITH_SCENE(test_a_scan_that_is_not_recorded_leaves_nothing),
+        WITH_SCENE(test_what_scans_see_again_is_counted_once),
         WITH_SCENE(test_collections_are_thinned),
         WITH_SCENE(test_each_allocation_fails_in_turn),
     };

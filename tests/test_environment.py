@@ -99,7 +99,7 @@ def test_no_stacks_on_request(tmp_path):
 def test_suppressions_silence_a_type(tmp_path):
     (tmp_path / "cumem.supp").write_text("# ours\ntype Node\nnonsense here\n")
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
-    assert "DEAD CYCLE" not in done.err and "3" in done.err and "no rule" in done.err, done.err
+    assert "DEAD CYCLE" not in done.err and "cumem.supp: line 3" in done.err, done.err
 
 
 def test_children_start_by_themselves_and_forked_ones_are_silent(tmp_path):
@@ -108,7 +108,7 @@ import subprocess
 child = os.fork()
 if child == 0:
     for _ in range(5):
-        make_pair(1 << 20)
+        make_pair(1 << 10)      # larger ones are torch's threads', which did not come along
     gc.collect()
     os._exit(0)
 os.waitpid(child, 0)

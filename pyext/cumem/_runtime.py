@@ -292,7 +292,6 @@ def _notice():
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    _core.describe({"torch": str(getattr(torch, "__version__", ""))})
     cuda = getattr(torch, "cuda", None)
     initialized = getattr(cuda, "is_initialized", None)
     if initialized is None or not initialized():

@@ -114,4 +114,5 @@ def output_path(pattern=None):
 def is_worker_process():
     """True in a child that multiprocessing started (DataLoader workers are such)."""
     process = sys.modules.get("multiprocessing.process")
-    return getattr(process, "_parent_process", None) is not None
+    spawned = "--multiprocessing-fork" in sys.orig_argv  # before it has told itself so
+    return spawned or getattr(process, "_parent_process", None) is not None

@@ -81,6 +81,7 @@ def probe():
         _use_half(tensor, storage._cdata), _use_half(tensor, tensor._cdata),
     )  # fmt: skip
     _core.tag_types(_tensor_types(torch))
+    _core.describe({"torch": str(torch.__version__)})
     return True
 
 
