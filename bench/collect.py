@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""One collection: plain, a C callback that does nothing, cumem, torch's detector.
+
+Live and garbage objects as in the table of what torch's method costs; garbage
+without a tensor, and with one tensor among ten objects.
+"""
+
+import gc
+import operator
+import time
+
+import heaps
+import loop
+import measure
+
+MODES = ("plain", "nothing", "cumem", "torch")
+FIXED_MS, EACH_MS = 0.002, 10e-6  # 2 us and 10 ns per garbage object
+
+
+def make(spec, counter):
+    mode, device = spec["mode"], spec["device"]
+    gc.disable()
+    if mode == "cumem":
+        loop.start_cumem()
+    import torch
+
+    torch.set_num_threads(1)
+    live = [[None] for _ in range(spec["live"])]
+    torch.empty(1, device=device)
+    gc.collect()
+    if mode == "nothing":
+        gc.callbacks.append(operator.is_not)  # in C; its result is dropped
+    elif mode == "torch":
+        loop.start_torch_detector(torch, device)
+
+    def handle(generation, garbage, tensors, repeat):
+        torch_or_none = torch if tensors else None
+        return {"live": len(live), "ms": [
+            _one(generation, garbage, torch_or_none, device) for _ in range(repeat)]}
+
+    def _one(generation, garbage, torch_or_none, device):
+        _collect(0)  # whatever the last turn left young
+        heaps.rings(garbage, torch_or_none, device)
+        start = time.perf_counter_ns()
+        _collect(generation)
+        spent = (time.perf_counter_ns() - start) / 1e6
+        if mode == "cumem" and torch_or_none is not None:
+            import cumem
+
+            cumem.flush(60)
+        return spent
+
+    return {"tracked": len(gc.get_objects())}, handle
+
+
+def _collect(generation):
+    """torch's detector works when the function that collected returns."""
+
+    def inner():
+        gc.collect(generation)
+
+    inner()
+
+
+def cases(options):
+    for live in [100_000, 1_000_000] + [5_000_000] * (not options.quick):
+        for generation in (0, 2):
+            for garbage in (0, 10, 1_000, 100_000):
+                for tensors in (False, True) if garbage else (False,):
+                    yield live, generation, garbage, tensors
+
+
+def repeats(mode, live, generation, garbage):
+    """About equal time for each mode: some take a microsecond, some a second."""
+    cost = 0.02 + garbage / 5e3  # ms; torch itself brings 200,000 objects
+    if generation == 2 or mode == "torch":
+        cost += (live + 200_000) / 1e4
+    return max(1, min(20, int(60 / cost)))
+
+
+def main():
+    parser = measure.arguments(__doc__.splitlines()[0], 240)
+    parser.add_argument("--turns", type=int, default=6)
+    options = parser.parse_args()
+    output = measure.Output("collect", __doc__.splitlines()[0], options)
+    work = list(cases(options))
+    by_live = {}
+    for live, *rest in work:
+        by_live.setdefault(live, []).append(rest)
+    clock = measure.Clock(options.seconds, len(work))
+    rows = []
+    for live, rest in by_live.items():
+        specs = {mode: {"mode": mode, "live": live, "device": output.machine["device"],
+                        "environment": loop.cumem_environment() if mode == "cumem"
+                        else {}} for mode in MODES}
+        with measure.Team(__file__, specs) as team:
+            for generation, garbage, tensors in rest:
+                if clock.begin():
+                    rows.append(run_case(output, team, clock, options.turns, live,
+                                         generation, garbage, tensors))
+                    print(*rows[-1], team.failed or "", flush=True)
+    output.text(measure.table(
+        ["live", "gen", "garbage", "tensors", "plain ms", "nothing", "cumem", "torch",
+         "cumem - plain us", "ns/garbage", "cumem/plain", "torch/cumem"], rows))
+    output.write()
+
+
+def run_case(output, team, clock, turns, live, generation, garbage, tensors):
+    samples = {mode: [] for mode in MODES}
+    for turn in range(turns):
+        if turn > 1 and not clock.more():
+            break
+        requests = {mode: {"generation": generation, "garbage": garbage,
+                           "tensors": tensors,
+                           "repeat": repeats(mode, live, generation, garbage)}
+                    for mode in MODES if mode != "torch" or turn < 2}
+        for mode, answer in team.turn(turn, requests).items():
+            samples[mode].append(answer["ms"])
+    output.case(live=live, generation=generation, garbage=garbage, tensors=tensors,
+                ms=samples, failed=dict(team.failed), facts=team.facts)
+    best = {mode: measure.median([value for turn in samples[mode] for value in turn])
+            for mode in MODES}
+    added = difference(samples)
+    if not tensors and generation == 0:
+        judge(output, live, garbage, added, best["torch"])
+    return cells(live, generation, garbage, tensors, best, added)
+
+
+def difference(samples):
+    """Median over the turns of what cumem's median is above plain's, in ms."""
+    return measure.median([measure.median(cumem) - measure.median(plain)
+                           for cumem, plain in zip(samples["cumem"], samples["plain"])])
+
+
+def judge(output, live, garbage, added, peer):
+    """In generation 0, where the collector's own work does not hide it."""
+    allowed = FIXED_MS + EACH_MS * garbage
+    known = added is not None and peer is not None
+    output.budget(f"gen 0, live {live:,}, {garbage:,} garbage without tensors",
+                  f"+{allowed * 1e3:.1f} us",
+                  f"+{added * 1e3:.1f} us" if added is not None else "-",
+                  added <= allowed if known else None)
+
+
+def cells(live, generation, garbage, tensors, best, added):
+    def ratio(mode, base):
+        if best[mode] is None or not best[base]:
+            return "-"
+        return f"x{best[mode] / best[base]:.2f}"
+
+    each = added * 1e6 / garbage if added is not None and garbage else None
+    return [f"{live:,}", generation, f"{garbage:,}", "1/10" if tensors else "none",
+            *(measure.number(best[mode], 4) for mode in MODES),
+            measure.number(added * 1e3 if added is not None else None, 1),
+            measure.number(each, 1), ratio("cumem", "plain"), ratio("torch", "cumem")]
+
+
+if __name__ == "__main__":
+    measure.run(main, make)

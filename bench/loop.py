@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""A training loop under one of the tools, as a worker of measure.py.
+
+The loop is that of torch's own report on reference cycles made small: a
+model, AdamW, 3,000 short-lived Python lists per iteration, so that Python's
+collector runs by itself, `live` objects that stay, and `cycles` dead cycles of
+two nodes that hold one tensor.
+"""
+
+import gc
+import itertools
+import logging
+import os
+import tempfile
+
+import measure
+
+_SHORT_LIVED = 3000
+_WARM_UP = 20
+
+
+class Node:
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.link = None
+
+
+def start_cumem():
+    """What CUMEM_WARN_CYCLES=1 does, also where cumem.pth is not installed."""
+    import cumem
+
+    if cumem.status()["interceptor"] == "none":
+        from cumem import _start
+
+        _start.main()
+    _require_sentinel()
+
+
+def _require_sentinel():
+    import cumem
+
+    status = cumem.status()
+    if status["interceptor"] != "sentinel":
+        raise RuntimeError(f"cumem: {status['interceptor']}: {status['why']}")
+
+
+def cumem_environment():
+    folder = tempfile.mkdtemp(prefix="cumem-bench-")
+    return {"CUMEM_WARN_CYCLES": "1",
+            "CUMEM_OUTPUT": os.path.join(folder, "leak-%p.json")}
+
+
+def start_torch_detector(torch, device):
+    """torch's observe_tensor_cycles; without CUDA the same code on CPU tensors.
+
+    Its own entry point asks for the CUDA allocator's history, and its test for a
+    tensor for device "cuda": only these two are other here.
+    """
+    from torch.utils.viz import _cycles
+
+    logging.disable(logging.WARNING)
+    if device == "cuda":
+        return _cycles.observe_tensor_cycles(lambda page: None)
+    _cycles.is_cuda_tensor = lambda thing: isinstance(thing, torch.Tensor)
+
+    def observer(garbage):
+        if any(_cycles.is_cuda_tensor(thing) for thing in garbage):
+            _cycles.to_html(_cycles.create_graph(garbage, context=lambda _: None))
+
+    return _cycles.observe_garbage(observer)
+
+
+def _mlp(torch, device):
+    width, batch = (512, 64) if device == "cuda" else (192, 64)
+    model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(8)])
+    return model, torch.randn(batch, width)
+
+
+def _transformer(torch, device):
+    width, batch = (256, 16) if device == "cuda" else (48, 4)
+    layer = torch.nn.TransformerEncoderLayer(width, 4, 2 * width, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    return model, torch.randn(batch, 16, width)
+
+
+_MODELS = {"mlp": _mlp, "transformer": _transformer}
+
+
+def _step_of(torch, spec, device):
+    torch.manual_seed(0)
+    model, batch = _MODELS[spec["model"]](torch, device)
+    model, batch = model.to(device), batch.to(device)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step():
+        model(batch).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        for _ in range(spec["cycles"]):
+            first, second = Node(torch.zeros(1024, device=device)), Node(None)
+            first.link, second.link = second, first
+        return len([[i] for i in range(_SHORT_LIVED)])
+
+    return step
+
+
+def _collections():
+    return sum(generation["collections"] for generation in gc.get_stats())
+
+
+def make(spec, counter):
+    """A worker: `spec` has tool, model, live, cycles, device."""
+    tool, device = spec["tool"], spec["device"]
+    if tool == "warn":
+        start_cumem()
+    import torch
+
+    if device == "cpu":
+        torch.set_num_threads(1)
+    live = [[i] for i in range(spec["live"])]
+    step = _step_of(torch, spec, device)
+    for _ in range(_WARM_UP):
+        step()
+    gc.collect()
+    calls = itertools.count()
+    if tool == "torch":
+        start_torch_detector(torch, device)
+    elif tool == "observe":
+        import cumem
+
+        cumem.observe_tensor_cycles(lambda page: next(calls))
+        _require_sentinel()
+    synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
+
+    def handle(iterations=0, status=False):
+        if status:
+            return _status_of(tool, next(calls), len(live))
+        collections = _collections()
+        sample = measure.timed(step, iterations, counter, synchronize)
+        sample["collections"] = (_collections() - collections) / iterations
+        return sample
+
+    return {"threads": torch.get_num_threads()}, handle
+
+
+def _status_of(tool, calls, live):
+    """What the tool saw: a bench of a tool that looked away proves nothing."""
+    if tool not in ("warn", "observe"):
+        return {"live": live}
+    import cumem
+
+    cumem.flush(30)
+    status = cumem.status()
+    return {"live": live, "calls": calls, "interceptor": status["interceptor"],
+            "seen": status["seen"], "lost": status["lost"]}
+
+
+# -- the parent's side ------------------------------------------------------
+
+def run_case(output, script, case, tools, chunks, rounds, iterations, clock):
+    """One row.  `tools`: mode -> tool; the first is the base of all ratios.
+
+    torch's detector is some hundred times slower: it gets few and short turns.
+    """
+    device = output.machine["device"]
+    specs = {mode: {**case, "tool": tool, "device": device, "environment":
+                    cumem_environment() if tool == "warn" else {}}
+             for mode, tool in tools.items()}
+    samples, failed, facts = [], {}, {}
+    for index in range(rounds):
+        if index and not clock.more():
+            break
+        if index:  # once is enough for what is a hundred times slower
+            specs = {mode: spec for mode, spec in specs.items() if spec["tool"] != "torch"}
+        with measure.Team(script, specs) as team:
+            samples.append(_round(team, specs, chunks, iterations, clock))
+            facts.update({mode: team.ask(mode, status=True) for mode in specs})
+            failed.update(team.failed)
+    result = {"case": case, "rounds": samples, "failed": failed, "status": facts,
+              "ratios": {}}
+    base = next(iter(tools))
+    for mode in tools:
+        result["ratios"][mode] = {
+            key: found for key in ("wall_ms", "cpu_ms", "instructions")
+            if (found := measure.ratio(samples, mode, base, key))}
+        _medians(result, samples, mode)
+    output.case(**result)
+    return result
+
+
+def _medians(result, samples, mode):
+    flat = [sample for one in samples for sample in one.get(mode, ())]
+    for key in ("wall_ms", "collections"):
+        result.setdefault(f"median_{key}", {})[mode] = measure.median(
+            [sample[key] for sample in flat])
+
+
+def _round(team, specs, chunks, iterations, clock):
+    samples = {mode: [] for mode in specs}
+    slow = [mode for mode, spec in specs.items() if spec["tool"] == "torch"]
+    fast = {mode: {"iterations": iterations} for mode in specs if mode not in slow}
+    for mode in slow:
+        for _ in range(2):
+            answer = team.ask(mode, iterations=2)
+            samples[mode] += [answer] if answer else []
+    for chunk in range(chunks):
+        if chunk >= 8 and not clock.more():
+            break
+        for mode, answer in team.turn(chunk, fast).items():
+            samples[mode].append(answer)
+    return samples
+
+
+def row_of(result, base):
+    """Cells for a table: ms, then ratios with their intervals."""
+    cells = []
+    for mode, ratios in result["ratios"].items():
+        wall = ratios.get("wall_ms")
+        if mode in result["failed"] or wall is None:
+            cells.append("failed")
+        elif mode == base:
+            cells.append(measure.number(result["median_wall_ms"][mode]))
+        elif wall["ratio"] > 3:
+            cells.append(f"x{wall['ratio']:.0f}")
+        else:
+            cells.append(f"x{wall['ratio']:.4f} [{wall['low']:.4f}, {wall['high']:.4f}]"
+                         f" cpu x{_of(ratios, 'cpu_ms')} instr "
+                         f"x{_of(ratios, 'instructions')}")
+    return cells
+
+
+def _of(ratios, key):
+    return f"{ratios[key]['ratio']:.4f}" if key in ratios else "-"
+
+
+def holds(ratios, allowed):
+    """The rule of the budget: where noise hides `allowed`, instructions decide.
+
+    With a counter: instructions within half of what is allowed, and the upper
+    bound of time within twice of it.  Without: the same bound of time, and the
+    median within what is allowed.
+    """
+    wall = ratios.get("wall_ms")
+    if wall is None:
+        return None
+    if wall["high"] <= allowed:
+        return True
+    bounded = wall["high"] <= 1 + 2 * (allowed - 1)
+    if "instructions" in ratios:
+        return bounded and ratios["instructions"]["ratio"] <= 1 + (allowed - 1) / 2
+    return bounded and wall["ratio"] <= allowed
