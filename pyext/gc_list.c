@@ -197,6 +197,11 @@ cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
 {
     long thresholds[3], counts[3];
     *self = (struct cm_gc_heads){0};
+#ifdef CM_GC_HEADS_UNKNOWN /* in a test: a collector that nobody knows */
+    (void)gc;
+    (void)newest;
+    return;
+#endif
     if (!three_numbers(gc->get_threshold, thresholds)
         || !three_numbers(gc->get_count, counts))
         return;

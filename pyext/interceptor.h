@@ -96,6 +96,16 @@ extern const struct cm_interceptor_kind cm_saveall;
  * nothing.  Returns 0; -1 when memory ran out or the build cannot scan (no
  * exception is set).  `objects_scanned` may be NULL. */
 int cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned);
+struct cm_scan_counts {
+    size_t objects;    /* looked at */
+    uint64_t negative; /* shown by tp_traverse more often than they have
+                        * references: taken for live */
+    bool by_heads;     /* the lists were read by their heads; else through
+                        * PyUnstable_GC_VisitObjects */
+};
+/* As cm_scan; `counts` is written on success. */
+int cm_scan_counted(cm_garbage_sink *sink, void *context,
+                    struct cm_scan_counts *counts);
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

@@ -21,11 +21,12 @@
 #ifdef Py_GIL_DISABLED
 
 int
-cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned)
+cm_scan_counted(cm_garbage_sink *sink, void *context,
+                struct cm_scan_counts *counts)
 {
     (void)sink;
     (void)context;
-    (void)objects_scanned;
+    (void)counts;
     return -1;
 }
 
@@ -48,6 +49,7 @@ cm_scan_frozen(size_t *frozen)
 struct heap {
     struct cm_objects_array objects;
     size_t frozen_from; /* index of the first frozen object */
+    bool by_heads;
     struct cm_trial trial;
 };
 
@@ -157,6 +159,7 @@ enter_all(struct heap *self, const struct cm_gc_module *gc)
     enum cm_status status = CM_BAD_INPUT;
     if (heads.known)
         status = enter_by_heads(self, gc, &heads);
+    self->by_heads = status != CM_BAD_INPUT;
     if (status == CM_BAD_INPUT) {
         heap_release(self);
         status = enter_by_visit(self);
@@ -232,9 +235,9 @@ deliver(struct heap *self, cm_garbage_sink *sink, void *context)
     return CM_OK;
 }
 
-static int
+static enum cm_status
 scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
-     size_t *objects_scanned)
+     struct cm_scan_counts *counts)
 {
     struct heap heap = {0};
     enum cm_status status = enter_all(&heap, gc);
@@ -246,27 +249,31 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
     }
     if (status == CM_OK)
         status = deliver(&heap, sink, context);
+    if (status == CM_OK) {
+        counts->objects = count;
+        counts->negative = heap.trial.negative;
+        counts->by_heads = heap.by_heads;
+    }
     heap_release(&heap);
-    if (status == CM_OK && objects_scanned != NULL)
-        *objects_scanned = count;
-    return status == CM_OK ? 0 : -1;
+    return status;
 }
 
 int
-cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned)
+cm_scan_counted(cm_garbage_sink *sink, void *context,
+                struct cm_scan_counts *counts)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     int enabled = PyGC_Disable(); /* until we are done: ours allocate too */
     struct cm_gc_module gc = {0};
-    int result = -1;
+    enum cm_status status = CM_UNSUPPORTED;
     if (cm_gc_module_init(&gc) == 0)
-        result = scan(&gc, sink, context, objects_scanned);
+        status = scan(&gc, sink, context, counts);
     cm_gc_module_release(&gc);
     if (enabled)
         PyGC_Enable();
     PyErr_Restore(type, value, traceback);
-    return result;
+    return status == CM_OK ? 0 : -1;
 }
 
 const char *
@@ -295,3 +302,13 @@ cm_scan_frozen(size_t *frozen)
 }
 
 #endif
+
+int
+cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned)
+{
+    struct cm_scan_counts counts = {0};
+    int result = cm_scan_counted(sink, context, &counts);
+    if (result == 0 && objects_scanned != NULL)
+        *objects_scanned = counts.objects;
+    return result;
+}

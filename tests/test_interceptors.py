@@ -230,6 +230,14 @@ def test_removal_restores_everything(python, folder, scenario, kind):
     assert compare(python, folder, scenario, kind)["live"] == 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_observers(python, folder, kind):
+    """As observe_garbage has it: the fallback beside the sentinel."""
+    notes = compare(python, folder, "two_hooks", kind)
+    assert notes["sentinel beside"] == {"Node": 6}
+    assert notes["saveall beside"] == {"Node": 6}
+
+
 def test_errors_of_an_observer_are_unraisable(python, folder):
     for kind in KINDS:
         notes = compare(python, folder, "raising_stop", kind)
@@ -336,10 +344,40 @@ SCANS = ["random_graphs", "suspended", "kinds_of_cycles", "live_ones",
          "no_memory", "half_built", "untracked"]
 
 
-@pytest.mark.parametrize("scan", SCANS)
-def test_scan(python, folder, scan):
+def run_scan(python, folder, scan):
     done = subprocess.run(
         [python, "-X", "faulthandler", os.path.join(PROBE, "scans.py"), scan],
         env=found.plain_environment(PROBE_DIR=folder), timeout=SECONDS,
         capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("scan", SCANS)
+def test_scan(python, folder, scan):
+    run_scan(python, folder, scan)
+
+
+@pytest.fixture(scope="session")
+def folder_of_unknown(python, tmp_path_factory):
+    """As if the heads of the generations could not be proved."""
+    if found.version(python) < (3, 12):
+        pytest.skip("PyUnstable_GC_VisitObjects came with 3.12")
+    try:
+        return found.probe_folder(
+            python, str(tmp_path_factory.getbasetemp() / "probes"),
+            "-DCM_GC_HEADS_UNKNOWN")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("scan", ["random_graphs", "suspended", "live_ones",
+                                  "changes_nothing", "no_memory"])
+def test_scan_of_an_unknown_collector(python, folder_of_unknown, scan):
+    run_scan(python, folder_of_unknown, scan)
+
+
+def test_sentinel_in_an_unknown_collector(python, folder_of_unknown):
+    """It sees all, but users' callbacks may run before it."""
+    counts = compare(python, folder_of_unknown, "results",
+                     "sentinel")["counts"]
+    assert counts["objects"] == 5 * 40 + 2 * 30000 and not counts["first"]

@@ -57,16 +57,16 @@ def label(python):
 
 
 @functools.cache
-def probe_folder(python, scratch):
+def probe_folder(python, scratch, *flags):
     """Where `import interceptor_probe` works for this interpreter.  Raises
     FileNotFoundError where it has no headers."""
     folder = pathlib.Path(os.environ.get("CUMEM_PROBE_DIR", scratch),
-                          label(python))
+                          label(python) + "".join(flags))
     built = list(folder.glob("interceptor_probe*.so"))
     newest = max(os.path.getmtime(build.ROOT / source)
                  for source in build.SOURCES)
     if not built or os.path.getmtime(built[0]) < newest:
-        build.build(python, folder)
+        build.build(python, folder, flags)
     return str(folder)
 
 

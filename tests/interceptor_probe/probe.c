@@ -231,12 +231,13 @@ probe_last(PyObject *module, PyObject *unused)
                          self->last.seen ? Py_True : Py_False);
 }
 
-/* -> (objects scanned, {type: dead}, {type: dead but frozen}) */
+/* -> (objects scanned, {type: dead}, {type: dead but frozen}, negative, by
+ * heads) */
 static PyObject *
 probe_scan(PyObject *module, PyObject *unused)
 {
     struct probe *self = state_of(module);
-    size_t scanned = 0;
+    struct cm_scan_counts counts = {0};
     (void)unused;
     memset(&self->scanned, 0, sizeof(self->scanned));
     memset(&self->frozen, 0, sizeof(self->frozen));
@@ -244,11 +245,12 @@ probe_scan(PyObject *module, PyObject *unused)
         PyErr_SetString(PyExc_RuntimeError, cm_scan_unsupported());
         return NULL;
     }
-    if (cm_scan(on_scanned, self, &scanned) < 0)
+    if (cm_scan_counted(on_scanned, self, &counts) < 0)
         return PyErr_NoMemory();
-    return Py_BuildValue("nNN", (Py_ssize_t)scanned,
-                         tally_dict(&self->scanned),
-                         tally_dict(&self->frozen));
+    return Py_BuildValue("nNNKO", (Py_ssize_t)counts.objects,
+                         tally_dict(&self->scanned), tally_dict(&self->frozen),
+                         counts.negative,
+                         counts.by_heads ? Py_True : Py_False);
 }
 
 static PyObject *

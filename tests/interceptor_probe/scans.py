@@ -29,7 +29,10 @@ class Tensor:
 
 def dead():
     """What a collection would free: first said by the scan, then done."""
-    said = collections.Counter(probe.scan()[1])
+    _, free, _, negative, by_heads = probe.scan()
+    assert negative == 0
+    assert by_heads == ("UNKNOWN" not in os.environ["PROBE_DIR"])
+    said = collections.Counter(free)
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
     gc.set_debug(0)
@@ -129,8 +132,9 @@ def suspended():
     live = generator(keep)
     next(live)
     keep.append(live)
-    said = short(probe.scan()[1])
-    assert said["Tensor"] == 600, said
+    _, free, _, negative, _ = probe.scan()
+    said = short(free)
+    assert said["Tensor"] == 600 and negative == 0, (said, negative)
     assert said["generator"] >= 200 and said["coroutine"] == 200, said
     gc.collect()
     said = short(probe.scan()[1])
@@ -273,7 +277,7 @@ def frozen_classes():
     bridge.b.new = [[]]  # made later, kept by what is frozen
     bridge.b.new.append(bridge.b.new)
     del bridge
-    _, free, frozen = probe.scan()
+    _, free, frozen, _, _ = probe.scan()
     assert free["Node"] == 3 and frozen["Node"] == 6, (free, frozen)
     assert frozen["list"] == 2 and "list" not in free, (free, frozen)
     assert gc.collect() == 6

@@ -181,3 +181,30 @@ def collecting_stop():
     gc.collect()
     cycles(4)
     print(gc.collect(), gc.garbage, gc.get_debug())
+
+
+def two_hooks():
+    """A second observer beside the first, of each kind, removed in turn."""
+    import importlib.machinery
+    import importlib.util
+    loader = importlib.machinery.ExtensionFileLoader(
+        "interceptor_probe", probe.__file__)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    other = importlib.util.module_from_spec(spec)
+    loader.exec_module(other)
+    gc.disable()
+    for kind in ("sentinel", "saveall"):
+        for first in (probe, other):
+            if HOOKED:
+                other.install(kind)
+                other.take()
+            cycles(3)
+            print(gc.collect(), gc.garbage, gc.get_debug())
+            if HOOKED:
+                note(f"{kind} beside", other.take())
+                first.remove()
+            cycles(3)
+            print(gc.collect(), gc.garbage, gc.get_debug())
+            if HOOKED:
+                other.remove()
+                probe.install(MODE)
