@@ -7,6 +7,7 @@
 #include "session_private.h"
 
 #include "../detector/alloc.h"
+#include "event.h"
 #include "fate.h"
 #include "freeze.h"
 #include "tags.h"
@@ -128,32 +129,6 @@ on_scanned(void *context, const struct cm_garbage *garbage)
     self->scanned[self->scanned_count++] = heap;
 }
 
-/* [new; raises] the document of what was scanned; None when it is empty and
- * was to be recorded. */
-static PyObject *
-scanned_document(struct cm_session *self, bool record)
-{
-    struct cm_buffer event = {0};
-    PyObject *result = NULL;
-    enum cm_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = cm_digest_scan(self->digest, self->scanned, self->scanned_count,
-                            record, &event);
-    Py_END_ALLOW_THREADS
-    if (status != CM_OK) {
-        PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
-    }
-    else if (event.length != 0) {
-        result =
-            PyBytes_FromStringAndSize(event.bytes, (Py_ssize_t)event.length);
-    }
-    else {
-        result = Py_NewRef(Py_None);
-    }
-    cm_buffer_release(&event);
-    return result;
-}
-
 static void
 release_scanned(struct cm_session *self)
 {
@@ -183,9 +158,11 @@ cm_session_scan(struct cm_session *self, PyObject *args)
     }
     cm_session_notice(self);
     self->trigger = (enum cm_trigger)trigger;
-    PyObject *result = cm_scan(on_scanned, self, NULL) == 0
-                           ? scanned_document(self, record != 0)
-                           : PyErr_NoMemory();
+    PyObject *result =
+        cm_scan(on_scanned, self, NULL) == 0
+            ? cm_event_new(self->module, self->digest, self->scanned,
+                           self->scanned_count, record != 0)
+            : PyErr_NoMemory();
     release_scanned(self);
     return result;
 }

@@ -95,21 +95,3 @@ cm_document_page(PyObject *module, PyObject *bytes)
     cm_leak_release(&leak);
     return text_of(&out, status);
 }
-
-PyObject *
-cm_document_largest(PyObject *module, PyObject *bytes)
-{
-    struct cm_leak leak = {0};
-    (void)module;
-    if (read_document(bytes, &leak) < 0) {
-        return NULL;
-    }
-    uint64_t largest = 0;
-    for (size_t i = 0; i < leak.cycle_count; i++) {
-        if (leak.cycles[i].peak_bytes > largest) {
-            largest = leak.cycles[i].peak_bytes;
-        }
-    }
-    cm_leak_release(&leak);
-    return PyLong_FromUnsignedLongLong(largest);
-}

@@ -12,7 +12,5 @@
 PyObject *cm_document_text(PyObject *module, PyObject *args);
 /* bytes -> str, the page without drawings */
 PyObject *cm_document_page(PyObject *module, PyObject *document);
-/* bytes -> int, the largest bytes that a finding frees at once */
-PyObject *cm_document_largest(PyObject *module, PyObject *document);
 
 #endif

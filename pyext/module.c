@@ -12,6 +12,7 @@
 #include "../reports/buffer.h"
 #include "devices.h"
 #include "documents.h"
+#include "event.h"
 #include "observe_garbage.h"
 #include "session.h"
 
@@ -88,7 +89,9 @@ static PyMethodDef methods[] = {
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
-    {"largest", cm_document_largest, METH_O, NULL},
+    {"event_document", cm_event_document, METH_O, NULL},
+    {"event_key", cm_event_key, METH_O, NULL},
+    {"event_largest", cm_event_largest, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

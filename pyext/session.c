@@ -16,6 +16,7 @@
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "devices.h"
+#include "event.h"
 #include "fate.h"
 #include "freeze.h"
 #include "session_private.h"
@@ -205,21 +206,24 @@ ask_memory(struct cm_session *self)
     }
 }
 
+/* Takes the contents of `heap`. */
 static void
 digest_now(struct cm_session *self, struct cm_heap *heap)
 {
-    struct cm_buffer event = {0};
-    enum cm_status status = cm_digest_add(self->digest, heap, &event);
-    if (status == CM_OK && event.length != 0 && self->observed) {
-        deliver(
-            self, "report",
-            PyBytes_FromStringAndSize(event.bytes, (Py_ssize_t)event.length));
+    PyObject *event =
+        cm_event_new(self->module, self->digest, heap, 1, self->warned);
+    if (event == NULL) {
+        PyErr_Clear();
+        self->no_memory++;
+        return;
     }
-    if (status == CM_OK && self->warned) {
-        status = cm_digest_write(self->digest, false);
+    if (self->warned && cm_digest_write(self->digest, false) != CM_OK) {
+        self->no_memory++;
     }
-    self->no_memory += status == CM_NO_MEMORY;
-    cm_buffer_release(&event);
+    if (cm_event_count(event) != 0) {
+        deliver(self, "report", Py_NewRef(event));
+    }
+    Py_DECREF(event);
 }
 
 static uint64_t
@@ -318,7 +322,7 @@ static void
 digest_later(void *context, struct cm_heap *heap)
 {
     struct cm_session *self = context;
-    enum cm_status status = cm_digest_add(self->digest, heap, NULL);
+    enum cm_status status = cm_digest_add(self->digest, heap);
     if (status == CM_OK) {
         status = cm_digest_write(self->digest, false);
     }

@@ -430,31 +430,6 @@ copy_header(const struct cm_digest *self, struct cm_leak *leak)
     return CM_OK;
 }
 
-/* A document of its own for the findings of some heaps. */
-static enum cm_status
-write_event(struct cm_digest *self, const struct cm_heap *heaps,
-            const struct cm_findings *findings, size_t count,
-            struct cm_buffer *event)
-{
-    struct cm_leak leak = {0};
-    enum cm_status status = cm_leak_init(&leak);
-    if (status == CM_OK) {
-        pthread_mutex_lock(&self->lock);
-        status = copy_header(self, &leak);
-        pthread_mutex_unlock(&self->lock);
-    }
-    for (size_t i = 0; status == CM_OK && i < count; i++) {
-        status =
-            cm_ledger_add(&leak, &heaps[i], &findings[i], self->records, NULL);
-    }
-    if (status == CM_OK) {
-        cm_leak_sort(&leak);
-        status = cm_leak_json_write(&leak, event);
-    }
-    cm_leak_release(&leak);
-    return status;
-}
-
 /* Before: lock not held. */
 static enum cm_status
 find(struct cm_digest *self, const struct cm_heap *heap,
@@ -476,10 +451,9 @@ find(struct cm_digest *self, const struct cm_heap *heap,
     return status;
 }
 
-/* Before: lock not held. */
-static enum cm_status
-find_and_record(struct cm_digest *self, const struct cm_heap *heap,
-                bool recorded, struct cm_findings *findings)
+enum cm_status
+cm_digest_find(struct cm_digest *self, const struct cm_heap *heap,
+               bool recorded, struct cm_findings *findings)
 {
     enum cm_status status = find(self, heap, findings);
     bool worth = findings->count != 0 || heap->nodes_cut != 0;
@@ -492,35 +466,35 @@ find_and_record(struct cm_digest *self, const struct cm_heap *heap,
 }
 
 enum cm_status
-cm_digest_add(struct cm_digest *self, const struct cm_heap *heap,
-              struct cm_buffer *event)
+cm_digest_add(struct cm_digest *self, const struct cm_heap *heap)
 {
     struct cm_findings findings = {0};
-    enum cm_status status = find_and_record(self, heap, true, &findings);
-    if (status == CM_OK && findings.count != 0 && event != NULL) {
-        status = write_event(self, heap, &findings, 1, event);
-    }
+    enum cm_status status = cm_digest_find(self, heap, true, &findings);
     cm_findings_release(&findings);
     return status;
 }
 
 enum cm_status
-cm_digest_scan(struct cm_digest *self, const struct cm_heap *heaps,
-               size_t count, bool recorded, struct cm_buffer *event)
+cm_digest_document(struct cm_digest *self, const struct cm_heap *heaps,
+            const struct cm_findings *findings, size_t count,
+            struct cm_buffer *document)
 {
-    struct cm_findings findings[CM_DIGEST_MAX_HEAPS] = {0};
-    enum cm_status status = count <= CM_DIGEST_MAX_HEAPS ? CM_OK : CM_MISUSE;
-    size_t found = 0;
+    struct cm_leak leak = {0};
+    enum cm_status status = cm_leak_init(&leak);
+    if (status == CM_OK) {
+        pthread_mutex_lock(&self->lock);
+        status = copy_header(self, &leak);
+        pthread_mutex_unlock(&self->lock);
+    }
     for (size_t i = 0; status == CM_OK && i < count; i++) {
-        status = find_and_record(self, &heaps[i], recorded, &findings[i]);
-        found += findings[i].count;
+        status =
+            cm_ledger_add(&leak, &heaps[i], &findings[i], self->records, NULL);
     }
-    if (status == CM_OK && (found != 0 || !recorded)) {
-        status = write_event(self, heaps, findings, count, event);
+    if (status == CM_OK) {
+        cm_leak_sort(&leak);
+        status = cm_leak_json_write(&leak, document);
     }
-    for (size_t i = 0; i < CM_DIGEST_MAX_HEAPS; i++) {
-        cm_findings_release(&findings[i]);
-    }
+    cm_leak_release(&leak);
     return status;
 }
 

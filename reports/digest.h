@@ -17,12 +17,10 @@
 
 #include "../detector/heap.h"
 #include "../detector/records.h"
+#include "../graph/finding.h"
 #include "buffer.h"
 
 struct cm_digest;
-
-/* A scan delivers what is dead, and what is dead but frozen. */
-#define CM_DIGEST_MAX_HEAPS 2
 
 /* `records` is borrowed and outlives the result. */
 struct cm_digest *cm_digest_new(struct cm_records *records);
@@ -46,18 +44,20 @@ void cm_digest_suppress(struct cm_digest *self, const char *path);
 void cm_digest_output(struct cm_digest *self, const char *path, bool warn,
                       uint64_t min_bytes);
 
-/* Analyses `heap` and folds its findings in.  When `event` is not NULL it gets
- * a whole leak.json document of this heap's findings alone, or nothing when
- * there are none. */
+/* Analyses `heap`; with `recorded` its findings are folded into the document
+ * of the process.  `findings` is zeroed before, and the caller's to release. */
+enum cm_status cm_digest_find(struct cm_digest *self,
+                              const struct cm_heap *heap, bool recorded,
+                              struct cm_findings *findings) CM_CHECKED;
+/* The same, recorded, where nobody wants the findings themselves. */
 enum cm_status cm_digest_add(struct cm_digest *self,
-                             const struct cm_heap *heap,
-                             struct cm_buffer *event) CM_CHECKED;
-/* The heaps of one scan, all of them in one document.  With `record` they are
- * folded in as by cm_digest_add, and `event` stays empty when nothing was
- * found; else nothing is recorded and the document is whole in any case. */
-enum cm_status cm_digest_scan(struct cm_digest *self,
-                              const struct cm_heap *heaps, size_t count,
-                              bool record, struct cm_buffer *event) CM_CHECKED;
+                             const struct cm_heap *heap) CM_CHECKED;
+/* Appends a leak.json document of these heaps' findings alone. */
+enum cm_status cm_digest_document(struct cm_digest *self,
+                                  const struct cm_heap *heaps,
+                                  const struct cm_findings *findings,
+                                  size_t count,
+                                  struct cm_buffer *document) CM_CHECKED;
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

@@ -48,6 +48,27 @@ tear_down(void **state)
     return system(command);
 }
 
+/* As a session does: find, then the document of what was found. */
+static enum cm_status
+see_with(struct cm_digest *digest, const struct scene *scene, bool recorded,
+         struct cm_buffer *document)
+{
+    struct cm_findings findings = {0};
+    const struct cm_heap *heap = &scene->built->heap;
+    enum cm_status status = cm_digest_find(digest, heap, recorded, &findings);
+    if (status == CM_OK) {
+        status = cm_digest_document(digest, heap, &findings, 1, document);
+    }
+    cm_findings_release(&findings);
+    return status;
+}
+
+static enum cm_status
+see(const struct scene *scene, bool recorded, struct cm_buffer *document)
+{
+    return see_with(scene->digest, scene, recorded, document);
+}
+
 static bool
 exists(const char *folder, const char *name)
 {
@@ -61,7 +82,7 @@ test_a_finding_is_written_and_said_once(void **state)
 {
     struct scene *scene = *state;
     cm_digest_output(scene->digest, scene->path, true, 1 << 20);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
                      CM_OK);
     assert_true(exists(scene->folder, "leak.json"));
     assert_true(cm_digest_warns(scene->digest));
@@ -83,7 +104,7 @@ test_growth_is_said_when_it_has_doubled(void **state)
     cm_digest_output(scene->digest, scene->path, true, 0);
     for (int i = 0; i < 8; i++) {
         assert_int_equal(
-            cm_digest_add(scene->digest, &scene->built->heap, NULL), CM_OK);
+            cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
         char *text = cm_digest_take_warning(scene->digest);
         said += text != NULL;
         cm_free(text);
@@ -96,7 +117,7 @@ test_small_findings_are_written_but_not_said(void **state)
 {
     struct scene *scene = *state;
     cm_digest_output(scene->digest, scene->path, true, 1 << 30);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
                      CM_OK);
     assert_false(cm_digest_warns(scene->digest));
     assert_true(exists(scene->folder, "leak.json"));
@@ -111,7 +132,7 @@ test_a_file_that_is_there_is_left_alone(void **state)
     fputs("precious", file);
     fclose(file);
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
                      CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     assert_true(exists(scene->folder, "leak-2.json"));
@@ -127,7 +148,7 @@ test_a_folder_that_is_not_there_is_counted(void **state)
     struct scene *scene = *state;
     struct cm_digest_counts counts;
     cm_digest_output(scene->digest, "/nonexistent/leak.json", true, 0);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, NULL),
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
                      CM_OK);
     cm_digest_counts(scene->digest, &counts);
     assert_int_equal(counts.write_errors, 1);
@@ -145,7 +166,7 @@ test_an_event_is_a_document_of_its_own(void **state)
     for (int i = 0; i < 2; i++) {
         cm_buffer_clear(&event);
         assert_int_equal(
-            cm_digest_add(scene->digest, &scene->built->heap, &event), CM_OK);
+            see(scene, true, &event), CM_OK);
         assert_non_null(strstr(event.bytes, "\"count\":1"));
         assert_non_null(strstr(event.bytes, "\"host\":\"node7\""));
         assert_non_null(strstr(event.bytes, "\"rank\":3"));
@@ -160,19 +181,15 @@ test_a_scan_that_is_not_recorded_leaves_nothing(void **state)
     struct cm_buffer event = {0};
     cm_digest_output(scene->digest, scene->path, true, 0);
     assert_int_equal(
-        cm_digest_scan(scene->digest, &scene->built->heap, 1, false, &event),
+        see(scene, false, &event),
         CM_OK);
     assert_non_null(strstr(event.bytes, "\"fingerprint\""));
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     assert_false(exists(scene->folder, "leak.json"));
     cm_buffer_clear(&event);
-    assert_int_equal(cm_digest_scan(scene->digest, NULL, 0, false, &event),
-                     CM_OK);
+    assert_int_equal(
+        cm_digest_document(scene->digest, NULL, NULL, 0, &event), CM_OK);
     assert_non_null(strstr(event.bytes, "\"cycles\":[]"));
-    cm_buffer_clear(&event);
-    assert_int_equal(cm_digest_scan(scene->digest, NULL, 0, true, &event),
-                     CM_OK);
-    assert_int_equal(event.length, 0);
     cm_buffer_release(&event);
 }
 
@@ -185,18 +202,18 @@ test_what_scans_see_again_is_counted_once(void **state)
     struct cm_buffer event = {0};
     cm_digest_output(scene->digest, scene->path, true, 0);
     heap->trigger = CM_TRIGGER_OOM;
-    assert_int_equal(cm_digest_scan(scene->digest, heap, 1, true, &event),
+    assert_int_equal(see(scene, true, &event),
                      CM_OK);
     heap->trigger = CM_TRIGGER_EXIT;
-    assert_int_equal(cm_digest_scan(scene->digest, heap, 1, true, &event),
+    assert_int_equal(see(scene, true, &event),
                      CM_OK);
     heap->trigger = CM_TRIGGER_GC;
-    assert_int_equal(cm_digest_add(scene->digest, heap, &event), CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, heap), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     cm_buffer_clear(&event);
     assert_int_equal(cm_file_read(scene->path, &event), CM_OK);
     assert_non_null(strstr(event.bytes, "\"count\":1,"));
-    assert_int_equal(cm_digest_add(scene->digest, heap, NULL), CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, heap), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     cm_buffer_clear(&event);
     assert_int_equal(cm_file_read(scene->path, &event), CM_OK);
@@ -213,7 +230,7 @@ test_collections_are_thinned(void **state)
         cm_digest_collection(scene->digest, 2, 5, 1, 0);
     }
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap, &event),
+    assert_int_equal(see(scene, true, &event),
                      CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     struct stat status;
@@ -232,7 +249,7 @@ whole_life(void *context)
         return CM_NO_MEMORY;
     }
     cm_digest_output(digest, scene->path, true, 0);
-    enum cm_status status = cm_digest_add(digest, &scene->built->heap, &event);
+    enum cm_status status = see_with(digest, scene, true, &event);
     if (status == CM_OK) {
         status = cm_digest_write(digest, true);
     }

@@ -9,8 +9,6 @@ from . import _core
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cyclereport")
 _DRAWING_SECONDS = 30
 _KEPT_PAGES = 64
-# A quote inside a JSON text is escaped, so no text of the user's looks like this.
-_FINGERPRINT = rb'"fingerprint":"([0-9a-f]{16})"'
 
 
 class CycleReport(str):
@@ -24,23 +22,30 @@ class CycleReport(str):
         The summary a terminal shows, lines of at most 80 columns.
     """
 
-    __slots__ = ("_json",)
+    __slots__ = ("_event", "_json")
 
-    def __new__(cls, document):
-        """Build from the bytes of a ``leak.json`` document."""
-        self = super().__new__(cls, _page(document))
-        self._json = document
+    def __new__(cls, event):
+        """Build from what the core found; its document is written when it is asked for."""
+        self = super().__new__(cls, _page(event))
+        self._event, self._json = event, None
         return self
+
+    @property
+    def _document(self):
+        if self._json is None:
+            self._json = _core.event_document(self._event)
+            self._event = None
+        return self._json
 
     @property
     def report(self):
         import json
 
-        return json.loads(self._json)
+        return json.loads(self._document)
 
     @property
     def text(self):
-        return _core.text(self._json, True, 0)
+        return _core.text(self._document, True, 0)
 
     def save(self, path):
         """Write to `path`: the page, or with a name that ends in ``.json`` the report.
@@ -51,7 +56,7 @@ class CycleReport(str):
 
         path = os.fspath(path)
         folder, name = os.path.split(path)
-        data = self._json if name.endswith(".json") else str(self).encode()
+        data = self._document if name.endswith(".json") else str(self).encode()
         handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -65,20 +70,24 @@ class CycleReport(str):
         return f"<CycleReport: {len(self.report['cycles'])} findings, {len(self)} characters>"
 
     def __reduce__(self):
-        return CycleReport, (self._json,)
+        return _restore, (str(self), self._document)
+
+
+def _restore(page, document):
+    self = str.__new__(CycleReport, page)
+    self._event, self._json = None, document
+    return self
 
 
 _pages = {}
 
 
-def _page(document):
-    """The page for a document; pages are kept by the set of fingerprints."""
-    import re
-
-    key = frozenset(re.findall(_FINGERPRINT, document))  # a parse would cost ten times it
+def _page(event):
+    """The page for an event; pages are kept by the set of fingerprints."""
+    key = _core.event_key(event)
     page = _pages.get(key)
     if page is None:
-        page = _draw(document)
+        page = _draw(_core.event_document(event))
         if len(_pages) >= _KEPT_PAGES:
             del _pages[next(iter(_pages))]
         _pages[key] = page

@@ -150,10 +150,10 @@ def find_cycles(*, devices="auto"):
         _prepare()
         _core.watch(devices, _host_allowed())
         try:
-            document = _core.scan(MANUAL, False)
+            event = _core.scan(MANUAL, False)
         finally:
             _apply()
-    return CycleReport(document)
+    return CycleReport(event)
 
 
 def flush(timeout=None):
@@ -273,15 +273,15 @@ def _deliver(kind, payload):
         _core.memory(_memory())
 
 
-def _call_observers(document):
+def _call_observers(event):
     report = None
     for handle in list(_handles):
         if handle._callback is None:
             continue
-        if handle._min_bytes and _core.largest(document) < handle._min_bytes:
+        if handle._min_bytes and _core.event_largest(event) < handle._min_bytes:
             continue
         try:
-            report = report or CycleReport(document)
+            report = report or CycleReport(event)
             handle._callback(report)
         except Exception:
             _core.unraisable(handle._callback)
@@ -326,9 +326,9 @@ def _on_out_of_memory(device, size, total, free):
 def _scan(trigger):
     _core.flush(20.0)
     _core.memory(_memory())
-    document = _core.scan(trigger, True)
-    if document is not None and any(handle._callback is not None for handle in _handles):
-        _call_observers(document)
+    event = _core.scan(trigger, True)
+    if _core.event_key(event):
+        _call_observers(event)
     _core.flush(20.0)
     _core.drain()
 

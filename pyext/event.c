@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A capsule that owns the frozen heaps and their findings. */
+
+#include "event.h"
+
+#include "../detector/alloc.h"
+
+enum { MAX_HEAPS = 2 };
+
+static const char capsule_name[] = "cumem._core.event";
+
+struct cm_event {
+    PyObject *module;         /* owned: keeps the digest alive */
+    struct cm_digest *digest; /* borrowed */
+    struct cm_heap heaps[MAX_HEAPS];
+    struct cm_findings findings[MAX_HEAPS];
+    size_t count;
+};
+
+static void
+event_free(struct cm_event *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        cm_findings_release(&self->findings[i]);
+        cm_heap_release(&self->heaps[i]);
+    }
+    Py_XDECREF(self->module);
+    cm_free(self);
+}
+
+static void
+capsule_free(PyObject *capsule)
+{
+    struct cm_event *self = PyCapsule_GetPointer(capsule, capsule_name);
+    if (self != NULL) {
+        event_free(self);
+    }
+}
+
+static enum cm_status
+find_all(struct cm_event *self, bool recorded)
+{
+    enum cm_status status = CM_OK;
+    for (size_t i = 0; status == CM_OK && i < self->count; i++) {
+        status = cm_digest_find(self->digest, &self->heaps[i], recorded,
+                                &self->findings[i]);
+    }
+    return status;
+}
+
+PyObject *
+cm_event_new(PyObject *module, struct cm_digest *digest,
+             struct cm_heap *heaps, size_t count, bool recorded)
+{
+    struct cm_event *self = cm_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return PyErr_NoMemory();
+    }
+    self->module = Py_NewRef(module);
+    self->digest = digest;
+    self->count = count < MAX_HEAPS ? count : MAX_HEAPS;
+    for (size_t i = 0; i < self->count; i++) {
+        self->heaps[i] = heaps[i];
+        heaps[i] = (struct cm_heap){0};
+    }
+    enum cm_status status = find_all(self, recorded);
+    if (status != CM_OK) {
+        event_free(self);
+        PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
+        return NULL;
+    }
+    PyObject *capsule = PyCapsule_New(self, capsule_name, capsule_free);
+    if (capsule == NULL) {
+        event_free(self);
+    }
+    return capsule;
+}
+
+/* [borrowed; raises] */
+static struct cm_event *
+event_of(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, capsule_name)) {
+        PyErr_Format(PyExc_TypeError, "an event was expected, not %.100s",
+                     Py_TYPE(capsule)->tp_name);
+        return NULL;
+    }
+    return PyCapsule_GetPointer(capsule, capsule_name);
+}
+
+size_t
+cm_event_count(PyObject *event)
+{
+    const struct cm_event *self = event_of(event);
+    size_t count = 0;
+    for (size_t i = 0; self != NULL && i < self->count; i++) {
+        count += self->findings[i].count;
+    }
+    return count;
+}
+
+PyObject *
+cm_event_document(PyObject *module, PyObject *event)
+{
+    struct cm_event *self = event_of(event);
+    struct cm_buffer document = {0};
+    PyObject *result = NULL;
+    (void)module;
+    if (self == NULL) {
+        return NULL;
+    }
+    enum cm_status status =
+        cm_digest_document(self->digest, self->heaps, self->findings,
+                           self->count, &document);
+    if (status == CM_OK) {
+        result = PyBytes_FromStringAndSize(document.bytes,
+                                           (Py_ssize_t)document.length);
+    }
+    else {
+        PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
+    }
+    cm_buffer_release(&document);
+    return result;
+}
+
+/* Sorted, so that the order of the findings does not tell. */
+static void
+insert_sorted(uint64_t *items, size_t count, uint64_t item)
+{
+    while (count > 0 && items[count - 1] > item) {
+        items[count] = items[count - 1];
+        count--;
+    }
+    items[count] = item;
+}
+
+PyObject *
+cm_event_key(PyObject *module, PyObject *event)
+{
+    const struct cm_event *self = event_of(event);
+    size_t total = self != NULL ? cm_event_count(event) : 0;
+    size_t count = 0;
+    (void)module;
+    if (self == NULL) {
+        return NULL;
+    }
+    uint64_t *sorted = cm_calloc(total + 1, sizeof(*sorted));
+    if (sorted == NULL) {
+        return PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        for (size_t k = 0; k < self->findings[i].count; k++) {
+            insert_sorted(sorted, count++,
+                          self->findings[i].items[k].fingerprint);
+        }
+    }
+    PyObject *result = PyBytes_FromStringAndSize(
+        (const char *)sorted, (Py_ssize_t)(count * sizeof(*sorted)));
+    cm_free(sorted);
+    return result;
+}
+
+PyObject *
+cm_event_largest(PyObject *module, PyObject *event)
+{
+    const struct cm_event *self = event_of(event);
+    uint64_t largest = 0;
+    (void)module;
+    if (self == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        for (size_t k = 0; k < self->findings[i].count; k++) {
+            uint64_t bytes = self->findings[i].items[k].bytes_total;
+            largest = bytes > largest ? bytes : largest;
+        }
+    }
+    return PyLong_FromUnsignedLongLong(largest);
+}

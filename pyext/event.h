@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_EVENT_H
+#define CM_EVENT_H
+
+/* What one collection or scan found, for Python: an opaque object that writes
+ * its document only when somebody asks, since most observers look at a page
+ * that they have had before. */
+
+#include <Python.h>
+
+#include "../reports/digest.h"
+
+struct cm_event;
+
+/* [new; raises] `module` is kept, since it owns the digest.  Takes the
+ * contents of the heaps (left empty), at most two; with `recorded` they are
+ * folded into the process's document as well. */
+PyObject *cm_event_new(PyObject *module, struct cm_digest *digest,
+                       struct cm_heap *heaps, size_t count, bool recorded);
+/* Findings in it. */
+size_t cm_event_count(PyObject *event);
+
+/* Functions of the module; each takes an event and raises TypeError for
+ * anything else.  key: bytes, equal for equal sets of findings. */
+PyObject *cm_event_document(PyObject *module, PyObject *event);
+PyObject *cm_event_key(PyObject *module, PyObject *event);
+PyObject *cm_event_largest(PyObject *module, PyObject *event);
+
+#endif
