@@ -16,6 +16,7 @@ import concurrent.futures
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -131,6 +132,10 @@ def run(place, file, kind):
 def runs(place):
     """All runs in the order of the tests, as many at a time as there are
     cores; those without a hook (kind None) serve both interceptors."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Inherited by what runs in the background of a shell; test_threading
+        # waits for an interrupt that then never comes.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1)
     yield {(file, kind): pool.submit(run, place, file, kind)
            for file in FILES for kind in (None, *KINDS)}
