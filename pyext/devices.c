@@ -227,8 +227,7 @@ cm_devices_shape(const struct cm_devices *self, PyObject *object,
 }
 
 const char *
-cm_devices_field(struct cm_devices *self, PyObject *object,
-                 PyObject *referent)
+cm_devices_field(struct cm_devices *self, PyObject *object, PyObject *referent)
 {
     uint8_t reader = reader_of(self, Py_TYPE(object));
     if (reader == 0 || readers[reader - 1]->field == NULL) {

@@ -51,8 +51,8 @@ find_all(struct cm_event *self, bool recorded)
 }
 
 PyObject *
-cm_event_new(PyObject *module, struct cm_digest *digest,
-             struct cm_heap *heaps, size_t count, bool recorded)
+cm_event_new(PyObject *module, struct cm_digest *digest, struct cm_heap *heaps,
+             size_t count, bool recorded)
 {
     struct cm_event *self = cm_calloc(1, sizeof(*self));
     if (self == NULL) {
@@ -111,9 +111,8 @@ cm_event_document(PyObject *module, PyObject *event)
     if (self == NULL) {
         return NULL;
     }
-    enum cm_status status =
-        cm_digest_document(self->digest, self->heaps, self->findings,
-                           self->count, &document);
+    enum cm_status status = cm_digest_document(
+        self->digest, self->heaps, self->findings, self->count, &document);
     if (status == CM_OK) {
         result = PyBytes_FromStringAndSize(document.bytes,
                                            (Py_ssize_t)document.length);

@@ -224,8 +224,8 @@ torch_field(const void *state, PyObject *object, PyObject *referent)
         return NULL;
     }
     for (size_t i = 0; i < 2; i++) {
-        if (cm_word_at((uintptr_t)object, layout->object_impl + 8 + i * 8) ==
-            (uintptr_t)referent) {
+        if (cm_word_at((uintptr_t)object, layout->object_impl + 8 + i * 8)
+            == (uintptr_t)referent) {
             return names[i];
         }
     }

@@ -476,8 +476,8 @@ cm_digest_add(struct cm_digest *self, const struct cm_heap *heap)
 
 enum cm_status
 cm_digest_document(struct cm_digest *self, const struct cm_heap *heaps,
-            const struct cm_findings *findings, size_t count,
-            struct cm_buffer *document)
+                   const struct cm_findings *findings, size_t count,
+                   struct cm_buffer *document)
 {
     struct cm_leak leak = {0};
     enum cm_status status = cm_leak_init(&leak);

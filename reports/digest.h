@@ -56,8 +56,8 @@ enum cm_status cm_digest_add(struct cm_digest *self,
 enum cm_status cm_digest_document(struct cm_digest *self,
                                   const struct cm_heap *heaps,
                                   const struct cm_findings *findings,
-                                  size_t count,
-                                  struct cm_buffer *document) CM_CHECKED;
+                                  size_t count, struct cm_buffer *document)
+    CM_CHECKED;
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

@@ -82,8 +82,7 @@ test_a_finding_is_written_and_said_once(void **state)
 {
     struct scene *scene = *state;
     cm_digest_output(scene->digest, scene->path, true, 1 << 20);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
-                     CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
     assert_true(exists(scene->folder, "leak.json"));
     assert_true(cm_digest_warns(scene->digest));
     char *text = cm_digest_take_warning(scene->digest);
@@ -103,8 +102,8 @@ test_growth_is_said_when_it_has_doubled(void **state)
     int said = 0;
     cm_digest_output(scene->digest, scene->path, true, 0);
     for (int i = 0; i < 8; i++) {
-        assert_int_equal(
-            cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
+        assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
+                         CM_OK);
         char *text = cm_digest_take_warning(scene->digest);
         said += text != NULL;
         cm_free(text);
@@ -117,8 +116,7 @@ test_small_findings_are_written_but_not_said(void **state)
 {
     struct scene *scene = *state;
     cm_digest_output(scene->digest, scene->path, true, 1 << 30);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
-                     CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
     assert_false(cm_digest_warns(scene->digest));
     assert_true(exists(scene->folder, "leak.json"));
 }
@@ -132,8 +130,7 @@ test_a_file_that_is_there_is_left_alone(void **state)
     fputs("precious", file);
     fclose(file);
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
-                     CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     assert_true(exists(scene->folder, "leak-2.json"));
     assert_false(exists(scene->folder, "leak-3.json"));
@@ -148,8 +145,7 @@ test_a_folder_that_is_not_there_is_counted(void **state)
     struct scene *scene = *state;
     struct cm_digest_counts counts;
     cm_digest_output(scene->digest, "/nonexistent/leak.json", true, 0);
-    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
-                     CM_OK);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
     cm_digest_counts(scene->digest, &counts);
     assert_int_equal(counts.write_errors, 1);
     assert_int_equal(counts.reports_written, 0);
@@ -165,8 +161,7 @@ test_an_event_is_a_document_of_its_own(void **state)
     cm_digest_number(scene->digest, "rank", 3);
     for (int i = 0; i < 2; i++) {
         cm_buffer_clear(&event);
-        assert_int_equal(
-            see(scene, true, &event), CM_OK);
+        assert_int_equal(see(scene, true, &event), CM_OK);
         assert_non_null(strstr(event.bytes, "\"count\":1"));
         assert_non_null(strstr(event.bytes, "\"host\":\"node7\""));
         assert_non_null(strstr(event.bytes, "\"rank\":3"));
@@ -180,15 +175,13 @@ test_a_scan_that_is_not_recorded_leaves_nothing(void **state)
     struct scene *scene = *state;
     struct cm_buffer event = {0};
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(
-        see(scene, false, &event),
-        CM_OK);
+    assert_int_equal(see(scene, false, &event), CM_OK);
     assert_non_null(strstr(event.bytes, "\"fingerprint\""));
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     assert_false(exists(scene->folder, "leak.json"));
     cm_buffer_clear(&event);
-    assert_int_equal(
-        cm_digest_document(scene->digest, NULL, NULL, 0, &event), CM_OK);
+    assert_int_equal(cm_digest_document(scene->digest, NULL, NULL, 0, &event),
+                     CM_OK);
     assert_non_null(strstr(event.bytes, "\"cycles\":[]"));
     cm_buffer_release(&event);
 }
@@ -202,11 +195,9 @@ test_what_scans_see_again_is_counted_once(void **state)
     struct cm_buffer event = {0};
     cm_digest_output(scene->digest, scene->path, true, 0);
     heap->trigger = CM_TRIGGER_OOM;
-    assert_int_equal(see(scene, true, &event),
-                     CM_OK);
+    assert_int_equal(see(scene, true, &event), CM_OK);
     heap->trigger = CM_TRIGGER_EXIT;
-    assert_int_equal(see(scene, true, &event),
-                     CM_OK);
+    assert_int_equal(see(scene, true, &event), CM_OK);
     heap->trigger = CM_TRIGGER_GC;
     assert_int_equal(cm_digest_add(scene->digest, heap), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
@@ -230,8 +221,7 @@ test_collections_are_thinned(void **state)
         cm_digest_collection(scene->digest, 2, 5, 1, 0);
     }
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(see(scene, true, &event),
-                     CM_OK);
+    assert_int_equal(see(scene, true, &event), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     struct stat status;
     assert_int_equal(stat(scene->path, &status), 0);
