@@ -59,14 +59,22 @@ leads_to_untracked(struct cm_freezer *self, PyObject *object)
            && traverse(object, visit_untracked, self) != 0;
 }
 
+/* Neighbours are often of one type: asking once for each run of a type keeps
+ * a collection without device garbage at the cost of the walk. */
 static size_t
 count_device_backed(struct cm_freezer *self, const struct cm_garbage *garbage)
 {
     size_t count = 0;
+    bool untracked = cm_devices_untracked(self->devices), claimed = false;
+    const PyTypeObject *last = NULL;
     for (size_t i = 0; i < garbage->count; i++) {
         PyObject *object = garbage->objects[i];
-        count +=
-            is_device_backed(self, object) || leads_to_untracked(self, object);
+        if (Py_TYPE(object) != last) {
+            last = Py_TYPE(object);
+            claimed = cm_devices_claim(self->devices, Py_TYPE(object));
+        }
+        count += (claimed && is_device_backed(self, object))
+                 || (untracked && leads_to_untracked(self, object));
     }
     return count;
 }
