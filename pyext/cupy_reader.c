@@ -19,7 +19,8 @@
 
 struct cupy_state {
     PyTypeObject *array;  /* owned: cupy._core.core._ndarray_base */
-    PyObject *array_data; /* owned: getset descriptors */
+    PyObject *array_data; /* owned: getset descriptors, as those below */
+    PyObject *array_shape, *array_dtype; /* may be no C getters */
     PyObject *pointer_mem;
     PyTypeObject *memory; /* owned: cupy.cuda.memory.BaseMemory */
     PyObject *memory_ptr, *memory_size, *memory_device;
@@ -103,6 +104,8 @@ cupy_forget(void *state)
     struct cupy_state *self = state;
     Py_CLEAR(self->array);
     Py_CLEAR(self->array_data);
+    Py_CLEAR(self->array_shape);
+    Py_CLEAR(self->array_dtype);
     Py_CLEAR(self->pointer_mem);
     Py_CLEAR(self->memory);
     Py_CLEAR(self->memory_ptr);
@@ -121,6 +124,8 @@ cupy_learn(void *state, PyObject *module, const char **reason)
     bool whole = array != NULL && pointer != NULL && memory != NULL;
     if (whole) {
         self->array_data = descriptor_of(array, "data");
+        self->array_shape = descriptor_of(array, "shape");
+        self->array_dtype = descriptor_of(array, "dtype");
         self->pointer_mem = descriptor_of(pointer, "mem");
         self->memory_ptr = descriptor_of(memory, "ptr");
         self->memory_size = descriptor_of(memory, "size");
@@ -134,7 +139,7 @@ cupy_learn(void *state, PyObject *module, const char **reason)
         && is_c_getter(self->memory_ptr) && is_c_getter(self->memory_size)
         && is_c_getter(self->memory_device);
     if (readable) {
-        PyObject *made = type_in("cupy", "ndarray");
+        PyObject *made = type_in("cupy._core.core", "ndarray");
         if (made != NULL) { /* the Python class that users get */
             cm_tags_type((PyTypeObject *)made);
             Py_DECREF(made);
@@ -196,12 +201,81 @@ cupy_read(const void *state, PyObject *object, struct cm_device_memory *result)
     return known;
 }
 
+/* [new; never] a field of an object that is not CuPy's, by its C getter. */
+static PyObject *
+read_named(PyObject *object, const char *name)
+{
+    PyObject *descriptor = descriptor_of((PyObject *)Py_TYPE(object), name);
+    PyObject *value =
+        is_c_getter(descriptor) ? read_field(descriptor, object) : NULL;
+    Py_XDECREF(descriptor);
+    return value;
+}
+
+/* "float32" from a NumPy dtype's kind and size. */
+static void
+write_dtype(PyObject *dtype, char *text, size_t room)
+{
+    static const char *const kinds[] = {"ffloat", "iint", "uuint", "ccomplex"};
+    PyObject *kind = read_named(dtype, "kind");
+    PyObject *size = read_named(dtype, "itemsize");
+    bool known = kind != NULL && PyUnicode_CheckExact(kind)
+                 && PyUnicode_GET_LENGTH(kind) == 1 && size != NULL
+                 && PyLong_CheckExact(size);
+    for (size_t i = 0; known && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (PyUnicode_READ_CHAR(kind, 0) == (Py_UCS4)kinds[i][0]) {
+            snprintf(text, room, " %s%ld", kinds[i] + 1,
+                     PyLong_AsLong(size) * 8);
+        }
+    }
+    if (known && PyUnicode_READ_CHAR(kind, 0) == 'b') {
+        snprintf(text, room, " bool");
+    }
+    Py_XDECREF(kind);
+    Py_XDECREF(size);
+}
+
+/* The shape is a fresh tuple, gone again at once. */
+static size_t
+write_sizes(PyObject *shape, char *text, size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "[");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape) && used + 32 < room;
+         i++) {
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        used += (size_t)snprintf(
+            text + used, room - used, "%s%ld", i == 0 ? "" : ", ",
+            PyLong_CheckExact(size) ? PyLong_AsLong(size) : -1);
+    }
+    return used + (size_t)snprintf(text + used, room - used, "]");
+}
+
+static void
+cupy_shape(const void *state, PyObject *object, char *text, size_t room)
+{
+    const struct cupy_state *self = state;
+    if (!is_c_getter(self->array_shape) || !is_c_getter(self->array_dtype)
+        || !PyType_IsSubtype(Py_TYPE(object), self->array)) {
+        return;
+    }
+    PyObject *shape = read_field(self->array_shape, object);
+    PyObject *dtype = read_field(self->array_dtype, object);
+    if (shape != NULL && PyTuple_CheckExact(shape) && dtype != NULL) {
+        size_t used = write_sizes(shape, text, room);
+        write_dtype(dtype, text + used, room - used);
+    }
+    PyErr_Clear();
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+}
+
 const struct cm_reader cm_cupy_reader = {
     .module = "cupy",
     .state_bytes = sizeof(struct cupy_state),
     .learn = cupy_learn,
     .claims = cupy_claims,
     .read = cupy_read,
+    .shape = cupy_shape,
     .forget = cupy_forget,
     .untracked = true,
 };

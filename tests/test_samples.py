@@ -40,6 +40,25 @@ def has_gpu():
     return subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@functools.cache
+def closed_generators_keep_their_locals():
+    """Some CPythons (3.12.3) end a suspended generator without clearing its
+    frame: the advice to close it then frees nothing, and cumem says so."""
+    import weakref
+
+    class Local:
+        pass
+
+    def wait():
+        local = Local()
+        yield weakref.ref(local)
+
+    generator = wait()
+    local = next(generator)
+    generator.close()
+    return local() is not None
+
+
 def environment(**extra):
     keep = {name: value for name, value in os.environ.items()
             if not name.startswith("CUMEM_")
@@ -188,6 +207,8 @@ def test_sample(name, runs):
 @pytest.mark.parametrize("name", FIXED)
 def test_advice_mends_it(name, runs):
     skip_unless_runnable(name)
+    if "generator" in name and closed_generators_keep_their_locals():
+        pytest.skip("this CPython keeps the locals of a closed generator")
     runs(name).check(CLEAN)
 
 
