@@ -22,6 +22,9 @@ def main():
     if _started or os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
         return
     _started = True
-    from cumem._start import main as start
+    try:
+        from cumem._start import main as start
 
-    start()
+        start()
+    except Exception as error:  # a broken installation is no reason not to run
+        os.write(2, f"cumem: not started: {error!r}\n".encode(errors="replace"))

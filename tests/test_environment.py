@@ -54,6 +54,14 @@ assert torch.cuda.device_count() == 0
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
 
 
+def test_a_broken_installation_lets_the_program_run(tmp_path):
+    (tmp_path / "cumem").mkdir()
+    (tmp_path / "cumem" / "__init__.py").write_text("raise ImportError('libcjson.so.1')")
+    done = run_ok("print('trained')", cwd=tmp_path, CUMEM_WARN_CYCLES=1, PYTHONPATH=tmp_path)
+    assert done.out == "trained\n"
+    assert done.err == "cumem: not started: ImportError('libcjson.so.1')\n"
+
+
 def test_output_name_and_rank(tmp_path):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, RANK=3, WORLD_SIZE=8,
                   CUMEM_OUTPUT="mine-%r-%h-100%%.json")  # fmt: skip
