@@ -237,17 +237,33 @@ cm_devices_field(struct cm_devices *self, PyObject *object, PyObject *referent)
                                       referent);
 }
 
-enum cm_alive
-cm_devices_alive(const struct cm_devices *self,
-                 const struct cm_storage *storage)
+/* `count` storages of one reader. */
+static void
+ask_alive(const struct cm_devices *self, const struct cm_storage *storages,
+          size_t count, enum cm_alive *answers)
 {
-    size_t index = (size_t)storage->reader - 1;
-    if (storage->reader == 0 || index >= READER_COUNT
-        || readers[index]->alive == NULL) {
-        return CM_ALIVE_UNKNOWN;
+    size_t index = (size_t)storages[0].reader - 1;
+    for (size_t i = 0; i < count; i++) {
+        answers[i] = CM_ALIVE_UNKNOWN;
     }
-    return readers[index]->alive(self->slots[index].state, storage->key,
-                                 storage->device_address);
+    if (index < READER_COUNT && readers[index]->alive != NULL) {
+        readers[index]->alive(self->slots[index].state, storages, count,
+                              answers);
+    }
+}
+
+void
+cm_devices_alive(const struct cm_devices *self,
+                 const struct cm_storage *storages, size_t count,
+                 enum cm_alive *answers)
+{
+    size_t from = 0;
+    for (size_t to = 1; to <= count; to++) {
+        if (to == count || storages[to].reader != storages[from].reader) {
+            ask_alive(self, storages + from, to - from, answers + from);
+            from = to;
+        }
+    }
 }
 
 bool

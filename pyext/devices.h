@@ -44,9 +44,10 @@ void cm_devices_shape(const struct cm_devices *self, PyObject *object,
 /* A C field that holds this reference, ".name", or NULL. */
 const char *cm_devices_field(struct cm_devices *self, PyObject *object,
                              PyObject *referent);
-/* Is the storage of an object read earlier still there? */
-enum cm_alive cm_devices_alive(const struct cm_devices *self,
-                               const struct cm_storage *storage);
+/* Are the storages of objects read earlier still there?  At most CM_ALIVE_MAX. */
+void cm_devices_alive(const struct cm_devices *self,
+                      const struct cm_storage *storages, size_t count,
+                      enum cm_alive *answers);
 /* An accelerator is in use in this process. */
 bool cm_devices_accelerator(const struct cm_devices *self);
 void cm_devices_saw_accelerator(struct cm_devices *self);

@@ -33,12 +33,19 @@ mark_survivors(struct cm_heap *heap)
 void
 cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
 {
+    enum cm_alive alive[CM_ALIVE_MAX];
+    size_t last = heap->storage_count < MAX_LOOKED_AT ? heap->storage_count
+                                                      : MAX_LOOKED_AT;
     mark_survivors(heap);
-    for (size_t i = 1; i <= heap->storage_count && i <= MAX_LOOKED_AT; i++) {
-        struct cm_storage *storage = &heap->storages[i];
-        enum cm_alive alive = cm_devices_alive(devices, storage);
-        if (alive != CM_ALIVE_UNKNOWN) {
-            decide(storage, alive == CM_ALIVE_NO);
+    for (size_t first = 1; first <= last; first += CM_ALIVE_MAX) {
+        struct cm_storage *storages = &heap->storages[first];
+        size_t left = last - first + 1;
+        size_t count = left < CM_ALIVE_MAX ? left : CM_ALIVE_MAX;
+        cm_devices_alive(devices, storages, count, alive);
+        for (size_t i = 0; i < count; i++) {
+            if (alive[i] != CM_ALIVE_UNKNOWN) {
+                decide(&storages[i], alive[i] == CM_ALIVE_NO);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../detector/records.h"
+#include "../detector/heap.h"
 
 /* The device memory behind one object. */
 struct cm_device_memory {
@@ -33,6 +33,8 @@ struct cm_device_memory {
     bool is_storage;    /* the memory object itself, not an array */
     char device[24];    /* "cuda:0", at most "privateuseone:127" */
 };
+
+#define CM_ALIVE_MAX 64u
 
 enum cm_alive {
     CM_ALIVE_UNKNOWN = 0,
@@ -65,10 +67,11 @@ struct cm_reader {
      * known to Python: ".hooks", a constant; NULL: none.  May be NULL. */
     const char *(*field)(const void *state, PyObject *object,
                          PyObject *referent);
-    /* Does this memory object, read a moment ago, still hold its memory?  It
-     * may be gone: nothing may be read directly.  NULL: nobody can tell. */
-    enum cm_alive (*alive)(const void *state, uint64_t storage_key,
-                           uint64_t device_address);
+    /* Do these memory objects, read a moment ago, still hold their memory?
+     * They may be gone: nothing may be read directly.  At most CM_ALIVE_MAX at
+     * once, since asking is a system call.  NULL: nobody can tell. */
+    void (*alive)(const void *state, const struct cm_storage *storages,
+                  size_t count, enum cm_alive *answers);
     /* Drops the references that `state` holds. */
     void (*forget)(void *state);
     bool untracked; /* some of its types are not tracked by the collector */

@@ -36,10 +36,32 @@ static bool learnt_ready;
 bool
 cm_torch_peek(uint64_t address, uint64_t *words, size_t count)
 {
-    struct iovec here = {words, count * sizeof(*words)};
-    struct iovec there = {(void *)(uintptr_t)address, count * sizeof(*words)};
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0)
-           == (ssize_t)(count * sizeof(*words));
+    bool there;
+    cm_torch_peek_many(&address, 1, words, count, &there);
+    return there;
+}
+
+/* The kernel copies place after place and stops at the first that is not
+ * there: that one is left out and the rest asked for again. */
+void
+cm_torch_peek_many(const uint64_t *addresses, size_t count, uint64_t *words,
+                   size_t each, bool *there)
+{
+    struct iovec places[CM_ALIVE_MAX];
+    size_t bytes = each * sizeof(*words);
+    for (size_t i = 0; i < count; i++) {
+        places[i] = (struct iovec){(void *)(uintptr_t)addresses[i], bytes};
+        there[i] = false;
+    }
+    for (size_t at = 0; at < count; at++) {
+        struct iovec here = {words + at * each, (count - at) * bytes};
+        ssize_t copied =
+            process_vm_readv(getpid(), &here, 1, places + at, count - at, 0);
+        size_t whole = copied > 0 ? (size_t)copied / bytes : 0;
+        for (; whole > 0; whole--) {
+            there[at++] = true;
+        }
+    }
 }
 
 /* Where a fact stands: base of the structure in each probe, the value there. */

@@ -37,6 +37,9 @@ const struct cm_torch_layout *cm_torch_learnt(const char **reason);
 void cm_torch_unlearn(void);
 /* Reads our own memory through the kernel: what is not there is an answer. */
 bool cm_torch_peek(uint64_t address, uint64_t *words, size_t count);
+/* As cm_torch_peek() for up to CM_ALIVE_MAX places of `each` words. */
+void cm_torch_peek_many(const uint64_t *addresses, size_t count,
+                        uint64_t *words, size_t each, bool *there);
 
 static inline uint64_t
 cm_word_at(uintptr_t address, size_t offset)

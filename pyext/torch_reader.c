@@ -234,22 +234,38 @@ torch_field(const void *state, PyObject *object, PyObject *referent)
 
 /* A freed StorageImpl has lost its first word to the allocator, or counts no
  * use, or holds another pointer by now. */
-static enum cm_alive
-torch_alive(const void *state, uint64_t key, uint64_t device_address)
+static bool
+holds_memory(const struct cm_torch_layout *layout, const uint64_t *words,
+             uint64_t device_address)
+{
+    uintptr_t copy = (uintptr_t)words;
+    return words[0] == layout->storage_vtable
+           && cm_half_at(copy, layout->storage_uses) != 0
+           && cm_word_at(copy, layout->storage_data) == device_address;
+}
+
+static void
+torch_alive(const void *state, const struct cm_storage *storages, size_t count,
+            enum cm_alive *answers)
 {
     const struct cm_torch_layout *layout = state;
-    uint64_t words[CM_TORCH_STORAGE_WORDS];
+    uint64_t addresses[CM_ALIVE_MAX] = {0};
+    uint64_t words[CM_ALIVE_MAX][CM_TORCH_STORAGE_WORDS];
+    bool there[CM_ALIVE_MAX];
     if (!layout->has_uses || layout->storage_vtable == 0) {
-        return CM_ALIVE_UNKNOWN;
+        return;
     }
-    if (!cm_torch_peek(key, words, CM_TORCH_STORAGE_WORDS)) {
-        return CM_ALIVE_NO;
+    for (size_t i = 0; i < count; i++) {
+        addresses[i] = storages[i].key;
     }
-    uintptr_t copy = (uintptr_t)words;
-    bool alive = words[0] == layout->storage_vtable
-                 && cm_half_at(copy, layout->storage_uses) != 0
-                 && cm_word_at(copy, layout->storage_data) == device_address;
-    return alive ? CM_ALIVE_YES : CM_ALIVE_NO;
+    cm_torch_peek_many(addresses, count, words[0], CM_TORCH_STORAGE_WORDS,
+                       there);
+    for (size_t i = 0; i < count; i++) {
+        bool alive =
+            there[i]
+            && holds_memory(layout, words[i], storages[i].device_address);
+        answers[i] = alive ? CM_ALIVE_YES : CM_ALIVE_NO;
+    }
 }
 
 static void
