@@ -25,7 +25,7 @@
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
 /* A collection may be held up by at most this much (DESIGN.md section 7). */
 static const struct cm_freeze_bounds in_collection = {
-    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 15000000};
+    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 11000000};
 #define SLOW_COLLECTION_NS UINT64_C(1000000)
 #define MEMORY_INTERVAL_NS UINT64_C(500000000)
 
