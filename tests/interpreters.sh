@@ -121,7 +121,7 @@ python3.15-dev,python3.15-venv" sid "$1"
 
 mount_into() {
     local folder
-    for folder in "$PWD" /tmp /proc /dev; do
+    for folder in "$PWD" /tmp /proc /dev /dev/pts; do
         mkdir -p "$1$folder"
         mountpoint -q "$1$folder" || mount --bind "$folder" "$1$folder"
     done

@@ -65,6 +65,7 @@ missing_packages() {
     if [ "$purpose" = test ]; then
         command -v clang-tidy >/dev/null || echo clang-tidy
         command -v prove >/dev/null || echo perl
+        command -v xmllint >/dev/null || echo libxml2-utils
     fi
     python=$(find_python)
     if [ -z "$python" ]; then
