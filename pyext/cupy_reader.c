@@ -121,7 +121,9 @@ cupy_learn(void *state, PyObject *module, const char **reason)
     PyObject *array = type_in("cupy._core.core", "_ndarray_base");
     PyObject *pointer = type_in("cupy.cuda.memory", "MemoryPointer");
     PyObject *memory = type_in("cupy.cuda.memory", "BaseMemory");
-    bool whole = array != NULL && pointer != NULL && memory != NULL;
+    PyObject *made = type_in("cupy._core.core", "ndarray"); /* users' class */
+    bool whole =
+        array != NULL && pointer != NULL && memory != NULL && made != NULL;
     if (whole) {
         self->array_data = descriptor_of(array, "data");
         self->array_shape = descriptor_of(array, "shape");
@@ -139,14 +141,12 @@ cupy_learn(void *state, PyObject *module, const char **reason)
         && is_c_getter(self->memory_ptr) && is_c_getter(self->memory_size)
         && is_c_getter(self->memory_device);
     if (readable) {
-        PyObject *made = type_in("cupy._core.core", "ndarray");
-        if (made != NULL) { /* the Python class that users get */
-            cm_tags_type((PyTypeObject *)made);
-            Py_DECREF(made);
-        }
+        cm_tags_type((PyTypeObject *)made);
+        Py_DECREF(made);
         *reason = "C getters";
         return CM_LEARNT_READY;
     }
+    Py_XDECREF(made);
     cupy_forget(self);
     *reason = whole ? "unsupported: the fields of ndarray have no C getters"
                     : "not fully imported";
