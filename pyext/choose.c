@@ -43,6 +43,19 @@ is_device_backed(struct cm_freezer *self, PyObject *object)
            && cm_devices_read(self->devices, object, &memory);
 }
 
+/* CM_DEVICE for what is device-backed, and its bytes are added up. */
+static uint8_t
+device_flag(struct cm_freezer *self, PyObject *object)
+{
+    struct cm_device_memory memory;
+    if (!cm_devices_claim(self->devices, Py_TYPE(object))
+        || !cm_devices_read(self->devices, object, &memory)) {
+        return 0;
+    }
+    self->bytes_at_hand += memory.bytes;
+    return CM_DEVICE;
+}
+
 /* visitproc: answers 1 at an untracked device-backed referent. */
 static int
 visit_untracked(PyObject *referent, void *context)
@@ -59,12 +72,12 @@ leads_to_untracked(struct cm_freezer *self, PyObject *object)
            && traverse(object, visit_untracked, self) != 0;
 }
 
-/* Neighbours are often of one type: asking once for each run of a type keeps
- * a collection without device garbage at the cost of the walk. */
-static size_t
-count_device_backed(struct cm_freezer *self, const struct cm_garbage *garbage)
+/* Whether anything here leads to device memory.  Neighbours are often of one
+ * type: asking once for each run of a type keeps a collection without device
+ * garbage at the cost of the walk. */
+static bool
+leads_to_device(struct cm_freezer *self, const struct cm_garbage *garbage)
 {
-    size_t count = 0;
     bool untracked = cm_devices_untracked(self->devices), claimed = false;
     const PyTypeObject *last = NULL;
     for (size_t i = 0; i < garbage->count; i++) {
@@ -73,8 +86,22 @@ count_device_backed(struct cm_freezer *self, const struct cm_garbage *garbage)
             last = Py_TYPE(object);
             claimed = cm_devices_claim(self->devices, Py_TYPE(object));
         }
-        count += (claimed && is_device_backed(self, object))
-                 || (untracked && leads_to_untracked(self, object));
+        if ((claimed && is_device_backed(self, object))
+            || (untracked && leads_to_untracked(self, object))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t
+count_device_backed(struct cm_freezer *self, const struct cm_garbage *garbage)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < garbage->count; i++) {
+        PyObject *object = garbage->objects[i];
+        count +=
+            is_device_backed(self, object) || leads_to_untracked(self, object);
     }
     return count;
 }
@@ -86,8 +113,23 @@ choose_range(struct cm_freezer *self, const struct cm_garbage *garbage,
     enum cm_status status = CM_OK;
     for (size_t i = from; status == CM_OK && i < to; i++) {
         PyObject *object = garbage->objects[i];
-        status = choose(self, object,
-                        is_device_backed(self, object) ? CM_DEVICE : 0);
+        if (cm_freezer_out_of_time(self, i, CM_CHOOSE_UNTIL)) {
+            break;
+        }
+        status = choose(self, object, device_flag(self, object));
+    }
+    return status;
+}
+
+/* Each object is read once: a tensor is three cache misses. */
+static enum cm_status
+choose_all(struct cm_freezer *self, const struct cm_garbage *garbage)
+{
+    enum cm_status status = choose_range(self, garbage, 0, garbage->count);
+    self->device_total = self->device_count;
+    for (size_t i = self->chosen_count; i < garbage->count; i++) {
+        self->device_total +=
+            cm_devices_claim(self->devices, Py_TYPE(garbage->objects[i]));
     }
     return status;
 }
@@ -121,15 +163,15 @@ static enum cm_status
 choose_objects(struct cm_freezer *self, const struct cm_garbage *garbage)
 {
     self->chosen_count = self->device_count = 0;
-    size_t device_count = count_device_backed(self, garbage);
-    self->device_total = device_count;
-    if (device_count == 0) {
+    self->device_total = 0;
+    if (!leads_to_device(self, garbage)) {
         return CM_OK;
     }
     if (garbage->count <= self->bounds->max_objects) {
-        return choose_range(self, garbage, 0, garbage->count);
+        return choose_all(self, garbage);
     }
-    return choose_near(self, garbage, device_count);
+    self->device_total = count_device_backed(self, garbage);
+    return choose_near(self, garbage, self->device_total);
 }
 
 /* --- the map from object to position ------------------------------------ */
@@ -160,18 +202,19 @@ make_map(struct cm_freezer *self)
     while (needed < self->chosen_count * 4) {
         needed *= 2;
     }
-    if (needed > self->map_capacity) {
+    if (needed > self->map_room) {
         struct place *bigger = cm_calloc(needed, sizeof(*bigger));
         if (bigger == NULL) {
             return CM_NO_MEMORY;
         }
         cm_free(self->map);
         self->map = bigger;
-        self->map_capacity = needed;
+        self->map_room = needed;
     }
-    else {
-        memset(self->map, 0, self->map_capacity * sizeof(*self->map));
+    else { /* only this much: one large leak makes no later one slow */
+        memset(self->map, 0, needed * sizeof(*self->map));
     }
+    self->map_capacity = needed;
     for (size_t i = 0; i < self->chosen_count; i++) {
         struct place *place = find_place(self, self->chosen[i]);
         place->object = self->chosen[i];
@@ -188,7 +231,7 @@ static uint32_t
 choose_referent(struct cm_freezer *self, PyObject *object)
 {
     if (self->chosen_count * 2 >= self->map_capacity
-        || !is_device_backed(self, object)) {
+        || device_flag(self, object) == 0) {
         return CM_NOT_CHOSEN;
     }
     self->status =
@@ -277,6 +320,18 @@ is_dead_all_the_same(struct cm_freezer *self, size_t at, Py_ssize_t references,
                || shares_with_garbage(self, self->chosen[at], listed));
 }
 
+/* It lives on: nothing of it is lost when it is not copied. */
+static void
+take_back_flag(struct cm_freezer *self, size_t at)
+{
+    struct cm_device_memory memory;
+    if (cm_devices_read(self->devices, self->chosen[at], &memory)) {
+        self->bytes_at_hand -= memory.bytes;
+    }
+    self->flags[at] &= (uint8_t)~CM_DEVICE;
+    self->device_count--;
+}
+
 /* A preserved object is dead when its references are the garbage's and at most
  * the one of C++.  After a collection that is looked at (fate.h); a scan must
  * believe it, and does only for bases and views of what is garbage. */
@@ -298,8 +353,7 @@ judge_preserved(struct cm_freezer *self, size_t listed)
         if ((self->flags[i] & CM_PRESERVED)
             && !is_dead_all_the_same(self, i, (Py_ssize_t)references[i],
                                      listed)) {
-            self->flags[i] &= (uint8_t)~CM_DEVICE;
-            self->device_count--;
+            take_back_flag(self, i);
         }
     }
     return CM_OK;

@@ -7,9 +7,8 @@
 
 #include "freezer.h"
 
-#include <stdio.h>
-
 #include "../detector/alloc.h"
+#include "../reports/size.h"
 #include "tags.h"
 
 #define TIME_CHECK_MASK 63u
@@ -68,18 +67,14 @@ cm_freezer_free(struct cm_freezer *self)
 
 /* --- copying -------------------------------------------------------------- */
 
-static void
-label_size(char *text, size_t room, uint64_t bytes)
+/* One piece of a label, cut where the room ends; answers the new end. */
+static size_t
+append(char *text, size_t room, size_t used, const char *piece)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double size = (double)bytes;
-    size_t unit = 0;
-    while (size >= 1024 && unit < 4) {
-        size /= 1024;
-        unit++;
-    }
-    snprintf(text, room, unit > 0 && size < 9.95 ? "%.1f %s" : "%.0f %s", size,
-             units[unit]);
+    size_t length = strnlen(piece, room - used - 1);
+    memcpy(text + used, piece, length);
+    text[used + length] = '\0';
+    return used + length;
 }
 
 /* "Tensor [64, 512] float32 cuda:0 128 KiB" */
@@ -87,15 +82,23 @@ static struct cm_text_id
 device_label(struct cm_freezer *self, PyObject *object,
              const struct cm_device_memory *memory)
 {
-    char text[256], size[32], shape[112];
+    char text[320], size[CM_SIZE_TEXT_BYTES], shape[112];
     const char *type = Py_TYPE(object)->tp_name;
     const char *name = strrchr(type, '.');
     name = name != NULL ? name + 1 : type;
-    label_size(size, sizeof(size), memory->bytes);
+    cm_size_format(memory->bytes, size);
     cm_devices_shape(self->devices, object, memory, shape, sizeof(shape));
-    snprintf(text, sizeof(text), "%.60s%s%s %s %s", name,
-             shape[0] != '\0' ? " " : "", shape, memory->device,
-             memory->bytes != 0 ? size : "(size not known)");
+    const char *pieces[] = {name,
+                            shape[0] != '\0' ? " " : "",
+                            shape,
+                            " ",
+                            memory->device,
+                            " ",
+                            memory->bytes != 0 ? size : "(size not known)"};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        used = append(text, sizeof(text), used, pieces[i]);
+    }
     return cm_texts_intern(cm_records_texts(self->records), text);
 }
 
@@ -103,15 +106,14 @@ device_label(struct cm_freezer *self, PyObject *object,
 static void
 note_site(struct cm_freezer *self, uint32_t storage, const struct cm_tag *tag)
 {
-    size_t had = self->order_capacity;
     if (tag == NULL
         || cm_grow((void **)&self->orders, &self->order_capacity,
                    (size_t)storage + 1, sizeof(*self->orders))
                != CM_OK) {
         return;
     }
-    for (size_t i = had; i < self->order_capacity; i++) {
-        self->orders[i] = UINT32_MAX;
+    while (self->order_count <= storage) {
+        self->orders[self->order_count++] = UINT32_MAX;
     }
     if (tag->order < self->orders[storage]) {
         self->orders[storage] = tag->order;
@@ -140,6 +142,7 @@ describe_device(struct cm_freezer *self, PyObject *object,
     node->species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
     node->label = device_label(self, object, &memory);
     node->bytes = memory.bytes;
+    self->bytes_copied += memory.bytes;
     node->site = tag != NULL ? tag->site : (struct cm_site_id){0};
     enum cm_status status =
         cm_heap_add_storage(self->heap, &storage, &node->storage);
@@ -178,9 +181,6 @@ copy_nodes(struct cm_freezer *self)
     enum cm_status status =
         cm_grow((void **)&self->node_of, &self->node_capacity,
                 self->chosen_count + 1, sizeof(*self->node_of));
-    for (size_t i = 0; i < self->order_capacity; i++) {
-        self->orders[i] = UINT32_MAX;
-    }
     if (status == CM_OK) {
         memset(self->node_of, 0, self->chosen_count * sizeof(*self->node_of));
     }
@@ -274,24 +274,20 @@ copy_edges(struct cm_freezer *self)
     return self->status;
 }
 
-/* Device-backed objects that were not copied, and the bytes of those at hand. */
+/* Device-backed objects that were not copied, and the bytes of those at hand:
+ * they are not read again, since each would be three cache misses. */
 static void
 count_left_out(struct cm_freezer *self)
 {
-    struct cm_device_memory memory;
     size_t copied = 0;
     for (size_t i = 0; i < self->chosen_count; i++) {
-        if (!(self->flags[i] & CM_DEVICE)) {
-            continue;
-        }
-        copied += self->node_of[i] != 0;
-        if (self->node_of[i] == 0
-            && cm_devices_read(self->devices, self->chosen[i], &memory)) {
-            self->heap->bytes_cut += memory.bytes;
-        }
+        copied += (self->flags[i] & CM_DEVICE) && self->node_of[i] != 0;
     }
     if (self->device_total > copied) {
         self->heap->nodes_cut += self->device_total - copied;
+    }
+    if (self->bytes_at_hand > self->bytes_copied) {
+        self->heap->bytes_cut += self->bytes_at_hand - self->bytes_copied;
     }
 }
 
@@ -299,6 +295,7 @@ static enum cm_status
 copy_chosen(struct cm_freezer *self)
 {
     cm_tags_watch_begin();
+    self->order_count = 0;
     enum cm_status status = copy_nodes(self);
     if (status == CM_OK && self->heap->node_count != 0) {
         status = copy_edges(self);
@@ -317,6 +314,7 @@ cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
     self->heap = heap;
     self->bounds = bounds;
     self->start_ns = cm_freezer_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    self->bytes_at_hand = self->bytes_copied = 0;
     heap->generation = garbage->generation;
     enum cm_status status = cm_freezer_choose(self, garbage);
     if (status == CM_OK && self->device_count != 0) {

@@ -37,7 +37,8 @@ struct cm_freezer {
     uint8_t *flags;
     size_t flag_capacity;
     struct place *map;
-    size_t map_capacity; /* a power of two, or 0 */
+    size_t map_capacity; /* in use: a power of two, or 0 */
+    size_t map_room;     /* of the memory behind it */
     struct link *links;
     size_t link_count, link_capacity;
     uint32_t *starts, *tails, *queue, *node_of;
@@ -45,18 +46,25 @@ struct cm_freezer {
     size_t kept_count, device_count;
     size_t device_total; /* device-backed in all the garbage */
     uint32_t *orders;    /* per storage: order of its first object */
-    size_t order_capacity;
+    size_t order_count, order_capacity;
     /* Of the freeze under way. */
     struct cm_heap *heap;
     const struct cm_freeze_bounds *bounds;
     uint64_t start_ns;
+    uint64_t bytes_at_hand; /* of the device-backed among the chosen */
+    uint64_t bytes_copied;
     uint32_t current;
     PyObject *tail; /* borrowed: whose references are being copied */
     enum cm_status status;
 };
 
 /* Percent of the time after which each pass must leave the rest to the next. */
-enum { CM_CONNECT_UNTIL = 30, CM_NODES_UNTIL = 55, CM_EDGES_UNTIL = 100 };
+enum {
+    CM_CHOOSE_UNTIL = 50, /* later passes always look at some objects */
+    CM_CONNECT_UNTIL = 30,
+    CM_NODES_UNTIL = 55,
+    CM_EDGES_UNTIL = 100
+};
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                             uint64_t percent);
 uint64_t cm_freezer_now_ns(clockid_t clock);
