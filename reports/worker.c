@@ -15,6 +15,7 @@
 
 #define MAX_QUEUED 32u
 #define MAX_QUEUED_BYTES ((size_t)256 * 1024 * 1024)
+#define LINGER_SECONDS 0.02
 
 struct cm_worker {
     cm_worker_task *task;
@@ -26,7 +27,7 @@ struct cm_worker {
     struct cm_heap queue[MAX_QUEUED];
     size_t first, count, bytes;
     uint64_t dropped;
-    bool started, busy, ending;
+    bool started, busy, lingering, ending;
 };
 
 struct cm_worker *
@@ -40,7 +41,7 @@ cm_worker_new(cm_worker_task *task, void *context)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->more, NULL);
+    pthread_cond_init(&self->more, &monotonic);
     pthread_cond_init(&self->idle, &monotonic);
     pthread_condattr_destroy(&monotonic);
     self->task = task;
@@ -59,18 +60,55 @@ take_first(struct cm_worker *self)
     return heap;
 }
 
+static struct timespec
+deadline_after(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (seconds > 1e8) {
+        seconds = 1e8;
+    }
+    double nanoseconds = (seconds - (double)(long)seconds) * 1e9;
+    t.tv_sec += (time_t)seconds;
+    t.tv_nsec += (long)nanoseconds;
+    if (t.tv_nsec >= 1000000000L) {
+        t.tv_nsec -= 1000000000L;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+/* Before: lock held, nothing queued.  Where one leak was there soon is another:
+ * for a while the thread looks again by itself, because to be woken costs the
+ * collecting thread more than all the rest of handing over. */
+static void
+wait_for_more(struct cm_worker *self, bool worked)
+{
+    struct timespec deadline = deadline_after(LINGER_SECONDS);
+    if (worked && !self->ending) {
+        self->lingering = true;
+        pthread_cond_timedwait(&self->more, &self->lock, &deadline);
+        self->lingering = false;
+    }
+    while (self->count == 0 && !self->ending) {
+        pthread_cond_wait(&self->more, &self->lock);
+    }
+}
+
 static void *
 run(void *argument)
 {
     struct cm_worker *self = argument;
+    bool worked = false;
     pthread_mutex_lock(&self->lock);
     for (;;) {
-        while (self->count == 0 && !self->ending) {
-            pthread_cond_wait(&self->more, &self->lock);
+        if (self->count == 0) {
+            wait_for_more(self, worked);
         }
         if (self->count == 0) {
             break;
         }
+        worked = true;
         struct cm_heap heap = take_first(self);
         self->busy = true;
         pthread_mutex_unlock(&self->lock);
@@ -111,7 +149,9 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
         self->count++;
         self->bytes += bytes;
         *heap = (struct cm_heap){0};
-        pthread_cond_signal(&self->more);
+        if (!self->lingering || self->count >= MAX_QUEUED / 2) {
+            pthread_cond_signal(&self->more);
+        }
     }
     else {
         self->dropped++;
@@ -121,30 +161,13 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
     return taken;
 }
 
-static struct timespec
-deadline_after(double seconds)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (seconds > 1e8) {
-        seconds = 1e8;
-    }
-    double nanoseconds = (seconds - (double)(long)seconds) * 1e9;
-    t.tv_sec += (time_t)seconds;
-    t.tv_nsec += (long)nanoseconds;
-    if (t.tv_nsec >= 1000000000L) {
-        t.tv_nsec -= 1000000000L;
-        t.tv_sec++;
-    }
-    return t;
-}
-
 bool
 cm_worker_flush(struct cm_worker *self, double seconds)
 {
     struct timespec deadline = deadline_after(seconds < 0 ? 0 : seconds);
     int answer = 0;
     pthread_mutex_lock(&self->lock);
+    pthread_cond_signal(&self->more);
     while ((self->count != 0 || self->busy) && answer != ETIMEDOUT) {
         if (seconds < 0) {
             pthread_cond_wait(&self->idle, &self->lock);
