@@ -28,6 +28,7 @@ static struct {
     void (*on_tensor)(void);
     uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
+    uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 } tags;
 
 static uint32_t
@@ -247,7 +248,9 @@ cm_tags_watch_begin(void)
         tags.watched_places = tags.watched != NULL ? MAX_WATCHED * 2 : 0;
     }
     else if (tags.watched_count != 0) {
-        memset(tags.watched, 0, tags.watched_places * sizeof(uint64_t));
+        for (uint32_t i = 0; i < tags.watched_count; i++) {
+            tags.watched[tags.watched_at[i]] = 0;
+        }
     }
     tags.watched_count = 0;
 }
@@ -258,8 +261,11 @@ cm_tags_watch(PyObject *object)
     if (tags.watched_count < MAX_WATCHED && tags.watched_places != 0
         && cm_tags_covers(Py_TYPE(object))) {
         uint64_t address = (uint64_t)(uintptr_t)object;
-        tags.watched[find_watched(address)] = address;
-        tags.watched_count++;
+        uint32_t at = find_watched(address);
+        if (tags.watched[at] == 0) {
+            tags.watched[at] = address;
+            tags.watched_at[tags.watched_count++] = at;
+        }
     }
 }
 
