@@ -115,7 +115,7 @@ def run_case(output, team, clock, turns, live, generation, garbage, tensors):
                            "tensors": tensors,
                            "repeat": repeats(mode, live, generation, garbage)}
                     for mode in MODES if mode != "torch" or turn < 2}
-        for mode, answer in team.turn(turn, requests).items():
+        for mode, answer in team.turn(requests).items():
             samples[mode].append(answer["ms"])
     output.case(live=live, generation=generation, garbage=garbage, tensors=tensors,
                 ms=samples, failed=dict(team.failed), facts=team.facts)

@@ -107,7 +107,7 @@ def run_case(device, size, count, options, clock):
                 break
             requests = {mode: {"size": size, "objects": count} for mode in MODES
                         if mode != "torch" or turn < 2}
-            for mode, answer in team.turn(turn, requests).items():
+            for mode, answer in team.turn(requests).items():
                 samples[mode].append(answer)
         return samples, dict(team.failed)
 

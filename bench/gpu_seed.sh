@@ -3,9 +3,10 @@
 # Copyright the cumem authors
 #
 # The two leaks of samples/seed/memory_leak.py at the blog's own size (2**26
-# floats) and with no gc interval, where device memory runs out before any
-# collection: the scan on out-of-memory and at exit must find them, the callback
-# must run and the page must be drawn.  Needs a GPU and an installed cumem.
+# floats) and with no gc interval; then the first of them with automatic
+# collection off, where device memory runs out: the scan on out-of-memory and at
+# exit must find them, the callback must run and the page must be drawn.  Needs
+# a GPU and an installed cumem.
 #
 #     bench/gpu_seed.sh [result file]        default bench/results/gpu_seed.txt
 #     PYTHON=python3  GPU_SEED_TIMEOUT=300 (seconds a workload)
@@ -28,11 +29,19 @@ print("device", torch.cuda.get_device_name(0),
         exit 2
 } >"$result" 2>&1 || { cat "$result"; exit 2; }
 
-for workload in simple awaitable; do
-    pages=$scratch/$workload
+run_path='import gc, runpy, sys
+if sys.argv.pop(1) == "off":
+    gc.disable()
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")'
+
+for case in simple-on awaitable-on simple-off; do
+    workload=${case%-*}
+    pages=$scratch/$case
     mkdir "$pages"
     start=$(date +%s)
     TMPDIR=$pages timeout "${GPU_SEED_TIMEOUT:-300}" "$python" \
+        -c "$run_path" "${case#*-}" \
         "$here/samples/seed/memory_leak.py" --warn_tensor_cycles \
         --workload "$workload" >"$pages/log" 2>&1
     code=$?
@@ -41,10 +50,10 @@ for workload in simple awaitable; do
     drawn=$(grep -l '<svg' "$pages"/*.html 2>/dev/null | wc -l)
     found=$(cat "$pages"/*.html 2>/dev/null | grep -c 'memory_leak.py')
     {
-        echo "--- $workload: exit code $code, $seconds s"
+        echo "--- $workload, automatic collection ${case#*-}: exit code $code, $seconds s"
         echo "out of memory logged: $oom; pages: $(ls "$pages" |
             grep -c 'html$'), with a drawing: $drawn, naming the file: $found"
-        grep -E '^(INFO|WARNING|ERROR)' "$pages/log" | sed "s,$scratch/,,"
+        grep -E '^(INFO|WARNING|ERROR)' "$pages/log" | sed "s,$scratch/,,; 6q"
     } >>"$result"
     if [ "$code" -ne 0 ] || [ "$drawn" -eq 0 ] || [ "$found" -eq 0 ]; then
         echo "FAILED: $workload" >>"$result"
