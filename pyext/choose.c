@@ -171,6 +171,9 @@ choose_objects(struct cm_freezer *self, const struct cm_garbage *garbage)
         return choose_all(self, garbage);
     }
     self->device_total = count_device_backed(self, garbage);
+    if (self->device_total == 0) {
+        return CM_OK;
+    }
     return choose_near(self, garbage, self->device_total);
 }
 
