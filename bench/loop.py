@@ -52,6 +52,28 @@ def cumem_environment():
             "CUMEM_OUTPUT": os.path.join(folder, "leak-%p.json")}
 
 
+class Switch:
+    """One tool on and off within a process: same addresses, same core."""
+
+    def __init__(self, tool, callback):
+        self._tool, self._callback = tool, callback
+        self._folder = tempfile.mkdtemp(prefix="cumem-bench-")
+        self._handle = None
+
+    def set(self, on):
+        import cumem
+
+        if not on and self._handle is not None:
+            cumem.flush(30)
+            self._handle.remove()
+            self._handle = None
+        elif on and self._handle is None:
+            self._handle = cumem.observe_tensor_cycles(self._callback) \
+                if self._tool == "switch observe" \
+                else cumem.warn_tensor_cycles(directory=self._folder)
+            _require_sentinel()
+
+
 def start_torch_detector(torch, device):
     """torch's observe_tensor_cycles; without CUDA the same code on CPU tensors.
 
@@ -132,11 +154,14 @@ def make(spec, counter):
 
         cumem.observe_tensor_cycles(lambda page: next(calls))
         _require_sentinel()
+    switch = Switch(tool, lambda page: next(calls))
     synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
 
-    def handle(iterations=0, status=False):
+    def handle(iterations=0, status=False, on=None):
         if status:
             return _status_of(tool, next(calls), len(live))
+        if on is not None:
+            switch.set(on)
         for _ in range(_AWAY if iterations > _AWAY else 0):
             step()  # the caches are as the other modes left them
         collections = _collections()
@@ -149,7 +174,7 @@ def make(spec, counter):
 
 def _status_of(tool, calls, live):
     """What the tool saw: a bench of a tool that looked away proves nothing."""
-    if tool not in ("warn", "observe"):
+    if tool in ("none", "torch"):
         return {"live": live}
     import cumem
 
@@ -160,6 +185,9 @@ def _status_of(tool, calls, live):
 
 
 # -- the parent's side ------------------------------------------------------
+
+# A mode whose base is the same process with the tool taken back.
+SWITCHED, OFF = "switched", "off"
 
 def run_case(output, script, case, tools, chunks, rounds, iterations, clock):
     """One row.  `tools`: mode -> tool; the first is the base of all ratios.
@@ -186,7 +214,8 @@ def run_case(output, script, case, tools, chunks, rounds, iterations, clock):
     for mode in tools:
         result["ratios"][mode] = {
             key: found for key in ("wall_ms", "cpu_ms", "instructions")
-            if (found := measure.ratio(samples, mode, base, key))}
+            if (found := measure.ratio(samples, mode, OFF if mode == SWITCHED else base,
+                                       key))}
         _medians(result, samples, mode)
     output.case(**result)
     return result
@@ -202,7 +231,9 @@ def _medians(result, samples, mode):
 def _round(team, specs, chunks, iterations, clock):
     samples = {mode: [] for mode in specs}
     slow = [mode for mode, spec in specs.items() if spec["tool"] == "torch"]
-    fast = {mode: {"iterations": iterations} for mode in specs if mode not in slow}
+    fast = {mode: {"iterations": iterations} for mode in specs
+            if mode not in slow and mode != SWITCHED}
+    samples[OFF] = []
     for mode in slow:
         for _ in range(2):
             answer = team.ask(mode, iterations=2)
@@ -212,6 +243,9 @@ def _round(team, specs, chunks, iterations, clock):
             break
         for mode, answer in team.turn(fast).items():
             samples[mode].append(answer)
+        for on in (chunk % 2 == 0, chunk % 2 == 1):
+            answer = team.ask(SWITCHED, iterations=iterations, on=on)
+            samples[SWITCHED if on else OFF] += [answer] if answer else []
     return samples
 
 
@@ -235,6 +269,19 @@ def row_of(result, base):
 
 def _of(ratios, key):
     return f"{ratios[key]['ratio']:.4f}" if key in ratios else "-"
+
+
+def sharper(result):
+    """Of cumem's two estimates the one with the narrower interval, and its name."""
+    known = [(ratios["wall_ms"]["high"] - ratios["wall_ms"]["low"], mode, ratios)
+             for mode in ("cumem", SWITCHED)
+             if (ratios := result["ratios"][mode]).get("wall_ms")]
+    if not known:
+        return "failed: " + result["failed"].get("cumem", "?"), {}
+    _, mode, ratios = min(known, key=lambda item: item[:2])
+    wall = ratios["wall_ms"]
+    return (f"{wall['ratio']:.4f}x, at most {wall['high']:.4f}x ("
+            + ("processes)" if mode == "cumem" else "on/off)"), ratios)
 
 
 def holds(ratios, allowed):

@@ -3,12 +3,14 @@
 """Training loop with automatic GC: no tool, torch's detector, CUMEM_WARN_CYCLES=1.
 
 "again" is a second process without a tool: its ratio is the noise of this machine.
+"on/off" is one process in which cumem is installed and taken back by turns.
 """
 
 import loop
 import measure
 
-TOOLS = {"none": "none", "again": "none", "cumem": "warn", "torch": "torch"}
+TOOLS = {"none": "none", "again": "none", "cumem": "warn", "torch": "torch",
+         loop.SWITCHED: "switch warn"}
 ALLOWED = 1.01
 
 
@@ -45,7 +47,8 @@ def main():
         judge(output, name, result)
         print(rows[-1], result["failed"] or "", flush=True)
     output.text(measure.table(
-        ["case", "none ms", "none again", "cumem", "torch", "GCs/iteration"], rows))
+        ["case", "none ms", "none again", "cumem", "torch", "cumem on/off",
+         "GCs/iteration"], rows))
     output.text("", "xR [low, high]: median of paired ratios to none, 95 % interval;"
                 " cpu: processor time;", "instr: user instructions ("
                 + output.machine["instructions"] + ")")
@@ -53,11 +56,7 @@ def main():
 
 
 def judge(output, name, result):
-    ratios = result["ratios"]["cumem"]
-    wall = ratios.get("wall_ms")
-    measured = "failed: " + result["failed"].get("cumem", "?")
-    if wall:
-        measured = f"{wall['ratio']:.4f}x, at most {wall['high']:.4f}x"
+    measured, ratios = loop.sharper(result)
     peer = result["ratios"]["torch"].get("wall_ms")
     verdict = loop.holds(ratios, ALLOWED) if peer else None
     output.budget(name, f"<= {ALLOWED}x", measured, verdict)
