@@ -52,9 +52,13 @@ struct cm_leak_edge {
 
 struct cm_leak_storage {
     struct cm_text_id device;
-    uint64_t address, bytes, block_bytes;
-    int64_t stream; /* -1: not known */
-    uint32_t site;
+    uint64_t address, bytes;
+    uint64_t block_bytes;   /* as the allocator rounded them; 0: not known */
+    int64_t stream;         /* -1: not known */
+    struct cm_text_id pool; /* "" the common one; else "(0, 1)" */
+    uint32_t thread;        /* the kernel's id; 0: not known */
+    uint32_t site;          /* stack that allocated the memory */
+    bool awaited; /* site is of the thread that waited in backward() */
     struct cm_text_id category;
     uint32_t *vertices; /* owned */
     size_t vertex_count;
@@ -86,11 +90,53 @@ struct cm_leak_cycle {
                                * when the finding was last named to the user */
 };
 
+/* CM_LEAK_UNKNOWN where nobody could say. */
+#define CM_LEAK_UNKNOWN UINT64_MAX
+
+/* Bytes that one framework's allocator holds on a device. */
+struct cm_leak_framework {
+    struct cm_text_id name; /* "torch", "cupy", "jax", ... */
+    uint64_t allocated, reserved;
+};
+
+/* One pool of an allocator: whether its free bytes lie together. */
+struct cm_leak_pool {
+    struct cm_text_id name; /* "common", "(0, 1)" of a graph or MemPool */
+    uint64_t reserved, allocated;
+    uint64_t requested; /* of allocated: what the callers asked for */
+    uint64_t pending_free, largest_free;
+    uint64_t segments;
+};
+
+/* Where a device's memory is; the keys of cumem.memory(). */
 struct cm_leak_device {
     struct cm_text_id name;
     uint64_t total, allocated, reserved, peak_allocated;
-    uint64_t dead_peak; /* most dead bytes at one moment, all findings */
+    uint64_t cached;        /* reserved and free */
+    uint64_t pending_free;  /* freed, another stream still uses it */
+    uint64_t private_pools; /* reserved by CUDA graphs and MemPools */
+    uint64_t outside_frameworks, other_processes, free, largest_free;
+    struct cm_leak_framework *frameworks; /* owned */
+    size_t framework_count;
+    struct cm_leak_pool *pools; /* owned */
+    size_t pool_count;
+    /* Owned; four numbers an iteration: its number, bytes allocated when it
+     * began, when it ended, at most in it. */
+    int64_t *iterations;
+    size_t iteration_count;
+    uint64_t asked_bytes; /* that an allocation which failed asked for */
+    uint64_t dead_peak;   /* most dead bytes at one moment, all findings */
     int64_t dead_peak_iteration;
+};
+
+/* Live bytes that no Python-visible storage explains ("held by C++"), and
+ * with CUMEM_DRIVER=1 what was allocated outside the frameworks. */
+struct cm_leak_held {
+    struct cm_text_id device, framework; /* "torch", "driver" */
+    struct cm_text_id library; /* of a driver allocation: "libnccl.so.2" */
+    uint32_t site;             /* 0: none */
+    bool awaited;
+    uint64_t bytes, count;
 };
 
 struct cm_leak_collection {
@@ -110,6 +156,8 @@ struct cm_leak {
     struct cm_text_id lost_reason;
     struct cm_leak_device *devices; /* owned, as the arrays below */
     size_t device_count, device_capacity;
+    struct cm_leak_held *held; /* most bytes first */
+    size_t held_count, held_capacity;
     struct cm_leak_site *sites;
     size_t site_count, site_capacity;
     struct cm_leak_vertex *vertices;

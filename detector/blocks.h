@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_BLOCKS_H
+#define CM_BLOCKS_H
+
+/* The live blocks of one allocator: what is allocated now, by whom, since
+ * when.  One table for each source, so that frameworks that stand on each
+ * other are not counted twice.
+ *
+ * cm_blocks_event() may come from any thread, under the allocator's own lock:
+ * it takes one leaf mutex of ours and calls nothing.  Memory: at most 64 bytes
+ * for each block that was live at the peak. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event.h"
+#include "status.h"
+
+struct cm_block {
+    uint64_t address, bytes;
+    uint64_t stream; /* CM_STREAM_UNKNOWN */
+    uint64_t time_ns;
+    uint32_t thread;
+    struct cm_site_id site;
+    int16_t device;
+    bool awaited; /* see cm_event */
+};
+
+/* Bytes of one device, added up from the events. */
+struct cm_block_use {
+    uint64_t live_bytes, live_count;
+    uint64_t peak_bytes;          /* since cm_blocks_mark() */
+    uint64_t allocated, reserved; /* as the allocator said last; 0: never */
+    uint64_t allocations;         /* since the start */
+};
+
+struct cm_blocks_counts {
+    uint64_t events;
+    uint64_t lost;    /* no memory, no such device, too many blocks */
+    uint64_t unknown; /* frees of what was allocated before we looked */
+    uint64_t out_of_memory;
+    uint64_t footprint; /* bytes of native memory */
+};
+
+struct cm_blocks;
+
+struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
+void cm_blocks_free(struct cm_blocks *self);
+
+void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
+
+/* The block that starts at this address; false: none. */
+bool cm_blocks_at(struct cm_blocks *self, uint64_t address,
+                  struct cm_block *result);
+/* The blocks that hold these addresses, start or inside; results[i].bytes is
+ * 0 where there is none.  Addresses that start no block cost one walk over all
+ * blocks together.  CM_NO_MEMORY: only exact starts were found. */
+enum cm_status cm_blocks_match(struct cm_blocks *self,
+                               const uint64_t *addresses, size_t count,
+                               struct cm_block *results) CM_CHECKED;
+/* A copy of every live block, in no order; *result is the caller's to free
+ * with cm_free().  Blocks of one moment as far as no thread allocates. */
+enum cm_status cm_blocks_copy(struct cm_blocks *self, struct cm_block **result,
+                              size_t *count) CM_CHECKED;
+
+/* All zero for a device that was never seen. */
+void cm_blocks_use(struct cm_blocks *self, int device,
+                   struct cm_block_use *result);
+/* An iteration is over: the peak starts again at what is live. */
+void cm_blocks_mark(struct cm_blocks *self);
+void cm_blocks_counts(struct cm_blocks *self, struct cm_blocks_counts *result);
+
+#endif
