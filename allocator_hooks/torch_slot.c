@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* torch's caching allocator tells its profiler of every allocation and free
+ * by one call from libc10_cuda to libc10; the slot of that call is ours while
+ * we listen, and what was called before is called after us.
+ *
+ * We come under the allocator's lock, with or without the GIL.  The call tells
+ * the allocator's own total as well: each event is checked against it, byte
+ * for byte.  Cost besides the sink: two thread-local reads, a coarse clock and
+ * the stream, about 15 ns.
+ *
+ * Facts: c10/core/Allocator.h, c10/cuda/CUDACachingAllocator.cpp (since torch
+ * 1.10), torch/csrc/inductor/aoti_torch/c/shim.h. */
+
+#define _GNU_SOURCE
+#include "hook.h"
+#include "torch_slot.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "slot.h"
+
+/* c10::Device, handed over by value. */
+struct torch_device {
+    int8_t type, index;
+};
+
+typedef void report_function(void *address, int64_t bytes, size_t allocated,
+                             size_t reserved, struct torch_device device);
+typedef int32_t stream_function(int32_t device, void **stream);
+
+static const char *const symbols[] = {
+    "_ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+    "_ZN3c1028reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+};
+
+static struct {
+    struct cm_sink sink; /* written before `listening`, then read only */
+    _Atomic(report_function *) original;
+    _Atomic(stream_function *) current_stream;
+    atomic_bool listening;
+    struct cm_slots slots; /* guarded by the caller of start and stop */
+    /* Of each device: what we have added up, plus 1; 0: not seen. */
+    _Atomic uint64_t sums[CM_MAX_DEVICES];
+    _Atomic uint64_t mismatches, checked;
+} torch;
+
+static _Thread_local struct {
+    bool inside;
+    uint32_t id;
+} thread;
+
+/* gettid() is a system call. */
+static uint32_t
+thread_id(void)
+{
+    if (thread.id == 0) {
+        thread.id = (uint32_t)gettid();
+    }
+    return thread.id;
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Allocations take this thread's current stream unless they name another. */
+static uint64_t
+stream_now(int device)
+{
+    stream_function *ask =
+        atomic_load_explicit(&torch.current_stream, memory_order_relaxed);
+    void *stream;
+    if (ask == NULL || ask(device, &stream) != 0) {
+        return CM_STREAM_UNKNOWN;
+    }
+    return (uint64_t)(uintptr_t)stream;
+}
+
+/* The allocator's lock orders the events of one device. */
+static void
+check_sum(int device, int64_t bytes, uint64_t allocated)
+{
+    _Atomic uint64_t *sum = &torch.sums[device];
+    uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
+    if (before != 0 && before - 1 + (uint64_t)bytes != allocated) {
+        atomic_fetch_add_explicit(&torch.mismatches, 1, memory_order_relaxed);
+    }
+    atomic_store_explicit(sum, allocated + 1, memory_order_relaxed);
+}
+
+static void
+tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
+     int device)
+{
+    bool free = bytes < 0;
+    struct cm_event event = {
+        .address = (uint64_t)(uintptr_t)address,
+        .bytes = free ? -(uint64_t)bytes : (uint64_t)bytes,
+        .stream = CM_STREAM_UNKNOWN,
+        .allocated = allocated,
+        .reserved = reserved,
+        .device = (int16_t)device,
+        .kind = free ? CM_EVENT_FREE : CM_EVENT_ALLOCATE,
+    };
+    if (device < CM_MAX_DEVICES) {
+        check_sum(device, bytes, allocated);
+    }
+    if (!free) {
+        event.stream = stream_now(device);
+        event.thread = thread_id();
+        event.time_ns = now_ns();
+        if (torch.sink.site != NULL) {
+            event.site = torch.sink.site(torch.sink.context, &event.awaited);
+        }
+    }
+    torch.sink.event(torch.sink.context, &event);
+}
+
+static void
+on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
+          struct torch_device device)
+{
+    if (atomic_load_explicit(&torch.listening, memory_order_acquire)
+        && !thread.inside && device.type != 0) {
+        thread.inside = true;
+        tell(address, bytes, allocated, reserved,
+             device.index < 0 ? 0 : device.index);
+        thread.inside = false;
+    }
+    report_function *original =
+        atomic_load_explicit(&torch.original, memory_order_relaxed);
+    original(address, bytes, allocated, reserved, device);
+}
+
+/* NULL: found, and `torch` is filled. */
+static const char *
+find_slot(void)
+{
+    char path[CM_SLOT_PATH], cuda_path[CM_SLOT_PATH];
+    if (!cm_slot_library("libc10.so", path)) {
+        return "torch is not imported";
+    }
+    if (!cm_slot_library("libc10_cuda.so", cuda_path)) {
+        return "this torch has no CUDA (libc10_cuda.so is not loaded)";
+    }
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *original = cm_slot_original(path, symbols[i]);
+        cm_slot_find("libc10_cuda.so", symbols[i], &torch.slots);
+        if (original != NULL && torch.slots.count != 0) {
+            atomic_store(&torch.original, (report_function *)original);
+            return NULL;
+        }
+    }
+    return "libc10_cuda.so does not call libc10's reportMemoryUsageToProfiler "
+           "through a slot: a static build, or a newer torch";
+}
+
+static void
+find_stream(void)
+{
+    char path[CM_SLOT_PATH];
+    if (cm_slot_library("libtorch_cuda.so", path)) {
+        void *found =
+            cm_slot_original(path, "aoti_torch_get_current_cuda_stream");
+        atomic_store(&torch.current_stream, (stream_function *)found);
+    }
+}
+
+static bool
+start(const struct cm_sink *sink, const char *where, const char **why)
+{
+    (void)where;
+    if (atomic_load(&torch.listening)) {
+        *why = "the slot is in use already";
+        return false;
+    }
+    const char *missing = find_slot();
+    if (missing != NULL) {
+        *why = missing;
+        return false;
+    }
+    find_stream();
+    torch.sink = *sink;
+    for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
+        atomic_store(&torch.sums[i], 0);
+    }
+    atomic_store_explicit(&torch.listening, true, memory_order_release);
+    if (!cm_slot_set(&torch.slots, (void *)on_report)) {
+        atomic_store(&torch.listening, false);
+        *why = "the page of the slot cannot be made writable";
+        return false;
+    }
+    return true;
+}
+
+static void
+stop(void)
+{
+    if (atomic_exchange(&torch.listening, false)) {
+        cm_slot_put_back(&torch.slots, (void *)on_report,
+                         (void *)atomic_load(&torch.original));
+    }
+}
+
+static void
+flush(void)
+{
+}
+
+static uint64_t
+lost(void)
+{
+    return 0;
+}
+
+uint64_t
+cm_torch_slot_mismatches(void)
+{
+    return atomic_load(&torch.mismatches);
+}
+
+const struct cm_hook_kind cm_torch_slot = {
+    .name = "torch slot",
+    .start = start,
+    .stop = stop,
+    .flush = flush,
+    .lost = lost,
+};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A stand-in for libc10_cuda: an allocator that only counts, and reports as
+ * the real one does, under a lock of its device. */
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fake_c10.h"
+
+void _ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+    void *address, int64_t bytes, size_t allocated, size_t reserved,
+    struct fake_device device);
+void fake_report(int device_type, int device, uint64_t address, int64_t bytes);
+void fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count);
+uint64_t fake_allocated(int device);
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t allocated;
+} devices[128];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+make_locks(void)
+{
+    for (int i = 0; i < 128; i++) {
+        pthread_mutex_init(&devices[i].lock, NULL);
+    }
+}
+
+void
+fake_report(int device_type, int device, uint64_t address, int64_t bytes)
+{
+    struct fake_device where = {(int8_t)device_type, (int8_t)device};
+    pthread_once(&once, make_locks);
+    pthread_mutex_lock(&devices[device].lock);
+    devices[device].allocated += (uint64_t)bytes;
+    _ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+        (void *)(uintptr_t)address, bytes, devices[device].allocated,
+        devices[device].allocated + 4096, where);
+    pthread_mutex_unlock(&devices[device].lock);
+}
+
+uint64_t
+fake_allocated(int device)
+{
+    return devices[device].allocated;
+}
+
+/* `count` times: the oldest of `live` blocks is freed, a new one allocated. */
+void
+fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t address = first + i % live * 512;
+        fake_report(1, device, address, -512);
+        fake_report(1, device, address, 512);
+    }
+}

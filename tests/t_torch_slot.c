@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Each way in which torch may be linked is tried in a process of its own, on
+ * stand-ins for its libraries (fake_c10*.c). */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "../allocator_hooks/hook.h"
+#include "../allocator_hooks/torch_slot.h"
+#include "../detector/blocks.h"
+#include "fake_c10.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+
+enum { THREADS = 4, PAIRS = 20000 };
+
+static struct {
+    void (*report)(int type, int device, uint64_t address, int64_t bytes);
+    void (*pairs)(int device, uint64_t first, uint64_t live, uint64_t count);
+    uint64_t (*allocated)(int device);
+    _Atomic uint64_t *reports;
+} fake;
+
+static struct cm_blocks *blocks;
+static _Atomic bool come_back; /* the sink allocates, as it never should */
+
+static void
+on_event(void *context, const struct cm_event *event)
+{
+    cm_blocks_event(context, event);
+    if (come_back) {
+        fake.report(1, 1, BASE, 512);
+    }
+}
+
+static struct cm_site_id
+on_site(void *context, bool *awaited)
+{
+    (void)context;
+    *awaited = true;
+    return (struct cm_site_id){7};
+}
+
+static struct cm_sink
+sink(void)
+{
+    return (struct cm_sink){
+        .event = on_event, .site = on_site, .context = blocks};
+}
+
+static bool
+load(const char *variant)
+{
+    char path[4096];
+    strcpy(path, STAND_INS "/");
+    strcat(path, variant);
+    strcat(path, "/libc10_cuda.so");
+    void *library = dlopen(path, RTLD_LAZY);
+    if (library == NULL) {
+        return false;
+    }
+    *(void **)&fake.report = dlsym(library, "fake_report");
+    *(void **)&fake.pairs = dlsym(library, "fake_pairs");
+    *(void **)&fake.allocated = dlsym(library, "fake_allocated");
+    fake.reports = dlsym(library, "fake_reports");
+    return fake.report != NULL && fake.reports != NULL;
+}
+
+/* In a child: the number of the check that failed, 0 when none did. */
+#define CHECK(number, condition)                                              \
+    if (!(condition))                                                         \
+    return number
+
+static struct cm_block_use
+use_of(int device)
+{
+    struct cm_block_use use;
+    cm_blocks_use(blocks, device, &use);
+    return use;
+}
+
+static int
+events(void)
+{
+    struct cm_sink to = sink();
+    const char *why = NULL;
+    struct cm_block block;
+    CHECK(1, cm_torch_slot.start(&to, NULL, &why));
+    CHECK(2, !cm_torch_slot.start(&to, NULL, &why));
+    fake.report(1, 2, BASE, 1024);
+    CHECK(3, cm_blocks_at(blocks, BASE, &block));
+    CHECK(4, block.bytes == 1024 && block.device == 2);
+    CHECK(5, block.site.index == 7 && block.awaited);
+    CHECK(6, block.thread == (uint32_t)gettid() && block.time_ns != 0);
+    CHECK(7, block.stream == CM_STREAM_UNKNOWN);
+    CHECK(8, use_of(2).reserved == 1024 + 4096);
+    fake.report(1, 2, BASE, -1024);
+    CHECK(9, use_of(2).live_bytes == 0 && *fake.reports == 2);
+    fake.report(0, 0, BASE, 512); /* host memory is not ours */
+    CHECK(10, use_of(0).live_bytes == 0 && *fake.reports == 3);
+    fake.report(1, 100, BASE, 512); /* beyond any device */
+    CHECK(11, *fake.reports == 4);
+    CHECK(12, cm_torch_slot_mismatches() == 0);
+    cm_torch_slot.flush();
+    return 0;
+}
+
+static int
+restoring(void)
+{
+    struct cm_sink to = sink();
+    const char *why = NULL;
+    CHECK(20, *fake.reports == 4);
+    cm_torch_slot.stop();
+    cm_torch_slot.stop();
+    fake.report(1, 3, BASE, 512);
+    CHECK(21, use_of(3).live_bytes == 0 && *fake.reports == 5);
+    for (int i = 0; i < 100; i++) {
+        CHECK(22, cm_torch_slot.start(&to, NULL, &why));
+        cm_torch_slot.stop();
+    }
+    CHECK(23, cm_torch_slot.start(&to, NULL, &why));
+    fake.report(1, 3, BASE, -512);
+    struct cm_blocks_counts counts;
+    cm_blocks_counts(blocks, &counts);
+    CHECK(24, counts.unknown == 1 && *fake.reports == 6);
+    return 0;
+}
+
+static int
+reentry(void)
+{
+    come_back = true;
+    fake.report(1, 4, BASE, 512);
+    come_back = false;
+    CHECK(30, use_of(4).live_bytes == 512 && use_of(1).live_bytes == 0);
+    CHECK(31, *fake.reports == 8);
+    return 0;
+}
+
+static void *
+make_pairs(void *context)
+{
+    int device = *(int *)context;
+    for (uint64_t i = 0; i < 100; i++) {
+        fake.report(1, device, BASE + (uint64_t)device * 65536 + i * 512, 512);
+    }
+    fake.pairs(device, BASE + (uint64_t)device * 65536, 100, PAIRS);
+    return NULL;
+}
+
+static int
+many(void)
+{
+    pthread_t threads[THREADS];
+    int devices[THREADS] = {10, 11, 12, 13};
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, make_pairs, &devices[i]);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(40, use_of(devices[i]).live_bytes == fake.allocated(devices[i]));
+        CHECK(41, use_of(devices[i]).live_count == 100);
+    }
+    CHECK(42, cm_torch_slot_mismatches() == 0);
+    return 0;
+}
+
+static int
+try_variant(const char *variant)
+{
+    struct cm_sink to = sink();
+    const char *why = NULL;
+    CHECK(90, !cm_torch_slot.start(&to, NULL, &why) && why != NULL);
+    CHECK(91, load(variant));
+    int failed = events();
+    failed = failed != 0 ? failed : restoring();
+    failed = failed != 0 ? failed : reentry();
+    return failed != 0 ? failed : many();
+}
+
+static void
+serve(const char *variant)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        blocks = cm_blocks_new(100000);
+        _exit(try_variant(variant));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void
+serves_a_lazily_bound_library(void **state)
+{
+    (void)state;
+    serve("lazy");
+}
+
+static void
+serves_a_protected_table(void **state)
+{
+    (void)state;
+    serve("now");
+}
+
+static void
+serves_a_library_without_jump_slots(void **state)
+{
+    (void)state;
+    serve("data");
+}
+
+static void
+says_what_is_missing(void **state)
+{
+    (void)state;
+    struct cm_sink to = {0};
+    const char *why = NULL;
+    assert_false(cm_torch_slot.start(&to, NULL, &why));
+    assert_string_equal(why, "torch is not imported");
+    cm_torch_slot.stop();
+    assert_int_equal(cm_torch_slot.lost(), 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(serves_a_lazily_bound_library),
+        cmocka_unit_test(serves_a_protected_table),
+        cmocka_unit_test(serves_a_library_without_jump_slots),
+        cmocka_unit_test(says_what_is_missing),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
