@@ -168,53 +168,57 @@ cm_text_end(const char *bytes, Py_ssize_t length)
     return (uint64_t)first << 32 | last;
 }
 
-/* What tells apart the cells of a notebook, which come and go at one address:
- * the end of the file's name. */
-static inline uint64_t
-cm_code_version(const PyCodeObject *code)
-{
-    PyObject *name = code->co_filename;
-    if (!PyUnicode_IS_COMPACT_ASCII(name)) {
-        return 0;
-    }
-    /* PyUnicode_DATA() of a compact ASCII string, without its questions. */
-    const char *bytes = (const char *)((PyASCIIObject *)name + 1);
-    Py_ssize_t length = ((PyASCIIObject *)name)->length;
-    return cm_text_end(bytes, length);
-}
-#else
-static inline uint64_t
-cm_code_version(const PyCodeObject *code)
-{
-    return code->co_version;
-}
-#endif
-
-/* Differs, as good as always, for code objects that differ.  Products, since
- * addresses and counters that are only shifted cancel each other out. */
+/* Differs, as good as always, for code objects that lie at one address one
+ * after the other, as the cells of a notebook do: by the end of the file's
+ * name.  Of the code object it reads one cache line, which every call of the
+ * function reads too. */
 static inline uint64_t
 cm_code_check(const PyCodeObject *code)
 {
-    return (uint64_t)(uintptr_t)code->co_qualname
-               * UINT64_C(0xBF58476D1CE4E5B9)
-           + (uint64_t)(uintptr_t)code->co_linetable
-                 * UINT64_C(0x94D049BB133111EB)
-           + (uint64_t)(uintptr_t)code->co_filename
-                 * UINT64_C(0xD6E8FEB86659FD93)
-           + (cm_code_version(code)
-              ^ (uint64_t)(unsigned)code->co_firstlineno << 40)
+    PyObject *name = code->co_filename;
+    uint64_t check = (uint64_t)(uintptr_t)name * UINT64_C(0xD6E8FEB86659FD93)
+                     + (uint64_t)(uintptr_t)code->co_localsplusnames
+                           * UINT64_C(0xBF58476D1CE4E5B9)
+                     + (uint64_t)(unsigned)code->co_firstlineno
+                           * UINT64_C(0x94D049BB133111EB);
+    if (PyUnicode_IS_COMPACT_ASCII(name)) {
+        /* PyUnicode_DATA() of such a string, without its questions. */
+        const char *bytes = (const char *)((PyASCIIObject *)name + 1);
+        check += cm_text_end(bytes, ((PyASCIIObject *)name)->length)
                  * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    return check;
 }
+#else
+/* Differs, as good as always, for code objects that lie at one address one
+ * after the other: each has a version of its own until those run out (0).  It
+ * reads one cache line, which every call of the function reads too. */
+static inline uint64_t
+cm_code_check(const PyCodeObject *code)
+{
+    uint64_t check =
+        code->co_version ^ (uint64_t)(unsigned)code->co_firstlineno << 32;
+    if (code->co_version == 0) {
+        check += (uint64_t)(uintptr_t)code->co_qualname
+                     * UINT64_C(0xBF58476D1CE4E5B9)
+                 + (uint64_t)(uintptr_t)code->co_linetable
+                       * UINT64_C(0x94D049BB133111EB)
+                 + (uint64_t)(uintptr_t)code->co_filename
+                       * UINT64_C(0xD6E8FEB86659FD93);
+    }
+    return check * UINT64_C(0x9E3779B97F4A7C15);
+}
+#endif
 
 bool cm_is_library(const struct cm_objects *self, PyObject *filename);
 
 /* ---- stack.c */
 
 void cm_stack_release(struct cm_objects *self);
-/* The next frame that runs Python code, from `frame` (included) outwards;
- * NULL at the end. */
+/* The innermost frame of a thread that runs Python code; NULL: none. */
+const struct cm_raw_frame *cm_raw_frame_first(PyThreadState *thread);
+/* The next one, from `frame` (included) outwards; NULL at the end. */
 const struct cm_raw_frame *cm_raw_frame_next(const struct cm_raw_frame *frame);
-const struct cm_raw_frame *cm_raw_frame_current(PyThreadState *thread);
 
 /* ---- proofs.c */
 

@@ -128,8 +128,7 @@ stacks_agree(void)
 {
     PyThreadState *thread = PyThreadState_Get();
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
-    const struct cm_raw_frame *raw =
-        cm_raw_frame_next(cm_raw_frame_current(thread));
+    const struct cm_raw_frame *raw = cm_raw_frame_first(thread);
     int count = 0;
     while (frame != NULL && raw != NULL && frames_agree(frame, raw)) {
         count++;

@@ -202,8 +202,8 @@ this_thread(void)
     return thread != NULL ? thread : PyGILState_GetThisThreadState();
 }
 
-const struct cm_raw_frame *
-cm_raw_frame_current(PyThreadState *thread)
+static const struct cm_raw_frame *
+raw_frame_current(PyThreadState *thread)
 {
 #if PY_VERSION_HEX < 0x030D0000
     return thread->cframe == NULL
@@ -214,34 +214,58 @@ cm_raw_frame_current(PyThreadState *thread)
 #endif
 }
 
+/* Before: the frame runs Python code.  Its type is not asked: that would be
+ * one more cache line. */
+static inline PyCodeObject *
+running_code(const struct cm_raw_frame *frame)
+{
+    return (PyCodeObject *)cm_stack_ref_object(frame->code);
+}
+
 /* A function that is being entered has not reached its first instruction. */
 static bool
-is_entered(const struct cm_raw_frame *frame, const PyCodeObject *code)
+is_entered(const struct cm_raw_frame *frame)
 {
+    const PyCodeObject *code = running_code(frame);
     const uint8_t *first =
         (const uint8_t *)code->co_code_adaptive + 2 * code->_co_firsttraceable;
     return frame->owner == CM_OWNED_BY_GENERATOR
            || frame->instruction >= first;
 }
 
-static inline const struct cm_raw_frame *
-next_frame(const struct cm_raw_frame *frame)
+/* The interpreter's own helper frames (as around __init__) never are. */
+static inline bool
+is_shown(const struct cm_raw_frame *frame)
 {
-    for (; frame != NULL; frame = frame->previous) {
-        if (frame->owner < CM_OWNED_BY_NO_CODE) {
-            const PyCodeObject *code = cm_raw_frame_code(frame);
-            if (code != NULL && is_entered(frame, code)) {
-                break;
-            }
-        }
-    }
-    return frame;
+#if PY_VERSION_HEX >= 0x030C0000
+    return running_code(frame)->co_version != 0 || is_entered(frame);
+#else
+    (void)frame;
+    return true;
+#endif
 }
 
 const struct cm_raw_frame *
 cm_raw_frame_next(const struct cm_raw_frame *frame)
 {
-    return next_frame(frame);
+    while (frame != NULL
+           && (frame->owner >= CM_OWNED_BY_NO_CODE || !is_shown(frame))) {
+        frame = frame->previous;
+    }
+    return frame;
+}
+
+/* Only the innermost can be one that is being entered: the others have called
+ * it. */
+const struct cm_raw_frame *
+cm_raw_frame_first(PyThreadState *thread)
+{
+    const struct cm_raw_frame *frame =
+        cm_raw_frame_next(raw_frame_current(thread));
+    if (frame != NULL && !is_entered(frame)) {
+        frame = cm_raw_frame_next(frame->previous);
+    }
+    return frame;
 }
 
 static uint64_t
@@ -250,10 +274,10 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
 {
     uint64_t hash = 0;
     uint32_t depth = 0;
-    while ((frame = next_frame(frame)) != NULL && depth < max_frames) {
-        const PyCodeObject *code = cm_raw_frame_code(frame);
-        hash = mix_frame(hash, code, (uint64_t)(uintptr_t)frame->instruction);
-        frame = frame->previous;
+    while (frame != NULL && depth < max_frames) {
+        hash = mix_frame(hash, running_code(frame),
+                         (uint64_t)(uintptr_t)frame->instruction);
+        frame = cm_raw_frame_next(frame->previous);
         depth++;
     }
     *cut = frame != NULL;
@@ -265,18 +289,17 @@ static void
 walk_stack(const struct cm_raw_frame *frame, struct walked *walked)
 {
     for (uint32_t i = 0; i < walked->count; i++) {
-        frame = cm_raw_frame_next(frame);
-        PyCodeObject *code = cm_raw_frame_code(frame);
+        PyCodeObject *code = running_code(frame);
         walked->frames[i].code = code;
         walked->frames[i].offset = (int)cm_raw_frame_unit(frame, code) * 2;
-        frame = frame->previous;
+        frame = cm_raw_frame_next(frame->previous);
     }
 }
 
 static struct cm_site_id
 raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
 {
-    const struct cm_raw_frame *frame = cm_raw_frame_current(thread);
+    const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
     struct walked walked;
     bool found = false;
     uint64_t hash = hash_stack(frame, max_frames, &walked.count, &walked.cut);
