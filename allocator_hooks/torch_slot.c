@@ -34,8 +34,8 @@ typedef void report_function(void *address, int64_t bytes, size_t allocated,
 typedef int32_t stream_function(int32_t device, void **stream);
 
 static const char *const symbols[] = {
-    "_ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
-    "_ZN3c1028reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
 };
 
 static struct {

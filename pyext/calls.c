@@ -7,9 +7,10 @@
 #include "session_private.h"
 
 #include "../detector/alloc.h"
-#include "event.h"
+#include "allocations.h"
 #include "fate.h"
 #include "freeze.h"
+#include "sighting.h"
 #include "tags.h"
 
 /* The user asked, or memory ran out: there is time to look at all of it. */
@@ -124,6 +125,7 @@ on_scanned(void *context, const struct cm_garbage *garbage)
         return;
     }
     heap.trigger = self->trigger;
+    cm_allocations_explain(&heap);
     cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
                      self->freezer);
     self->scanned[self->scanned_count++] = heap;
@@ -160,8 +162,8 @@ cm_session_scan(struct cm_session *self, PyObject *args)
     self->trigger = (enum cm_trigger)trigger;
     PyObject *result =
         cm_scan(on_scanned, self, NULL) == 0
-            ? cm_event_new(self->module, self->digest, self->scanned,
-                           self->scanned_count, record != 0)
+            ? cm_sighting_new(self->module, self->digest, self->scanned,
+                              self->scanned_count, record != 0)
             : PyErr_NoMemory();
     release_scanned(self);
     return result;

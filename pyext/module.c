@@ -10,9 +10,10 @@
 
 #include "../detector/alloc.h"
 #include "../reports/buffer.h"
+#include "allocations.h"
 #include "devices.h"
 #include "documents.h"
-#include "event.h"
+#include "sighting.h"
 #include "observe_garbage.h"
 #include "session.h"
 
@@ -86,12 +87,13 @@ static PyMethodDef methods[] = {
     {"forked", core_forked, METH_NOARGS, NULL},
     {"unraisable", core_unraisable, METH_O, NULL},
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
+    {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
-    {"event_document", cm_event_document, METH_O, NULL},
-    {"event_key", cm_event_key, METH_O, NULL},
-    {"event_largest", cm_event_largest, METH_O, NULL},
+    {"event_document", cm_sighting_document, METH_O, NULL},
+    {"event_key", cm_sighting_key, METH_O, NULL},
+    {"event_largest", cm_sighting_largest, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

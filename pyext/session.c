@@ -15,8 +15,9 @@
 #include "../detector/alloc.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
+#include "allocations.h"
 #include "devices.h"
-#include "event.h"
+#include "sighting.h"
 #include "fate.h"
 #include "freeze.h"
 #include "session_private.h"
@@ -120,6 +121,12 @@ cm_session_notice(struct cm_session *self)
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     cm_devices_notice(self->devices);
+    if (self == main_session) {
+        const char *why;
+        cm_allocations_notice(self->objects, self->stacks);
+        cm_digest_describe(self->digest, "allocator_hook",
+                           cm_allocations_hook(&why));
+    }
     if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
@@ -179,6 +186,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
         self->longest_freeze_ns = took;
     }
     self->no_memory += status != CM_OK;
+    cm_allocations_explain(&heap);
     if (heap.node_count == 0) {
         cm_heap_release(&heap);
     }
@@ -211,7 +219,7 @@ static void
 digest_now(struct cm_session *self, struct cm_heap *heap)
 {
     PyObject *event =
-        cm_event_new(self->module, self->digest, heap, 1, self->warned);
+        cm_sighting_new(self->module, self->digest, heap, 1, self->warned);
     if (event == NULL) {
         PyErr_Clear();
         self->no_memory++;
@@ -220,7 +228,7 @@ digest_now(struct cm_session *self, struct cm_heap *heap)
     if (self->warned && cm_digest_write(self->digest, false) != CM_OK) {
         self->no_memory++;
     }
-    if (cm_event_count(event) != 0) {
+    if (cm_sighting_count(event) != 0) {
         deliver(self, "report", Py_NewRef(event));
     }
     Py_DECREF(event);
@@ -392,6 +400,7 @@ cm_session_free(struct cm_session *self)
     take_back(self);
     if (main_session == self) {
         main_session = NULL;
+        cm_allocations_stop();
         cm_tags_off();
     }
     cm_worker_free(self->worker);
@@ -399,8 +408,10 @@ cm_session_free(struct cm_session *self)
     cm_digest_free(self->digest);
     cm_freezer_free(self->freezer);
     cm_devices_free(self->devices);
-    cm_objects_free(self->objects);
-    cm_records_free(self->records);
+    if (!cm_allocations_use(self->objects)) {
+        cm_objects_free(self->objects);
+        cm_records_free(self->records);
+    }
     Py_CLEAR(self->deliver);
     Py_CLEAR(self->cuda_dict);
     Py_CLEAR(self->cuda_key);
@@ -497,6 +508,7 @@ start_tags(struct cm_session *self, bool stacks)
     if (main_session == NULL) {
         main_session = self;
     }
+    self->stacks = stacks;
     if (main_session == self && cm_tags_start(self->objects, stacks) == 0) {
         cm_tags_on_tensor(on_tensor);
     }
@@ -540,6 +552,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
 {
     take_back(self);
     if (main_session == self) {
+        cm_allocations_stop();
         cm_tags_stop(types);
         main_session = NULL;
         self->noticed = false;
@@ -557,6 +570,7 @@ cm_session_forked(struct cm_session *self)
     self->silent = true;
     self->observed = self->warned = false;
     if (main_session == self) {
+        cm_allocations_off();
         cm_tags_off();
         main_session = NULL;
     }

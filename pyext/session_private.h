@@ -32,6 +32,7 @@ struct cm_session {
     size_t pending_count;
     bool observed, warned; /* somebody wants pages; warnings */
     bool silent;           /* a forked child */
+    bool stacks;           /* allocations are known by their stacks */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
     PyObject

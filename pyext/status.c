@@ -6,6 +6,7 @@
 #include "session_private.h"
 
 #include "../detector/alloc.h"
+#include "allocations.h"
 #include "tags.h"
 
 static PyObject *
@@ -66,7 +67,7 @@ cm_session_status(struct cm_session *self)
     bool on = self->interceptor != NULL && !self->silent;
     char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
     PyObject *result = Py_BuildValue(
-        "{sssssNsNsOsNsNszs{sssn}ssss}", "interceptor",
+        "{sssssNsNsOsNsNszs{sssn}sNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
         layouts(self), "frameworks", cm_devices_status(self->devices),
@@ -74,8 +75,7 @@ cm_session_status(struct cm_session *self)
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
         "report", path, "frozen_objects", "how", frozen_seen, "count",
-        (Py_ssize_t)frozen, "allocator_hook",
-        "none: allocations are known by their tensors only", "scan",
+        (Py_ssize_t)frozen, "allocator_hook", cm_allocations_status(), "scan",
         cm_scan_unsupported() == NULL ? "read-only scan"
                                       : cm_scan_unsupported());
     cm_free(path);

@@ -10,12 +10,13 @@
 
 #include "fake_c10.h"
 
-void _ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
     void *address, int64_t bytes, size_t allocated, size_t reserved,
     struct fake_device device);
 void fake_report(int device_type, int device, uint64_t address, int64_t bytes);
 void fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count);
 uint64_t fake_allocated(int device);
+void *fake_from_thread(void *address);
 
 static struct {
     pthread_mutex_t lock;
@@ -38,7 +39,7 @@ fake_report(int device_type, int device, uint64_t address, int64_t bytes)
     pthread_once(&once, make_locks);
     pthread_mutex_lock(&devices[device].lock);
     devices[device].allocated += (uint64_t)bytes;
-    _ZN3c1028reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
         (void *)(uintptr_t)address, bytes, devices[device].allocated,
         devices[device].allocated + 4096, where);
     pthread_mutex_unlock(&devices[device].lock);
@@ -59,4 +60,12 @@ fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count)
         fake_report(1, device, address, -512);
         fake_report(1, device, address, 512);
     }
+}
+
+/* A thread's function: it allocates where its argument points. */
+void *
+fake_from_thread(void *address)
+{
+    fake_report(1, 0, (uint64_t)(uintptr_t)address, 4 << 20);
+    return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
-#ifndef CM_EVENT_H
-#define CM_EVENT_H
+#ifndef CM_SIGHTING_H
+#define CM_SIGHTING_H
 
 /* What one collection or scan found, for Python: an opaque object that writes
  * its document only when somebody asks, since most observers look at a page
@@ -11,20 +11,20 @@
 
 #include "../reports/digest.h"
 
-struct cm_event;
+struct cm_sighting;
 
 /* [new; raises] `module` is kept, since it owns the digest.  Takes the
  * contents of the heaps (left empty), at most two; with `recorded` they are
  * folded into the process's document as well. */
-PyObject *cm_event_new(PyObject *module, struct cm_digest *digest,
-                       struct cm_heap *heaps, size_t count, bool recorded);
+PyObject *cm_sighting_new(PyObject *module, struct cm_digest *digest,
+                          struct cm_heap *heaps, size_t count, bool recorded);
 /* Findings in it. */
-size_t cm_event_count(PyObject *event);
+size_t cm_sighting_count(PyObject *event);
 
 /* Functions of the module; each takes an event and raises TypeError for
  * anything else.  key: bytes, equal for equal sets of findings. */
-PyObject *cm_event_document(PyObject *module, PyObject *event);
-PyObject *cm_event_key(PyObject *module, PyObject *event);
-PyObject *cm_event_largest(PyObject *module, PyObject *event);
+PyObject *cm_sighting_document(PyObject *module, PyObject *event);
+PyObject *cm_sighting_key(PyObject *module, PyObject *event);
+PyObject *cm_sighting_largest(PyObject *module, PyObject *event);
 
 #endif

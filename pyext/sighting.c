@@ -3,7 +3,7 @@
 
 /* A capsule that owns the frozen heaps and their findings. */
 
-#include "event.h"
+#include "sighting.h"
 
 #include "../detector/alloc.h"
 
@@ -11,7 +11,7 @@ enum { MAX_HEAPS = 2 };
 
 static const char capsule_name[] = "cumem._core.event";
 
-struct cm_event {
+struct cm_sighting {
     PyObject *module;         /* owned: keeps the digest alive */
     struct cm_digest *digest; /* borrowed */
     struct cm_heap heaps[MAX_HEAPS];
@@ -20,7 +20,7 @@ struct cm_event {
 };
 
 static void
-event_free(struct cm_event *self)
+sighting_free(struct cm_sighting *self)
 {
     for (size_t i = 0; i < self->count; i++) {
         cm_findings_release(&self->findings[i]);
@@ -33,14 +33,14 @@ event_free(struct cm_event *self)
 static void
 capsule_free(PyObject *capsule)
 {
-    struct cm_event *self = PyCapsule_GetPointer(capsule, capsule_name);
+    struct cm_sighting *self = PyCapsule_GetPointer(capsule, capsule_name);
     if (self != NULL) {
-        event_free(self);
+        sighting_free(self);
     }
 }
 
 static enum cm_status
-find_all(struct cm_event *self, bool recorded)
+find_all(struct cm_sighting *self, bool recorded)
 {
     enum cm_status status = CM_OK;
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
@@ -51,10 +51,10 @@ find_all(struct cm_event *self, bool recorded)
 }
 
 PyObject *
-cm_event_new(PyObject *module, struct cm_digest *digest, struct cm_heap *heaps,
-             size_t count, bool recorded)
+cm_sighting_new(PyObject *module, struct cm_digest *digest,
+                struct cm_heap *heaps, size_t count, bool recorded)
 {
-    struct cm_event *self = cm_calloc(1, sizeof(*self));
+    struct cm_sighting *self = cm_calloc(1, sizeof(*self));
     if (self == NULL) {
         return PyErr_NoMemory();
     }
@@ -67,20 +67,20 @@ cm_event_new(PyObject *module, struct cm_digest *digest, struct cm_heap *heaps,
     }
     enum cm_status status = find_all(self, recorded);
     if (status != CM_OK) {
-        event_free(self);
+        sighting_free(self);
         PyErr_SetString(PyExc_MemoryError, cm_status_text(status));
         return NULL;
     }
     PyObject *capsule = PyCapsule_New(self, capsule_name, capsule_free);
     if (capsule == NULL) {
-        event_free(self);
+        sighting_free(self);
     }
     return capsule;
 }
 
 /* [borrowed; raises] */
-static struct cm_event *
-event_of(PyObject *capsule)
+static struct cm_sighting *
+sighting_of(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, capsule_name)) {
         PyErr_Format(PyExc_TypeError, "an event was expected, not %.100s",
@@ -91,9 +91,9 @@ event_of(PyObject *capsule)
 }
 
 size_t
-cm_event_count(PyObject *event)
+cm_sighting_count(PyObject *event)
 {
-    const struct cm_event *self = event_of(event);
+    const struct cm_sighting *self = sighting_of(event);
     size_t count = 0;
     for (size_t i = 0; self != NULL && i < self->count; i++) {
         count += self->findings[i].count;
@@ -102,9 +102,9 @@ cm_event_count(PyObject *event)
 }
 
 PyObject *
-cm_event_document(PyObject *module, PyObject *event)
+cm_sighting_document(PyObject *module, PyObject *event)
 {
-    struct cm_event *self = event_of(event);
+    struct cm_sighting *self = sighting_of(event);
     struct cm_buffer document = {0};
     PyObject *result = NULL;
     (void)module;
@@ -136,10 +136,10 @@ insert_sorted(uint64_t *items, size_t count, uint64_t item)
 }
 
 PyObject *
-cm_event_key(PyObject *module, PyObject *event)
+cm_sighting_key(PyObject *module, PyObject *event)
 {
-    const struct cm_event *self = event_of(event);
-    size_t total = self != NULL ? cm_event_count(event) : 0;
+    const struct cm_sighting *self = sighting_of(event);
+    size_t total = self != NULL ? cm_sighting_count(event) : 0;
     size_t count = 0;
     (void)module;
     if (self == NULL) {
@@ -162,9 +162,9 @@ cm_event_key(PyObject *module, PyObject *event)
 }
 
 PyObject *
-cm_event_largest(PyObject *module, PyObject *event)
+cm_sighting_largest(PyObject *module, PyObject *event)
 {
-    const struct cm_event *self = event_of(event);
+    const struct cm_sighting *self = sighting_of(event);
     uint64_t largest = 0;
     (void)module;
     if (self == NULL) {

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The sink of the allocation hooks.  It comes from any thread, mostly without
+ * the GIL and under torch's own lock: a stack and one entry in the table of
+ * live blocks, no call out. */
+
+#include "allocations.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../allocator_hooks/hook.h"
+#include "../allocator_hooks/torch_slot.h"
+#include "../detector/alloc.h"
+#include "backward.h"
+
+#define STACK_FRAMES 64
+#define MAX_BLOCKS ((size_t)1 << 24)
+#define MATCHED_AT_ONCE 256u
+
+static struct {
+    struct cm_blocks *blocks;             /* owned; never freed */
+    _Atomic(struct cm_objects *) objects; /* borrowed; NULL: no stacks */
+    const struct cm_objects *user;        /* guarded by the GIL, as below */
+    bool hooked, hopeless;
+    const char *why;
+} torch = {.why = "torch is not imported"};
+
+static void
+on_event(void *context, const struct cm_event *event)
+{
+    cm_blocks_event(context, event);
+}
+
+/* A thread that runs no Python works for the one that waits in backward(). */
+static struct cm_site_id
+on_site(void *context, bool *awaited)
+{
+    (void)context;
+    struct cm_objects *objects =
+        atomic_load_explicit(&torch.objects, memory_order_acquire);
+    struct cm_site_id site = {0};
+    *awaited = false;
+    if (objects != NULL) {
+        site = cm_objects_stack(objects, STACK_FRAMES);
+        if (site.index == 0) {
+            site = cm_backward_site();
+            *awaited = site.index != 0;
+        }
+    }
+    return site;
+}
+
+static bool
+is_imported(const char *name)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    return modules != NULL && PyDict_CheckExact(modules)
+           && PyDict_GetItemString(modules, name) != NULL;
+}
+
+void
+cm_allocations_notice(struct cm_objects *objects, bool stacks)
+{
+    if (torch.hooked || torch.hopeless || !is_imported("torch._C")) {
+        return;
+    }
+    if (torch.blocks == NULL) {
+        torch.blocks = cm_blocks_new(MAX_BLOCKS);
+        if (torch.blocks == NULL) {
+            torch.why = "no memory for the table of blocks";
+            return;
+        }
+    }
+    torch.user = objects;
+    atomic_store(&torch.objects, stacks ? objects : NULL);
+    struct cm_sink sink = {
+        .event = on_event, .site = on_site, .context = torch.blocks};
+    torch.hooked = cm_torch_slot.start(&sink, NULL, &torch.why);
+    torch.hopeless = !torch.hooked;
+    if (torch.hooked) {
+        torch.why = "the allocator's own report to its profiler is heard";
+        if (stacks) {
+            cm_backward_start(objects);
+        }
+    }
+}
+
+void
+cm_allocations_stop(void)
+{
+    if (torch.hooked) {
+        cm_torch_slot.stop();
+        cm_backward_stop();
+        torch.hooked = false;
+        torch.why = "nobody observes";
+    }
+    torch.hopeless = false;
+}
+
+bool
+cm_allocations_use(const struct cm_objects *objects)
+{
+    return torch.user == objects && objects != NULL;
+}
+
+void
+cm_allocations_off(void)
+{
+    cm_allocations_stop();
+    torch.hopeless = true;
+    torch.why = "a forked child is silent";
+}
+
+struct cm_blocks *
+cm_allocations_blocks(void)
+{
+    return torch.blocks;
+}
+
+const char *
+cm_allocations_hook(const char **why)
+{
+    *why = torch.why;
+    return torch.hooked ? cm_torch_slot.name : "none";
+}
+
+/* ---- storages and their blocks */
+
+static void
+explain_storage(struct cm_storage *storage, const struct cm_block *block)
+{
+    if (block->bytes == 0 || block->bytes < storage->bytes) {
+        return; /* not torch's memory */
+    }
+    if (block->site.index != 0) {
+        storage->site = block->site;
+    }
+}
+
+void
+cm_allocations_explain(struct cm_heap *heap)
+{
+    uint64_t addresses[MATCHED_AT_ONCE];
+    struct cm_block blocks[MATCHED_AT_ONCE];
+    if (torch.blocks == NULL) {
+        return;
+    }
+    for (size_t first = 1; first <= heap->storage_count;
+         first += MATCHED_AT_ONCE) {
+        size_t left = heap->storage_count - first + 1;
+        size_t count = left < MATCHED_AT_ONCE ? left : MATCHED_AT_ONCE;
+        for (size_t i = 0; i < count; i++) {
+            addresses[i] = heap->storages[first + i].device_address;
+        }
+        /* Without memory those that start their block are found all the
+         * same. */
+        (void)!cm_blocks_match(torch.blocks, addresses, count, blocks);
+        for (size_t i = 0; i < count; i++) {
+            explain_storage(&heap->storages[first + i], &blocks[i]);
+        }
+    }
+}
+
+/* ---- from Python */
+
+static bool
+seed_block(PyObject *row)
+{
+    unsigned long long address, bytes;
+    int device;
+    unsigned int site;
+    PyObject *stream;
+    if (!PyArg_ParseTuple(row, "KKiOI", &address, &bytes, &device, &stream,
+                          &site)) {
+        return false;
+    }
+    struct cm_event event = {
+        .kind = CM_EVENT_ALLOCATE,
+        .address = address,
+        .bytes = bytes,
+        .device = (int16_t)device,
+        .stream = CM_STREAM_UNKNOWN,
+        .site = {site},
+    };
+    struct cm_block known;
+    if (stream != Py_None) {
+        event.stream = PyLong_AsUnsignedLongLong(stream);
+    }
+    if (!PyErr_Occurred()
+        && !cm_blocks_at(torch.blocks, event.address, &known)) {
+        cm_blocks_event(torch.blocks, &event);
+    }
+    return !PyErr_Occurred();
+}
+
+PyObject *
+cm_allocations_seed(PyObject *module, PyObject *blocks)
+{
+    (void)module;
+    if (!PyList_CheckExact(blocks)) {
+        PyErr_SetString(PyExc_TypeError, "a list of blocks was expected");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; torch.blocks != NULL && i < PyList_GET_SIZE(blocks);
+         i++) {
+        PyObject *row = PyList_GET_ITEM(blocks, i);
+        if (!PyTuple_CheckExact(row) || !seed_block(row)) {
+            return PyErr_Occurred() ? NULL
+                                    : PyErr_Format(PyExc_TypeError,
+                                                   "block %zd is no tuple", i);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static uint64_t
+live_bytes(uint64_t *count)
+{
+    uint64_t bytes = 0;
+    *count = 0;
+    for (int i = 0; torch.blocks != NULL && i < CM_MAX_DEVICES; i++) {
+        struct cm_block_use use;
+        cm_blocks_use(torch.blocks, i, &use);
+        bytes += use.live_bytes;
+        *count += use.live_count;
+    }
+    return bytes;
+}
+
+PyObject *
+cm_allocations_status(void)
+{
+    struct cm_blocks_counts counts = {0};
+    uint64_t live_count, bytes = live_bytes(&live_count);
+    if (torch.blocks != NULL) {
+        cm_blocks_counts(torch.blocks, &counts);
+    }
+    return Py_BuildValue(
+        "{sssssOsKsKsKsKsKsKsK}", "hook",
+        torch.hooked ? cm_torch_slot.name : "none", "why", torch.why,
+        "backward", cm_backward_heard() ? Py_True : Py_False, "events",
+        counts.events, "lost", counts.lost, "unknown_frees", counts.unknown,
+        "mismatches", cm_torch_slot_mismatches(), "live_blocks", live_count,
+        "live_bytes", bytes, "footprint", counts.footprint);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_ALLOCATIONS_H
+#define CM_ALLOCATIONS_H
+
+/* The device blocks that torch's allocator has given out in this process, as
+ * the hooks of allocator_hooks/ tell them.  One table per process; it stays
+ * until the process ends, since another thread may be telling an event. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../detector/blocks.h"
+#include "../detector/heap.h"
+#include "objects.h"
+
+/* Hooks torch's allocator if it is there; cheap when it is hooked already, or
+ * can never be.  `objects` captures the stacks and then lives until the
+ * process ends.  With the GIL. */
+void cm_allocations_notice(struct cm_objects *objects, bool stacks);
+/* Takes the hook out again; what was seen is kept. */
+void cm_allocations_stop(void);
+/* True once `objects` has been handed to a hook. */
+bool cm_allocations_use(const struct cm_objects *objects);
+/* In a forked child: nothing is heard any more. */
+void cm_allocations_off(void);
+
+/* Borrowed; NULL: none yet. */
+struct cm_blocks *cm_allocations_blocks(void);
+/* "torch slot" or "none"; *why is a constant text. */
+const char *cm_allocations_hook(const char **why);
+
+/* Each storage of the heap learns of its block.  May run in a collection. */
+void cm_allocations_explain(struct cm_heap *heap);
+
+/* [none; raises] blocks that are live and were not seen being allocated: a
+ * list of (address, bytes, device, stream or None, site). */
+PyObject *cm_allocations_seed(PyObject *module, PyObject *blocks);
+/* [new; never]: {"hook", "why", "events", ...}; NULL without memory. */
+PyObject *cm_allocations_status(void);
+
+#endif

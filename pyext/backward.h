@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_BACKWARD_H
+#define CM_BACKWARD_H
+
+/* Who waits in backward(): autograd's own threads run no Python, so what they
+ * allocate is said to come from the line that waits for them. */
+
+#include <stdbool.h>
+
+#include "objects.h"
+
+/* Wraps the C function behind torch's engine; with the GIL, once torch is
+ * imported.  False: not there, or it cannot be changed.  Again is fine. */
+bool cm_backward_start(struct cm_objects *objects);
+void cm_backward_stop(void);
+/* With the GIL: our function is called. */
+bool cm_backward_heard(void);
+/* Of the thread that entered backward() last and has not left it; any thread,
+ * without the GIL.  Id 0: nobody waits. */
+struct cm_site_id cm_backward_site(void);
+
+#endif

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Device allocations: torch's own libc10, a stand-in for its libc10_cuda.
+
+The stand-in reports as the real one does, through the same call into the real
+libc10 that is loaded; so all that needs no device is tested without one.
+"""
+
+import pathlib
+import subprocess
+
+import pytest
+
+from process import NODES, run, run_ok
+
+TESTS = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """A libc10_cuda.so whose calls go to whichever libc10.so is loaded."""
+    folder = tmp_path_factory.mktemp("c10")
+    for name, source, more in (("libc10.so", "fake_c10.c", []),
+                               ("libc10_cuda.so", "fake_c10_cuda.c", ["-lc10"])):
+        subprocess.run(
+            ["cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-pthread", f"-Wl,-soname,{name}",
+             str(TESTS / source), "-o", str(folder / name), f"-L{folder}", *more],
+            check=True,
+        )  # fmt: skip
+    return folder / "libc10_cuda.so"
+
+
+START = NODES + """
+import ctypes
+fake = ctypes.CDLL(os.environ["STAND_IN"])
+fake.fake_report.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int64)
+fake.fake_pairs.argtypes = (ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+BASE = 0x7f0000000000
+
+def allocate(address=BASE, size=512, device=0):
+    fake.fake_report(1, device, address, size)
+
+def free(address=BASE, size=512, device=0):
+    fake.fake_report(1, device, address, -size)
+
+def hook():
+    return cumem.status()["allocator_hook"]
+"""
+
+
+def test_the_slot_is_heard_while_somebody_observes(stand_in, tmp_path):
+    run_ok(START + """
+allocate()
+assert hook()["hook"] == "none" and hook()["events"] == 0
+with cumem.observe_tensor_cycles(print):
+    assert hook()["hook"] == "torch slot", hook()
+    allocate(BASE + 512)
+    assert (hook()["live_blocks"], hook()["live_bytes"]) == (1, 512)
+    free(BASE)
+    assert hook()["unknown_frees"] == 1
+    free(BASE + 512)
+    assert (hook()["live_blocks"], hook()["events"]) == (0, 3)
+    assert hook()["mismatches"] == hook()["lost"] == 0
+assert hook()["hook"] == "none"
+allocate()
+assert hook()["events"] == 3
+with cumem.observe_tensor_cycles(print):
+    allocate(BASE + 1024)
+    assert hook()["events"] == 4
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_without_the_library_it_says_so(tmp_path):
+    run_ok(NODES + """
+with cumem.observe_tensor_cycles(print):
+    hook = cumem.status()["allocator_hook"]
+    assert hook["hook"] == "none" and "no CUDA" in hook["why"], hook
+""", cwd=tmp_path)
+
+
+def test_the_report_names_the_line_that_allocated(stand_in, tmp_path):
+    done = run_ok(START + """
+def storage():
+    tensor = torch.zeros(1 << 20)
+    allocate(tensor.data_ptr(), 4 << 20)  # the line
+    return tensor
+
+reports = []
+with cumem.observe_tensor_cycles(lambda html: reports.append(html.report)):
+    a = Node(storage())
+    a.link = a
+    del a
+    gc.collect()
+report, = reports
+storage, = report["storages"]
+site = next(s for s in report["sites"] if s["id"] == storage["site"])
+frame = site["frames"][site["user_frame"]]
+print(frame["name"], report["allocator_hook"])
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == "allocate torch slot\n"
+
+
+def test_no_stacks_when_they_are_off(stand_in, tmp_path):
+    run_ok(START + """
+with cumem.observe_tensor_cycles(print):
+    allocate()
+    assert hook()["live_blocks"] == 1
+""", cwd=tmp_path, STAND_IN=stand_in, CUMEM_STACKS=0)
+
+
+def test_threads_with_and_without_the_gil(stand_in, tmp_path):
+    run_ok(START + """
+import threading
+gc.set_threshold(1)
+class Churn(threading.Thread):
+    def run(self):
+        first = BASE + self.number * (1 << 30)
+        for i in range(100):
+            allocate(first + i * 512, device=self.number)
+        fake.fake_pairs(self.number, first, 100, 50_000)
+with cumem.observe_tensor_cycles(print):
+    threads = [Churn() for _ in range(4)]
+    for number, thread in enumerate(threads):
+        thread.number = number
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert hook()["live_blocks"] == 400 and hook()["mismatches"] == 0, hook()
+    assert hook()["events"] == 4 * (100 + 100_000)
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
+    done = run_ok(START + """
+import threading
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        # As an engine's thread does: no Python frame, while another one waits.
+        thread = ctypes.CDLL(None).pthread_create
+        handle = ctypes.c_uint64()
+        pairs = ctypes.cast(fake.fake_from_thread, ctypes.c_void_p)
+        assert thread(ctypes.byref(handle), None, pairs, ctypes.c_void_p(grad.data_ptr())) == 0
+        ctypes.CDLL(None).pthread_join(handle, None)
+        global keep
+        keep = Node(grad)
+        keep.link = keep
+        return grad
+
+reports = []
+with cumem.observe_tensor_cycles(lambda html: reports.append(html.report)):
+    x = torch.zeros(1 << 20, requires_grad=True)
+    assert hook()["backward"] is True
+    def train():
+        Slow.apply(x).sum().backward()
+    train()
+    del keep
+    x = None
+    gc.collect()
+report, = reports
+sites = {site["id"]: site for site in report["sites"]}
+names = [frame["name"] for s in report["storages"] if s["site"] for frame in sites[s["site"]]["frames"]]
+print("train" in names, any(name.endswith("backward") for name in names))
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == "True True\n"
+
+
+def test_run_backward_is_put_back(tmp_path, stand_in):
+    run_ok(START + """
+x = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    with cumem.observe_tensor_cycles(print):
+        (x * 2).sum().backward()
+    assert hook()["backward"] is False
+    (x * 2).sum().backward()
+assert x.grad.tolist() == [12.0] * 3
+with cumem.observe_tensor_cycles(print):
+    try:
+        torch.ones(3).sum().backward()
+    except RuntimeError as error:
+        print(error)
+    else:
+        raise AssertionError
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_forked_child_hears_nothing(stand_in, tmp_path):
+    run_ok(START + """
+with cumem.observe_tensor_cycles(print):
+    allocate()
+    child = os.fork()
+    if child == 0:
+        allocate(BASE + 512)
+        os._exit(0 if hook()["hook"] == "none" and hook()["events"] == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert hook()["hook"] == "torch slot"
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_exit_with_a_thread_that_allocates(stand_in, tmp_path):
+    done = run(START + """
+import threading
+cumem.observe_tensor_cycles(print)
+threading.Thread(target=fake.fake_pairs, args=(0, BASE, 100, 10**12), daemon=True).start()
+import time
+time.sleep(0.3)
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert (done.code, done.err) == (0, "")
