@@ -2,12 +2,13 @@
  * Copyright the cumem authors */
 
 /* Sixteen shards by the hash of the address, each an open-addressing table
- * with linear probing and backward-shift deletion under its own mutex: two
- * threads seldom wait for each other, and a table that grows holds up a
- * sixteenth.  An entry is 32 bytes; a table is filled to 4/5 and then grows by
- * half, so that a block costs 40 to 60 bytes.
- * Cost of an allocation or a free: one multiplication, one lock, about two
- * cache lines. */
+ * with linear probing under its own mutex: two threads seldom wait for each
+ * other, and a table that grows holds up a sixteenth.  A block that is freed
+ * leaves its place to its address, which a caching allocator gives out again
+ * soon; such places go when the table is full (4/5) and is made anew, 3/5
+ * full.  An entry is 32 bytes, so a live block costs 40 to 54.
+ * Cost of an allocation or a free: one multiplication, one lock, mostly one
+ * cache line. */
 
 #include "blocks.h"
 
@@ -22,11 +23,11 @@
 #define FIRST_ENTRIES 64u
 #define STREAMS 512u
 #define MS UINT64_C(1000000)
-#define MAX_BYTES ((UINT64_C(1) << 56) - 1)
+#define MAX_BYTES ((UINT64_C(1) << 55) - 1)
 
 struct entry {
     uint64_t address; /* 0: free place */
-    uint64_t bytes : 56, device : 8;
+    uint64_t bytes : 55, live : 1, device : 8;
     uint32_t site;
     uint32_t time_ms;
     uint32_t thread : 22, stream : 9, awaited : 1; /* stream 0: unknown */
@@ -36,15 +37,19 @@ _Static_assert(sizeof(struct entry) == 32, "the budget counts on it");
 struct shard {
     struct cm_lock lock;
     /* Guarded by lock, all below. */
-    struct entry *entries; /* owned */
-    size_t capacity, count;
-    uint64_t events, lost, unknown, allocations[CM_MAX_DEVICES];
-    uint32_t live[CM_MAX_DEVICES];
+    struct entry *entries;        /* owned */
+    size_t capacity, used, count; /* used: the live and the freed */
+    uint64_t events, lost, unknown;
+    struct {
+        uint64_t bytes, allocations;
+        uint32_t live;
+    } devices[CM_MAX_DEVICES];
 };
 
-/* Every event of the device writes here: no two share a cache line. */
+/* What is kept without a lock; no two devices share a cache line. */
 struct device {
-    _Atomic uint64_t live_bytes, peak_bytes, allocated, reserved;
+    _Atomic uint64_t peak_bytes, allocated, reserved;
+    _Atomic uint64_t untold; /* live bytes of a source that tells no totals */
     char apart[96];
 };
 
@@ -153,107 +158,118 @@ find(struct entry *entries, size_t capacity, uint64_t address)
 }
 
 static bool
-make_room(const struct cm_blocks *self, struct shard *shard)
+make_anew(const struct cm_blocks *self, struct shard *shard)
 {
-    if (shard->count < shard->capacity / 5 * 4) {
-        return true;
-    }
-    size_t capacity = shard->capacity == 0
-                          ? FIRST_ENTRIES
-                          : shard->capacity + shard->capacity / 2;
-    struct entry *bigger = shard->count < self->max_in_shard
-                               ? cm_calloc(capacity, sizeof(*bigger))
-                               : NULL;
-    if (bigger == NULL) {
+    size_t capacity = shard->count * 5 / 3 + FIRST_ENTRIES;
+    struct entry *entries = shard->count < self->max_in_shard
+                                ? cm_calloc(capacity, sizeof(*entries))
+                                : NULL;
+    if (entries == NULL) {
         return false;
     }
     for (size_t i = 0; i < shard->capacity; i++) {
-        if (shard->entries[i].address != 0) {
-            *find(bigger, capacity, shard->entries[i].address) =
+        if (shard->entries[i].live) {
+            *find(entries, capacity, shard->entries[i].address) =
                 shard->entries[i];
         }
     }
     cm_free(shard->entries);
-    shard->entries = bigger;
+    shard->entries = entries;
     shard->capacity = capacity;
+    shard->used = shard->count;
     return true;
 }
 
-static size_t
-distance(size_t from, size_t to, size_t capacity)
+/* NULL: no room, and none to be had. */
+static struct entry *
+place_for(const struct cm_blocks *self, struct shard *shard, uint64_t address)
 {
-    return to >= from ? to - from : to + capacity - from;
-}
-
-/* Later entries of the same run move back over the hole. */
-static void
-take_out(struct shard *shard, struct entry *entry)
-{
-    struct entry *entries = shard->entries;
-    size_t capacity = shard->capacity;
-    size_t hole = (size_t)(entry - entries), at = hole;
-    for (;;) {
-        at = at + 1 == capacity ? 0 : at + 1;
-        if (entries[at].address == 0) {
-            break;
-        }
-        size_t home = home_of(entries[at].address, capacity);
-        if (distance(home, at, capacity) >= distance(hole, at, capacity)) {
-            entries[hole] = entries[at];
-            hole = at;
-        }
+    struct entry *entry = shard->capacity != 0
+                              ? find(shard->entries, shard->capacity, address)
+                              : NULL;
+    if (entry != NULL && entry->address != 0) {
+        return entry;
     }
-    entries[hole].address = 0;
-    shard->count--;
+    if (shard->used >= shard->capacity / 5 * 4) {
+        entry = make_anew(self, shard)
+                    ? find(shard->entries, shard->capacity, address)
+                    : NULL;
+    }
+    shard->used += entry != NULL;
+    return entry;
 }
 
 /* ---- events */
 
 static void
-add_bytes(struct device *device, uint64_t bytes)
+raise_peak(struct device *device, uint64_t bytes)
 {
-    uint64_t live = atomic_fetch_add_explicit(&device->live_bytes, bytes,
-                                              memory_order_relaxed)
-                    + bytes;
     uint64_t peak =
         atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
-    while (live > peak
+    while (bytes > peak
            && !atomic_compare_exchange_weak_explicit(
-               &device->peak_bytes, &peak, live, memory_order_relaxed,
+               &device->peak_bytes, &peak, bytes, memory_order_relaxed,
                memory_order_relaxed)) {
     }
 }
 
-static void
-forget_entry(struct cm_blocks *self, struct shard *shard,
-             const struct entry *entry)
+/* Most sources tell what they hold, which saves us a counter that all threads
+ * would share. */
+static bool
+tells_totals(const struct cm_event *event)
 {
-    atomic_fetch_sub_explicit(&self->devices[entry->device].live_bytes,
-                              entry->bytes, memory_order_relaxed);
-    shard->live[entry->device]--;
+    return (event->allocated | event->reserved) != 0;
+}
+
+static void
+note_totals(struct device *device, const struct cm_event *event)
+{
+    atomic_store_explicit(&device->allocated, event->allocated,
+                          memory_order_relaxed);
+    atomic_store_explicit(&device->reserved, event->reserved,
+                          memory_order_relaxed);
+    raise_peak(device, event->allocated);
+}
+
+static void
+note_untold(struct device *device, uint64_t more)
+{
+    uint64_t before =
+        atomic_fetch_add_explicit(&device->untold, more, memory_order_relaxed);
+    if ((int64_t)more > 0) {
+        raise_peak(device, before + more);
+    }
 }
 
 /* Before: the shard's lock is held, as for the next. */
 static void
+forget(struct shard *shard, struct entry *entry)
+{
+    shard->devices[entry->device].bytes -= entry->bytes;
+    shard->devices[entry->device].live--;
+    shard->count--;
+    entry->live = false;
+}
+
+static void
 allocate(struct cm_blocks *self, struct shard *shard,
          const struct cm_event *event)
 {
-    if (event->bytes > MAX_BYTES || !make_room(self, shard)) {
+    struct entry *entry = event->bytes <= MAX_BYTES
+                              ? place_for(self, shard, event->address)
+                              : NULL;
+    if (entry == NULL) {
         shard->lost++;
         return;
     }
-    struct entry *entry =
-        find(shard->entries, shard->capacity, event->address);
-    if (entry->address != 0) { /* its free was not told */
-        forget_entry(self, shard, entry);
+    if (entry->live) { /* its free was not told */
+        forget(shard, entry);
         shard->lost++;
-    }
-    else {
-        shard->count++;
     }
     *entry = (struct entry){
         .address = event->address,
         .bytes = event->bytes & MAX_BYTES,
+        .live = true,
         .device = (uint8_t)event->device,
         .site = event->site.index,
         .time_ms = (uint32_t)(event->time_ns / MS),
@@ -261,36 +277,38 @@ allocate(struct cm_blocks *self, struct shard *shard,
         .stream = stream_number(self, event->stream) & 0x1FF,
         .awaited = event->awaited,
     };
-    shard->allocations[event->device]++;
-    shard->live[event->device]++;
-    add_bytes(&self->devices[event->device], event->bytes);
+    shard->count++;
+    shard->devices[event->device].bytes += event->bytes;
+    shard->devices[event->device].allocations++;
+    shard->devices[event->device].live++;
+    if (!tells_totals(event)) {
+        note_untold(&self->devices[event->device], event->bytes);
+    }
+}
+
+/* NULL: no such live block. */
+static struct entry *
+find_live(const struct shard *shard, uint64_t address)
+{
+    struct entry *entry = shard->capacity != 0
+                              ? find(shard->entries, shard->capacity, address)
+                              : NULL;
+    return entry != NULL && entry->live ? entry : NULL;
 }
 
 static void
 release(struct cm_blocks *self, struct shard *shard,
         const struct cm_event *event)
 {
-    struct entry *entry =
-        shard->capacity == 0
-            ? NULL
-            : find(shard->entries, shard->capacity, event->address);
-    if (entry == NULL || entry->address == 0) {
+    struct entry *entry = find_live(shard, event->address);
+    if (entry == NULL) {
         shard->unknown++;
         return;
     }
-    forget_entry(self, shard, entry);
-    take_out(shard, entry);
-}
-
-static void
-note_totals(struct device *device, const struct cm_event *event)
-{
-    if ((event->allocated | event->reserved) != 0) {
-        atomic_store_explicit(&device->allocated, event->allocated,
-                              memory_order_relaxed);
-        atomic_store_explicit(&device->reserved, event->reserved,
-                              memory_order_relaxed);
+    if (!tells_totals(event)) {
+        note_untold(&self->devices[entry->device], -(uint64_t)entry->bytes);
     }
+    forget(shard, entry);
 }
 
 void
@@ -305,7 +323,9 @@ cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
         atomic_fetch_add(&self->lost, 1);
         return;
     }
-    note_totals(&self->devices[event->device], event);
+    if (tells_totals(event)) {
+        note_totals(&self->devices[event->device], event);
+    }
     if (event->kind != CM_EVENT_ALLOCATE && event->kind != CM_EVENT_FREE) {
         return;
     }
@@ -342,18 +362,13 @@ bool
 cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
 {
     struct shard *shard = shard_of(self, address);
-    bool found = false;
     cm_lock_take(&shard->lock);
-    if (address != 0 && shard->capacity != 0) {
-        const struct entry *entry =
-            find(shard->entries, shard->capacity, address);
-        found = entry->address != 0;
-        if (found) {
-            *result = block_of(self, entry);
-        }
+    const struct entry *entry = find_live(shard, address);
+    if (entry != NULL) {
+        *result = block_of(self, entry);
     }
     cm_lock_give(&shard->lock);
-    return found;
+    return entry != NULL;
 }
 
 /* An address that starts no block, and where its answer goes. */
@@ -402,7 +417,7 @@ match_inner(struct cm_blocks *self, struct inner *inner, size_t count)
         struct shard *shard = &self->shards[i];
         cm_lock_take(&shard->lock);
         for (size_t k = 0; k < shard->capacity; k++) {
-            if (shard->entries[k].address != 0) {
+            if (shard->entries[k].live) {
                 match_entry(self, &shard->entries[k], inner, count);
             }
         }
@@ -444,7 +459,7 @@ copy_shard(const struct cm_blocks *self, const struct shard *shard,
 {
     size_t copied = 0;
     for (size_t i = 0; i < shard->capacity; i++) {
-        if (shard->entries[i].address != 0) {
+        if (shard->entries[i].live) {
             to[copied++] = block_of(self, &shard->entries[i]);
         }
     }
@@ -487,15 +502,15 @@ cm_blocks_use(struct cm_blocks *self, int device, struct cm_block_use *result)
         return;
     }
     struct device *from = &self->devices[device];
-    result->live_bytes = atomic_load(&from->live_bytes);
     result->peak_bytes = atomic_load(&from->peak_bytes);
     result->allocated = atomic_load(&from->allocated);
     result->reserved = atomic_load(&from->reserved);
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &self->shards[i];
         cm_lock_take(&shard->lock);
-        result->live_count += shard->live[device];
-        result->allocations += shard->allocations[device];
+        result->live_bytes += shard->devices[device].bytes;
+        result->live_count += shard->devices[device].live;
+        result->allocations += shard->devices[device].allocations;
         cm_lock_give(&shard->lock);
     }
 }
@@ -504,8 +519,9 @@ void
 cm_blocks_mark(struct cm_blocks *self)
 {
     for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
-        atomic_store(&self->devices[i].peak_bytes,
-                     atomic_load(&self->devices[i].live_bytes));
+        struct device *device = &self->devices[i];
+        atomic_store(&device->peak_bytes, atomic_load(&device->allocated)
+                                              + atomic_load(&device->untold));
     }
 }
 

@@ -37,7 +37,11 @@ typedef uintptr_t cm_stack_ref;
 static inline PyObject *
 cm_stack_ref_object(cm_stack_ref reference)
 {
+#if PY_VERSION_HEX < 0x030E0000
+    return (PyObject *)reference;
+#else
     return (PyObject *)(reference & ~(uintptr_t)3);
+#endif
 }
 
 /* _PyInterpreterFrame */

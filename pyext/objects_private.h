@@ -176,11 +176,9 @@ static inline uint64_t
 cm_code_check(const PyCodeObject *code)
 {
     PyObject *name = code->co_filename;
-    uint64_t check = (uint64_t)(uintptr_t)name * UINT64_C(0xD6E8FEB86659FD93)
-                     + (uint64_t)(uintptr_t)code->co_localsplusnames
-                           * UINT64_C(0xBF58476D1CE4E5B9)
-                     + (uint64_t)(unsigned)code->co_firstlineno
-                           * UINT64_C(0x94D049BB133111EB);
+    uint64_t check = (uint64_t)(uintptr_t)name
+                     ^ (uint64_t)(uintptr_t)code->co_localsplusnames << 20
+                     ^ (uint64_t)(unsigned)code->co_firstlineno << 44;
     if (PyUnicode_IS_COMPACT_ASCII(name)) {
         /* PyUnicode_DATA() of such a string, without its questions. */
         const char *bytes = (const char *)((PyASCIIObject *)name + 1);
@@ -190,8 +188,8 @@ cm_code_check(const PyCodeObject *code)
     return check;
 }
 #else
-/* Differs, as good as always, for code objects that lie at one address one
- * after the other: each has a version of its own until those run out (0).  It
+/* Differs (before mixing), as good as always, for code objects that lie at one
+ * address one after the other: each has a version of its own until those run out (0).  It
  * reads one cache line, which every call of the function reads too. */
 static inline uint64_t
 cm_code_check(const PyCodeObject *code)
@@ -206,7 +204,7 @@ cm_code_check(const PyCodeObject *code)
                  + (uint64_t)(uintptr_t)code->co_filename
                        * UINT64_C(0xD6E8FEB86659FD93);
     }
-    return check * UINT64_C(0x9E3779B97F4A7C15);
+    return check;
 }
 #endif
 

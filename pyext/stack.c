@@ -162,28 +162,31 @@ add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
 
 /* ---- walking */
 
-/* The next frame waits for one product only; what is mixed in is mixed by
- * itself, beside it. */
+/* Each frame's product is its own, so that frames are hashed side by side; the
+ * two keys, which go on with the depth, keep the order.  (The method of NH and
+ * wyhash.) */
 static inline uint64_t
-mix(uint64_t hash, uint64_t bits)
+mix(uint64_t left, uint64_t right)
 {
-    bits *= UINT64_C(0x9E3779B97F4A7C15);
-    return hash * UINT64_C(0xD6E8FEB86659FD93) + (bits ^ bits >> 32);
+    __extension__ unsigned __int128 product = (unsigned __int128)left * right;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* What the key goes on by with each frame. */
+#define KEY_STEP UINT64_C(0x9E3779B97F4A7C15)
+
 static inline uint64_t
-mix_frame(uint64_t hash, const PyCodeObject *code, uint64_t instruction)
+mix_frame(uint64_t key, const PyCodeObject *code, uint64_t instruction)
 {
-    return mix(hash, cm_code_check(code) ^ instruction);
+    return mix(instruction ^ key, cm_code_check(code) + key);
 }
 
 /* Never 0, which is a free slot; the high bits reach the low ones. */
 static inline uint64_t
 finish(uint64_t hash, uint32_t count, bool cut)
 {
-    hash = mix(hash, (uint64_t)count << 1 | cut);
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    hash =
+        mix(hash, ((uint64_t)count << 1 | cut) + UINT64_C(0x8BB84B93962EACC9));
     hash ^= hash >> 29;
     return hash == 0 ? 1 : hash;
 }
@@ -223,7 +226,7 @@ running_code(const struct cm_raw_frame *frame)
 }
 
 /* A function that is being entered has not reached its first instruction. */
-static bool
+static __attribute__((noinline)) bool
 is_entered(const struct cm_raw_frame *frame)
 {
     const PyCodeObject *code = running_code(frame);
@@ -245,14 +248,20 @@ is_shown(const struct cm_raw_frame *frame)
 #endif
 }
 
-const struct cm_raw_frame *
-cm_raw_frame_next(const struct cm_raw_frame *frame)
+static inline const struct cm_raw_frame *
+next_frame(const struct cm_raw_frame *frame)
 {
     while (frame != NULL
            && (frame->owner >= CM_OWNED_BY_NO_CODE || !is_shown(frame))) {
         frame = frame->previous;
     }
     return frame;
+}
+
+const struct cm_raw_frame *
+cm_raw_frame_next(const struct cm_raw_frame *frame)
+{
+    return next_frame(frame);
 }
 
 /* Only the innermost can be one that is being entered: the others have called
@@ -272,12 +281,13 @@ static uint64_t
 hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
            uint32_t *count, bool *cut)
 {
-    uint64_t hash = 0;
+    uint64_t hash = 0, key = KEY_STEP;
     uint32_t depth = 0;
     while (frame != NULL && depth < max_frames) {
-        hash = mix_frame(hash, running_code(frame),
-                         (uint64_t)(uintptr_t)frame->instruction);
-        frame = cm_raw_frame_next(frame->previous);
+        hash += mix_frame(key, running_code(frame),
+                          (uint64_t)(uintptr_t)frame->instruction);
+        frame = next_frame(frame->previous);
+        key += KEY_STEP;
         depth++;
     }
     *cut = frame != NULL;
@@ -326,9 +336,9 @@ public_stack(struct cm_objects *self, PyThreadState *thread,
         PyCodeObject *code = PyFrame_GetCode(frame);
         int offset = PyFrame_GetLasti(frame);
         walked.frames[walked.count].code = code;
-        walked.frames[walked.count++].offset = offset;
-        hash = mix_frame(hash, code, (uint64_t)(unsigned)offset);
-        hash = mix(hash, (uint64_t)(uintptr_t)code);
+        walked.frames[walked.count].offset = offset;
+        hash += mix_frame(++walked.count * KEY_STEP, code,
+                          (uint64_t)(uintptr_t)code + (unsigned)offset);
         Py_DECREF(code); /* the frame, which runs, holds it */
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
