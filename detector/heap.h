@@ -123,7 +123,7 @@ struct cm_storage {
     uint32_t thread;        /* the kernel's id; 0: not known */
     bool awaited;           /* site is of the thread that waited for it */
     uint32_t use_count;     /* how many uses the framework counts; 0: not
-                               * known, then every use is taken to be here */
+                             * known, then every use is taken to be here */
     uint32_t uses_here;     /* uses by objects of this heap */
     uint8_t reader;         /* who knows it: for pyext/ alone */
 };
