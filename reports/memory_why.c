@@ -85,7 +85,7 @@ cm_memory_is_fragmented(const struct cm_leak_pool *pool)
         cm_memory_beyond(cm_memory_beyond(pool->reserved, pool->allocated),
                          cm_memory_sum(pool->largest_free,
                                        cm_memory_plain(pool->pending_free)));
-    return waste >= MIN_WASTE && waste >= pool->reserved / 10;
+    return waste >= MIN_WASTE && waste >= pool->reserved / 20;
 }
 
 /* The pool that everybody shares, NULL when it is not known. */

@@ -73,7 +73,7 @@ def use():
              "segments": 1214},
             {"name": "(0, 1)", "reserved": int(3.2 * GIB),
              "allocated": int(2.6 * GIB), "requested": int(2.5 * GIB),
-             "pending_free": 0, "largest_free": 320 * MIB, "segments": 9}],
+             "pending_free": 0, "largest_free": 580 * MIB, "segments": 9}],
         "iterations": iterations()}
 
 
