@@ -78,7 +78,7 @@ add_frameworks(const struct cm_leak *leak, const struct cm_leak_device *device,
     uint64_t rest = 0;
 
     for (size_t i = 0; i < device->framework_count; i++) {
-        if (i < named) {
+        if (i < named && holds(&device->frameworks[i]) > 0) {
             add_framework(leak, device, &device->frameworks[i], out);
         }
         else {
@@ -230,7 +230,7 @@ add_place(const struct cm_leak *leak, const struct cm_filenames *filenames,
     cm_line_add(line, CM_PAINT_PLACE,
                 cm_filenames_short(filenames, frame->filename));
     cm_line_addf(line, CM_PAINT_PLACE, ":%" PRIu32, frame->line);
-    cm_line_add(line, CM_PAINT_NONE, held->awaited ? " (in backward) " : " ");
+    cm_line_add(line, CM_PAINT_NONE, held->awaited ? " (backward) " : " ");
     cm_buffer_addf(&text, "%s: %s", cm_leak_text(leak, frame->name),
                    cm_leak_text(leak, frame->source));
     cm_line_add_cut(line, cm_buffer_text(&text), reserve);
