@@ -100,6 +100,13 @@ cm_heap_add_storage(struct cm_heap *self, const struct cm_storage *storage,
     if (known->site.index == 0) {
         known->site = storage->site;
     }
+    if (known->block_bytes == 0) {
+        known->block_bytes = storage->block_bytes;
+        known->stream = storage->stream;
+        known->pool = storage->pool;
+        known->thread = storage->thread;
+        known->awaited = storage->awaited;
+    }
     result->index = number;
     return CM_OK;
 }

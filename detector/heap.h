@@ -115,10 +115,17 @@ struct cm_storage {
     uint64_t bytes;
     struct cm_text_id device; /* "cuda:0", "cpu" */
     struct cm_site_id site;   /* stack that allocated it, if known */
-    uint32_t use_count;       /* how many uses the framework counts; 0: not
-                               * known, then every use is taken to be here */
-    uint32_t uses_here;       /* uses by objects of this heap */
-    uint8_t reader;           /* who knows it: for pyext/ alone */
+    /* The allocator's block that it lies in; all of these say nothing while
+     * block_bytes is 0. */
+    uint64_t block_bytes;   /* as the allocator rounds them */
+    uint64_t stream;        /* its handle; UINT64_MAX: not known */
+    struct cm_text_id pool; /* of the records; id 0: the common one */
+    uint32_t thread;        /* the kernel's id; 0: not known */
+    bool awaited;           /* site is of the thread that waited for it */
+    uint32_t use_count;     /* how many uses the framework counts; 0: not
+                             * known, then every use is taken to be here */
+    uint32_t uses_here;     /* uses by objects of this heap */
+    uint8_t reader;         /* who knows it: for pyext/ alone */
 };
 
 enum cm_trigger {

@@ -86,7 +86,12 @@ cm_session_memory(struct cm_session *self, PyObject *rows)
                               &allocated, &reserved, &peak)) {
             return NULL;
         }
-        struct cm_device_use use = {name, total, allocated, reserved, peak};
+        struct cm_device_use use;
+        cm_device_use_init(&use, name);
+        use.total = total;
+        use.allocated = allocated;
+        use.reserved = reserved;
+        use.peak_allocated = peak;
         cm_digest_device(self->digest, &use);
     }
     Py_RETURN_NONE;

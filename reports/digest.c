@@ -40,6 +40,7 @@ struct cm_digest {
     bool dirty, urgent;
     uint64_t min_bytes, last_write_ns, interval_ns;
     uint64_t collections_seen, collection_step;
+    struct cm_memory_rows rows;   /* of the iterations */
     char *warnings[MAX_WARNINGS]; /* owned */
     size_t first_warning, warning_count;
     struct cm_digest_counts counts;
@@ -158,13 +159,35 @@ void
 cm_digest_device(struct cm_digest *self, const struct cm_device_use *use)
 {
     pthread_mutex_lock(&self->lock);
-    struct cm_leak_device *device = cm_ledger_device(&self->leak, use->name);
-    if (device != NULL) {
-        device->total = use->total;
-        device->allocated = use->allocated;
-        device->reserved = use->reserved;
-        device->peak_allocated = use->peak_allocated;
-    }
+    enum cm_status status = cm_memory_set_device(&self->leak, use);
+    bool ran_out = status == CM_OK && use->asked_bytes != 0;
+    self->dirty |= ran_out;
+    self->urgent |= ran_out;
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    pthread_mutex_unlock(&self->lock);
+}
+
+enum cm_status
+cm_digest_held(struct cm_digest *self, const struct cm_held *items,
+               size_t count)
+{
+    pthread_mutex_lock(&self->lock);
+    enum cm_status status =
+        cm_memory_set_held(&self->leak, self->records, items, count);
+    self->dirty |= status == CM_OK;
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+void
+cm_digest_iteration(struct cm_digest *self, const char *device, int64_t number,
+                    int64_t start, int64_t end, int64_t peak)
+{
+    pthread_mutex_lock(&self->lock);
+    enum cm_status status = cm_memory_add_iteration(
+        &self->leak, &self->rows, device, number, start, end, peak);
+    self->counts.no_memory += status == CM_NO_MEMORY;
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -312,7 +335,8 @@ write_file(struct cm_digest *self, const struct cm_buffer *json)
 static bool
 write_is_due(const struct cm_digest *self, bool now)
 {
-    if (self->path == NULL || !self->dirty || self->leak.cycle_count == 0) {
+    bool worth = self->leak.cycle_count != 0 || cm_memory_ran_out(&self->leak);
+    if (self->path == NULL || !self->dirty || !worth) {
         return false;
     }
     return now || self->urgent
@@ -415,19 +439,7 @@ copy_header(const struct cm_digest *self, struct cm_leak *leak)
     leak->rank = from->rank;
     leak->world_size = from->world_size;
     leak->iteration = from->iteration;
-    for (size_t i = 0; i < from->device_count; i++) {
-        const struct cm_leak_device *device = &from->devices[i];
-        struct cm_leak_device *copy =
-            cm_ledger_device(leak, cm_leak_text(from, device->name));
-        if (copy == NULL) {
-            return CM_NO_MEMORY;
-        }
-        copy->total = device->total;
-        copy->allocated = device->allocated;
-        copy->reserved = device->reserved;
-        copy->peak_allocated = device->peak_allocated;
-    }
-    return CM_OK;
+    return cm_memory_copy(from, leak);
 }
 
 /* Before: lock not held. */

@@ -19,6 +19,7 @@
 #include "../detector/records.h"
 #include "../graph/finding.h"
 #include "buffer.h"
+#include "memory_use.h"
 
 struct cm_digest;
 
@@ -32,12 +33,19 @@ void cm_digest_describe(struct cm_digest *self, const char *key,
                         const char *value);
 /* Keys pid, rank, world_size, iteration. */
 void cm_digest_number(struct cm_digest *self, const char *key, int64_t value);
-/* Bytes of one device as its framework reports them. */
-struct cm_device_use {
-    const char *name;
-    uint64_t total, allocated, reserved, peak_allocated;
-};
+/* Where the memory of one device is (memory_use.h).  With asked_bytes, memory
+ * ran out: then the report is written even when nothing is found. */
 void cm_digest_device(struct cm_digest *self, const struct cm_device_use *use);
+/* Replaces the list of what no Python object explains; the largest are kept.
+ * Once memory ran out, to be called only with what was held at that moment. */
+enum cm_status cm_digest_held(struct cm_digest *self,
+                              const struct cm_held *items, size_t count)
+    CM_CHECKED;
+/* One row for a device's table of iterations: bytes allocated when it began,
+ * when it ended, at most in it; -1: not known. */
+void cm_digest_iteration(struct cm_digest *self, const char *device,
+                         int64_t number, int64_t start, int64_t end,
+                         int64_t peak);
 void cm_digest_suppress(struct cm_digest *self, const char *path);
 /* `path` NULL: no report file.  Warnings name findings of at least
  * `min_bytes` at once. */

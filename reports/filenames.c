@@ -95,6 +95,11 @@ cm_filenames_init(struct cm_filenames *self, const struct cm_leak *leak,
     for (size_t i = 0; status == CM_OK && i < count; i++) {
         status = add_cycle(self, &leak->cycles[cycles[i]]);
     }
+    for (size_t i = 0;
+         status == CM_OK && i < leak->held_count && i < CM_FILENAMES_HELD;
+         i++) {
+        status = add_site(self, leak->held[i].site);
+    }
     make_different(self);
     if (status != CM_OK) {
         cm_filenames_release(self);

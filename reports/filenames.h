@@ -19,8 +19,11 @@ struct cm_filenames {
 /* All names are kept up to this many; with more, names are shown whole. */
 #define CM_FILENAMES_MAX 2000
 
+/* Of what is held without an object, so many are shown. */
+#define CM_FILENAMES_HELD 40
+
 /* Every name in the places and allocation frames of the user's that the
- * findings `cycles` show.  `self` is zeroed before. */
+ * findings `cycles` and what is held show.  `self` is zeroed before. */
 enum cm_status cm_filenames_init(struct cm_filenames *self,
                                  const struct cm_leak *leak,
                                  const size_t *cycles, size_t count)

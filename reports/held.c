@@ -21,6 +21,11 @@ add_storage(struct cm_sheet *self, uint32_t id)
     cm_put(self, "<li><b>");
     cm_put_size(self, storage->bytes);
     cm_put(self, "</b> ");
+    if (storage->block_bytes > 0 && storage->block_bytes != storage->bytes) {
+        cm_put(self, "in a block of ");
+        cm_put_size(self, storage->block_bytes);
+        cm_put(self, " ");
+    }
     cm_say(self, cm_sheet_text(self, storage->device));
     if (storage->vertex_count > 0) {
         struct cm_buffer name = {0};
@@ -174,40 +179,101 @@ add_stack(struct cm_sheet *self, const struct cm_leak_site *site)
     cm_put(self, "</ol>\n");
 }
 
-/* The stack of the path's end, else of the first payload that has one. */
-static const struct cm_leak_site *
+/* What the stack is of: the path's end, else the first payload that has one;
+ * returns the stack, 0: none. */
+static uint32_t
 find_site(struct cm_sheet *self, const struct cm_leak_cycle *cycle,
-          const struct cm_path *path)
+          const struct cm_path *path, uint32_t *storage, uint32_t *vertex)
 {
     uint32_t site = 0;
 
+    *storage = *vertex = 0;
     if (path->count > 0) {
-        const struct cm_leak_vertex *last =
-            cm_leak_vertex_at(self->leak, path->steps[path->count - 1].vertex);
-
-        site = last->storage != 0
-                   ? cm_leak_storage_at(self->leak, last->storage)->site
-                   : 0;
-        site = site != 0 ? site : last->site;
+        *vertex = path->steps[path->count - 1].vertex;
+        *storage = cm_leak_vertex_at(self->leak, *vertex)->storage;
+        site = cm_leak_alloc_site(self->leak, *storage, *vertex);
     }
     for (size_t i = 0; site == 0 && i < cycle->payload_count; i++) {
-        site = cm_leak_storage_at(self->leak, cycle->payload[i])->site;
+        *vertex = 0;
+        *storage = cycle->payload[i];
+        site = cm_leak_storage_at(self->leak, *storage)->site;
     }
-    return site != 0 ? cm_leak_site_at(self->leak, site) : NULL;
+    return site;
+}
+
+/* The block of the allocator that the memory lies in, as far as it is known
+ * to be one. */
+static void
+add_block(struct cm_sheet *self, const struct cm_leak_storage *storage)
+{
+    const char *pool = cm_sheet_text(self, storage->pool);
+
+    if (storage->thread == 0 && pool[0] == '\0'
+        && (storage->block_bytes == 0
+            || storage->block_bytes == storage->bytes)) {
+        return;
+    }
+    cm_put(self, "<p class=\"note\">");
+    cm_put_size(self, storage->bytes);
+    cm_put(self, " in a block of ");
+    cm_put_size(self, storage->block_bytes);
+    if (storage->stream >= 0) {
+        cm_buffer_addf(self->out, ", stream 0x%" PRIx64,
+                       (uint64_t)storage->stream);
+    }
+    if (storage->thread > 0) {
+        cm_buffer_addf(self->out, ", thread %" PRIu32, storage->thread);
+    }
+    cm_put(self, pool[0] != '\0' ? ", pool " : "");
+    cm_escape_html_label(self->out, pool, CM_LABEL_MAX);
+    cm_put(self, "</p>\n");
+    if (storage->awaited) {
+        cm_put(self, "<p class=\"note\">In backward: another thread allocated "
+                     "it, this one waited.</p>\n");
+    }
+}
+
+/* Where the object was made, when its memory was allocated elsewhere. */
+static void
+add_object(struct cm_sheet *self, uint32_t vertex, uint32_t site)
+{
+    uint32_t made =
+        vertex != 0 ? cm_leak_vertex_at(self->leak, vertex)->site : 0;
+    const struct cm_leak_site *stack;
+
+    if (made == 0 || made == site) {
+        return;
+    }
+    stack = cm_leak_site_at(self->leak, made);
+    if (stack->user_frame >= 0) {
+        cm_put(self, "<p class=\"note\">The object was made at</p>"
+                     "<ol class=\"stack\">\n");
+        add_frame(self, &stack->frames[stack->user_frame], true);
+        cm_put(self, "</ol>\n");
+    }
 }
 
 void
 cm_held_add_stack(struct cm_sheet *self, const struct cm_leak_cycle *cycle,
                   const struct cm_path *path)
 {
-    const struct cm_leak_site *site = find_site(self, cycle, path);
+    uint32_t storage, vertex;
+    uint32_t site = find_site(self, cycle, path, &storage, &vertex);
+    const struct cm_leak_storage *block =
+        storage != 0 ? cm_leak_storage_at(self->leak, storage) : NULL;
 
     cm_put(self, "<section class=\"alloc\"><h3>Allocated at</h3>\n");
-    if (site == NULL || site->frame_count == 0) {
+    if (site == 0 || cm_leak_site_at(self->leak, site)->frame_count == 0) {
         cm_put(self, "<p>Not known: no stack was recorded.</p>\n");
     }
     else {
-        add_stack(self, site);
+        add_stack(self, cm_leak_site_at(self->leak, site));
+    }
+    if (block != NULL && block->block_bytes > 0) {
+        add_block(self, block);
+        if (block->site == site) {
+            add_object(self, vertex, site);
+        }
     }
     cm_put(self, "</section>\n");
 }

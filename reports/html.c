@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "memory_use.h"
+#include "memory_why.h"
 #include "page.h"
 #include "sheet.h"
 #include "summary.h"
@@ -296,36 +298,74 @@ add_bar(struct cm_sheet *self, const struct share *shares, size_t count,
     cm_put(self, "</ul>\n");
 }
 
+/* What frameworks hold that the device's own numbers leave out. */
 static uint64_t
-beyond(uint64_t whole, uint64_t part)
+held_besides(const struct cm_leak_device *device)
 {
-    return whole > part ? whole - part : 0;
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < device->framework_count; i++) {
+        const struct cm_leak_framework *framework = &device->frameworks[i];
+
+        all = cm_memory_sum(all, cm_memory_has(framework->reserved)
+                                     ? framework->reserved
+                                     : cm_memory_plain(framework->allocated));
+    }
+    return cm_memory_beyond(all, device->reserved);
 }
 
-/* The device at its peak.  Nothing is drawn where only a part is known. */
+/* Bytes in use: when memory ran out, else at the peak. */
+static uint64_t
+used_bytes(const struct cm_leak_device *device)
+{
+    return device->asked_bytes > 0 && device->allocated > 0
+               ? device->allocated
+               : device->peak_allocated;
+}
+
+static void
+add_shares(struct cm_sheet *self, const struct cm_leak_device *device)
+{
+    uint64_t used = used_bytes(device), besides = held_besides(device);
+    uint64_t dead = device->dead_peak < used ? device->dead_peak : used;
+    uint64_t held = device->reserved > used ? device->reserved : used;
+    uint64_t outside = cm_memory_plain(device->outside_frameworks);
+    uint64_t others = cm_memory_plain(device->other_processes);
+    uint64_t all = cm_memory_sum(cm_memory_sum(held, besides),
+                                 cm_memory_sum(outside, others));
+    bool known = cm_memory_has(device->outside_frameworks);
+    struct share shares[] = {
+        {"dead", "dead", dead},
+        {"live", "live", cm_memory_sum(used - dead, besides)},
+        {"cached", "cached by the allocator", held - used},
+        {"outside", "outside the frameworks", outside},
+        {"others", "other processes", others},
+        {"rest", known ? "free" : "free, or used outside the frameworks",
+         cm_memory_beyond(device->total, all)},
+    };
+
+    add_bar(self, shares, sizeof(shares) / sizeof(shares[0]),
+            device->total > all ? device->total : all);
+}
+
+/* The device at its peak, or when memory ran out and why.  Nothing is drawn
+ * where only a part is known. */
 static void
 add_device(struct cm_sheet *self, const struct cm_leak_device *device)
 {
-    uint64_t peak = device->peak_allocated;
-    uint64_t dead = device->dead_peak < peak ? device->dead_peak : peak;
-    uint64_t held = device->reserved > peak ? device->reserved : peak;
-    struct share shares[] = {
-        {"dead", "dead", dead},
-        {"live", "live", peak - dead},
-        {"cached", "cached by the allocator", held - peak},
-        {"rest", "free, or used outside the frameworks",
-         beyond(device->total, held)},
-    };
+    bool ran_out = device->asked_bytes > 0;
 
-    if (peak == 0) {
-        return;
+    if (used_bytes(device) > 0) {
+        cm_put(self, "<div class=\"device\"><span class=\"name\">");
+        cm_say(self, cm_sheet_text(self, device->name));
+        cm_put(self, ran_out ? " when memory ran out</span>"
+                             : " at its peak</span>");
+        add_shares(self, device);
+        cm_put(self, "</div>\n");
     }
-    cm_put(self, "<div class=\"device\"><span class=\"name\">");
-    cm_say(self, cm_sheet_text(self, device->name));
-    cm_put(self, " at its peak</span>");
-    add_bar(self, shares, sizeof(shares) / sizeof(shares[0]),
-            device->total > held ? device->total : held);
-    cm_put(self, "</div>\n");
+    if (ran_out) {
+        cm_memory_add_reason(self, device);
+    }
 }
 
 static void
@@ -391,7 +431,10 @@ add_panes(struct cm_sheet *self)
 
     cm_put(self, "<main>\n");
     if (self->count == 0) {
-        cm_put(self, "<p class=\"none\">Nothing to mend here.</p>\n");
+        cm_put(self, cm_memory_ran_out(self->leak)
+                         ? "<p class=\"none\">No cycle to mend here: where "
+                           "the memory is stands below.</p>\n"
+                         : "<p class=\"none\">Nothing to mend here.</p>\n");
     }
     status = add_group(self, CM_SHEET_SHOWN, &left_out);
     for (int group = 1; status == CM_OK && group < CM_SHEET_GROUPS; group++) {
@@ -434,6 +477,7 @@ write_page(struct cm_sheet *self)
     cm_list_add(self);
     status = add_panes(self);
     cm_put(self, "</div>\n");
+    cm_memory_add(self);
     cm_foot_add(self);
     cm_put(self, help);
     cm_put(self, "<script>");

@@ -72,6 +72,7 @@ uint32_t cm_json_small(struct cm_json *self, const struct cJSON *object,
 /* -1 when it is missing, null, or written so. */
 int64_t cm_json_known(struct cm_json *self, const struct cJSON *object,
                       const char *key);
+int64_t cm_json_known_value(struct cm_json *self, const struct cJSON *value);
 bool cm_json_flag(struct cm_json *self, const struct cJSON *object,
                   const char *key);
 /* Interned as valid UTF-8; id 0 when it is missing or empty. */

@@ -36,10 +36,34 @@ cm_leak_cycle_release(struct cm_leak_cycle *self)
 }
 
 void
+cm_leak_device_init(struct cm_leak_device *self)
+{
+    *self = (struct cm_leak_device){.cached = CM_LEAK_UNKNOWN,
+                                    .pending_free = CM_LEAK_UNKNOWN,
+                                    .private_pools = CM_LEAK_UNKNOWN,
+                                    .outside_frameworks = CM_LEAK_UNKNOWN,
+                                    .other_processes = CM_LEAK_UNKNOWN,
+                                    .free = CM_LEAK_UNKNOWN,
+                                    .largest_free = CM_LEAK_UNKNOWN,
+                                    .dead_peak_iteration = -1};
+}
+
+void
+cm_leak_device_release(struct cm_leak_device *self)
+{
+    cm_free(self->frameworks);
+    cm_free(self->pools);
+    cm_free(self->iterations);
+}
+
+void
 cm_leak_release(struct cm_leak *self)
 {
     if (self == NULL) {
         return;
+    }
+    for (size_t i = 0; i < self->device_count; i++) {
+        cm_leak_device_release(&self->devices[i]);
     }
     for (size_t i = 0; i < self->cycle_count; i++) {
         cm_leak_cycle_release(&self->cycles[i]);
@@ -60,6 +84,7 @@ cm_leak_release(struct cm_leak *self)
     cm_free(self->storages);
     cm_free(self->collections);
     cm_free(self->devices);
+    cm_free(self->held);
     cm_free(self->source_path);
     cm_free(self->site_map);
     cm_texts_free(self->texts);
@@ -124,12 +149,33 @@ check_storages(const struct cm_leak *self)
     return NULL;
 }
 
+static const char *
+check_memory(const struct cm_leak *self)
+{
+    for (size_t i = 0; i < self->held_count; i++) {
+        if (self->held[i].site > self->site_count) {
+            return "what is held names a site that does not exist";
+        }
+    }
+    for (size_t i = 0; i < self->device_count; i++) {
+        const struct cm_leak_device *device = &self->devices[i];
+
+        if ((device->frameworks == NULL && device->framework_count > 0)
+            || (device->pools == NULL && device->pool_count > 0)
+            || (device->iterations == NULL && device->iteration_count > 0)) {
+            return "a device counts what it does not have";
+        }
+    }
+    return NULL;
+}
+
 const char *
 cm_leak_check(const struct cm_leak *self)
 {
     const char *fault = check_graph(self);
 
     fault = fault ? fault : check_storages(self);
+    fault = fault ? fault : check_memory(self);
     for (size_t i = 0; fault == NULL && i < self->cycle_count; i++) {
         const struct cm_leak_cycle *cycle = &self->cycles[i];
 
@@ -165,11 +211,53 @@ by_peak(const void *first, const void *second)
     return 0;
 }
 
+static int
+by_bytes(const void *first, const void *second)
+{
+    const struct cm_leak_held *a = first, *b = second;
+
+    if (a->bytes != b->bytes) {
+        return a->bytes > b->bytes ? -1 : 1;
+    }
+    if (a->site != b->site) {
+        return a->site < b->site ? -1 : 1;
+    }
+    if (a->library.index != b->library.index) {
+        return a->library.index < b->library.index ? -1 : 1;
+    }
+    return a->device.index < b->device.index
+               ? -1
+               : a->device.index > b->device.index;
+}
+
 void
 cm_leak_sort(struct cm_leak *self)
 {
+    if (self->held_count > 1) {
+        qsort(self->held, self->held_count, sizeof(self->held[0]), by_bytes);
+    }
     if (self->cycle_count > 1) {
         qsort(self->cycles, self->cycle_count, sizeof(self->cycles[0]),
               by_peak);
     }
+}
+
+static bool
+is_of_the_user(const struct cm_leak *self, uint32_t site)
+{
+    return site != 0 && cm_leak_site_at(self, site)->user_frame >= 0;
+}
+
+uint32_t
+cm_leak_alloc_site(const struct cm_leak *self, uint32_t storage,
+                   uint32_t vertex)
+{
+    uint32_t own = storage != 0 ? cm_leak_storage_at(self, storage)->site : 0;
+    uint32_t made = vertex != 0 ? cm_leak_vertex_at(self, vertex)->site : 0;
+
+    if (own == 0
+        || (!is_of_the_user(self, own) && is_of_the_user(self, made))) {
+        return made;
+    }
+    return own;
 }

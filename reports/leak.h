@@ -108,6 +108,8 @@ struct cm_leak_pool {
     uint64_t segments;
 };
 
+#define CM_LEAK_ITERATION_NUMBERS 4
+
 /* Where a device's memory is; the keys of cumem.memory(). */
 struct cm_leak_device {
     struct cm_text_id name;
@@ -183,10 +185,20 @@ enum cm_status cm_leak_init(struct cm_leak *self) CM_CHECKED;
 void cm_leak_release(struct cm_leak *self);
 /* What one cycle owns; `self` itself belongs to the document. */
 void cm_leak_cycle_release(struct cm_leak_cycle *self);
+/* A device of which nothing is known but that it is there. */
+void cm_leak_device_init(struct cm_leak_device *self);
+/* What one device owns. */
+void cm_leak_device_release(struct cm_leak_device *self);
 /* NULL when every invariant holds, else a constant text. */
 const char *cm_leak_check(const struct cm_leak *self);
-/* Cycles by peak_bytes, largest first; equal ones by fingerprint. */
+/* Cycles by peak_bytes, largest first, equal ones by fingerprint; what is held
+ * by bytes, equal ones by site. */
 void cm_leak_sort(struct cm_leak *self);
+/* The stack that allocated the memory of `storage` as `vertex` has it (each
+ * may be 0): the memory's own where that names a frame of the user's or the
+ * object has none either, else the object's.  0: none. */
+uint32_t cm_leak_alloc_site(const struct cm_leak *self, uint32_t storage,
+                            uint32_t vertex);
 
 /* Before: the id exists. */
 static inline const struct cm_leak_site *

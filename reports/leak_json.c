@@ -132,6 +132,21 @@ cm_json_known(struct cm_json *self, const cJSON *object, const char *key)
     return value == NULL ? -1 : (int64_t)cm_json_number(self, object, key, 0);
 }
 
+/* The same for a value that has no key; the place is the list's item. */
+int64_t
+cm_json_known_value(struct cm_json *self, const cJSON *value)
+{
+    if (cJSON_IsNull(value)) {
+        return -1;
+    }
+    if (!is_whole(value)) {
+        cm_json_fail(self, NULL,
+                     "expected whole numbers from 0 to 2^53, or null");
+        return -1;
+    }
+    return (int64_t)value->valuedouble;
+}
+
 bool
 cm_json_flag(struct cm_json *self, const cJSON *object, const char *key)
 {

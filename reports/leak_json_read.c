@@ -112,6 +112,9 @@ read_storage(struct reader *self, const struct cJSON *item, size_t position)
             ? (int64_t)(cm_json_hex_value(&self->json, stream, "stream")
                         & INT64_MAX)
             : -1;
+    storage->pool = cm_json_text(&self->json, item, "pool");
+    storage->thread = cm_json_small(&self->json, item, "thread");
+    storage->awaited = cm_json_flag(&self->json, item, "awaited");
     storage->site = cm_json_id(&self->json, item, "site", &self->sites, false);
     storage->category = cm_json_text(&self->json, item, "category");
     storage->vertices =
@@ -193,11 +196,133 @@ read_cycle(struct reader *self, const struct cJSON *item, size_t position)
     read_library(self, item, cycle);
 }
 
+static uint64_t
+read_some_number(struct reader *self, const struct cJSON *item,
+                 const char *key)
+{
+    return cm_json_number(&self->json, item, key, CM_LEAK_UNKNOWN);
+}
+
+static void
+read_framework(struct reader *self, const struct cJSON *item, void *place)
+{
+    struct cm_leak_framework *framework = place;
+
+    framework->name = cm_json_text(&self->json, item, "name");
+    framework->allocated = read_some_number(self, item, "allocated");
+    framework->reserved = read_some_number(self, item, "reserved");
+}
+
+static void
+read_pool(struct reader *self, const struct cJSON *item, void *place)
+{
+    struct cm_leak_pool *pool = place;
+
+    pool->name = cm_json_text(&self->json, item, "name");
+    pool->reserved = read_some_number(self, item, "reserved");
+    pool->allocated = read_some_number(self, item, "allocated");
+    pool->requested = read_some_number(self, item, "requested");
+    pool->pending_free = read_some_number(self, item, "pending_free");
+    pool->largest_free = read_some_number(self, item, "largest_free");
+    pool->segments = read_some_number(self, item, "segments");
+}
+
+/* The objects of an array within an item. */
+static void *
+read_parts(struct reader *self, const struct cJSON *object, const char *key,
+           size_t part_bytes, size_t *count,
+           void (*read_part)(struct reader *, const struct cJSON *, void *))
+{
+    const struct cJSON *array = cm_json_array(&self->json, object, key), *item;
+    size_t needed = cm_json_count(array);
+    char *result = cm_json_items(&self->json, needed, part_bytes);
+
+    *count = 0;
+    if (result == NULL) {
+        return NULL;
+    }
+    self->json.list = key;
+    for (item = cm_json_first(array); item != NULL;
+         item = cm_json_next(item)) {
+        self->json.item = *count;
+        if (!cm_json_is_object(item)) {
+            cm_json_fail(&self->json, NULL, "expected an object");
+            break;
+        }
+        read_part(self, item, result + *count * part_bytes);
+        *count += 1;
+    }
+    self->json.list = NULL;
+    return result;
+}
+
+static void
+read_iteration(struct reader *self, const struct cJSON *row, int64_t *numbers)
+{
+    const struct cJSON *value =
+        cm_json_is_array(row) ? cm_json_first(row) : NULL;
+
+    if (cm_json_count(row) != CM_LEAK_ITERATION_NUMBERS || value == NULL) {
+        cm_json_fail(&self->json, NULL, "expected [number, start, end, peak]");
+        return;
+    }
+    for (; value != NULL; value = cm_json_next(value)) {
+        *numbers++ = cm_json_known_value(&self->json, value);
+    }
+}
+
+static void
+read_iterations(struct reader *self, const struct cJSON *item,
+                struct cm_leak_device *device)
+{
+    const struct cJSON *array = cm_json_array(&self->json, item, "iterations"),
+                       *row;
+    size_t row_bytes = CM_LEAK_ITERATION_NUMBERS * sizeof(int64_t);
+
+    device->iterations =
+        cm_json_items(&self->json, cm_json_count(array), row_bytes);
+    if (device->iterations == NULL) {
+        return;
+    }
+    self->json.list = "iterations";
+    for (row = cm_json_first(array); row != NULL; row = cm_json_next(row)) {
+        self->json.item = device->iteration_count;
+        read_iteration(self, row,
+                       device->iterations
+                           + CM_LEAK_ITERATION_NUMBERS
+                                 * device->iteration_count++);
+    }
+    self->json.list = NULL;
+}
+
+/* What older files do not have. */
+static void
+read_use(struct reader *self, const struct cJSON *item,
+         struct cm_leak_device *device)
+{
+    device->cached = read_some_number(self, item, "cached");
+    device->pending_free = read_some_number(self, item, "pending_free");
+    device->private_pools = read_some_number(self, item, "private_pools");
+    device->outside_frameworks =
+        read_some_number(self, item, "outside_frameworks");
+    device->other_processes = read_some_number(self, item, "other_processes");
+    device->free = read_some_number(self, item, "free");
+    device->largest_free = read_some_number(self, item, "largest_free");
+    device->asked_bytes = cm_json_number(&self->json, item, "asked_bytes", 0);
+    device->frameworks =
+        read_parts(self, item, "frameworks", sizeof(*device->frameworks),
+                   &device->framework_count, read_framework);
+    device->pools = read_parts(self, item, "pools", sizeof(*device->pools),
+                               &device->pool_count, read_pool);
+    read_iterations(self, item, device);
+}
+
 static void
 read_device(struct reader *self, const struct cJSON *item, size_t position)
 {
     struct cm_leak_device *device = &self->leak->devices[position];
 
+    cm_leak_device_init(device);
     device->name = cm_json_text(&self->json, item, "name");
     device->total = cm_json_number(&self->json, item, "total", 0);
     device->allocated = cm_json_number(&self->json, item, "allocated", 0);
@@ -207,6 +332,21 @@ read_device(struct reader *self, const struct cJSON *item, size_t position)
     device->dead_peak = cm_json_number(&self->json, item, "dead_peak", 0);
     device->dead_peak_iteration =
         cm_json_known(&self->json, item, "dead_peak_iteration");
+    read_use(self, item, device);
+}
+
+static void
+read_held(struct reader *self, const struct cJSON *item, size_t position)
+{
+    struct cm_leak_held *held = &self->leak->held[position];
+
+    held->device = cm_json_text(&self->json, item, "device");
+    held->framework = cm_json_text(&self->json, item, "framework");
+    held->library = cm_json_text(&self->json, item, "library");
+    held->site = cm_json_id(&self->json, item, "site", &self->sites, false);
+    held->awaited = cm_json_flag(&self->json, item, "awaited");
+    held->bytes = cm_json_number(&self->json, item, "bytes", 0);
+    held->count = cm_json_number(&self->json, item, "count", 0);
 }
 
 static void
@@ -276,6 +416,8 @@ make_room(struct reader *self)
                     &leak->storage_count);
     leak->devices = make_items(self, "devices", sizeof(*leak->devices),
                                &leak->device_count);
+    leak->held =
+        make_items(self, "held", sizeof(*leak->held), &leak->held_count);
     leak->cycles =
         make_items(self, "cycles", sizeof(*leak->cycles), &leak->cycle_count);
     leak->collections =
@@ -375,6 +517,7 @@ read_document(struct reader *self)
     read_each(self, "vertices", read_vertex);
     read_each(self, "edges", read_edge);
     read_each(self, "storages", read_storage);
+    read_each(self, "held", read_held);
     read_each(self, "cycles", read_cycle);
     read_each(self, "collections", read_collection);
     if (self->json.status == CM_OK) {

@@ -89,6 +89,15 @@ add_number(struct writer *self, const char *key, uint64_t number)
     add_whole(self, number);
 }
 
+/* Nothing when it is not known. */
+static void
+add_some_number(struct writer *self, const char *key, uint64_t number)
+{
+    if (number != CM_LEAK_UNKNOWN) {
+        add_number(self, key, number);
+    }
+}
+
 /* null when it is not known. */
 static void
 add_known(struct writer *self, const char *key, int64_t number)
@@ -213,6 +222,105 @@ add_process(struct writer *self)
     close_item(self);
 }
 
+/* Opens an item of an array within an item. */
+static void
+open_part(struct writer *self, size_t position)
+{
+    cm_buffer_add_text(self->out, position > 0 ? ",{" : "{");
+    self->comma = false;
+}
+
+static void
+add_frameworks(struct writer *self, const struct cm_leak_device *device)
+{
+    if (device->framework_count == 0) {
+        return;
+    }
+    add_key(self, "frameworks");
+    cm_buffer_add_char(self->out, '[');
+    for (size_t i = 0; i < device->framework_count; i++) {
+        const struct cm_leak_framework *framework = &device->frameworks[i];
+
+        open_part(self, i);
+        add_text(self, "name", framework->name);
+        add_some_number(self, "allocated", framework->allocated);
+        add_some_number(self, "reserved", framework->reserved);
+        close_item(self);
+    }
+    close_array(self);
+}
+
+static void
+add_pools(struct writer *self, const struct cm_leak_device *device)
+{
+    if (device->pool_count == 0) {
+        return;
+    }
+    add_key(self, "pools");
+    cm_buffer_add_char(self->out, '[');
+    for (size_t i = 0; i < device->pool_count; i++) {
+        const struct cm_leak_pool *pool = &device->pools[i];
+
+        open_part(self, i);
+        add_text(self, "name", pool->name);
+        add_some_number(self, "reserved", pool->reserved);
+        add_some_number(self, "allocated", pool->allocated);
+        add_some_number(self, "requested", pool->requested);
+        add_some_number(self, "pending_free", pool->pending_free);
+        add_some_number(self, "largest_free", pool->largest_free);
+        add_some_number(self, "segments", pool->segments);
+        close_item(self);
+    }
+    close_array(self);
+}
+
+/* Four numbers an iteration, without their names: there may be thousands. */
+static void
+add_iterations(struct writer *self, const struct cm_leak_device *device)
+{
+    if (device->iteration_count == 0) {
+        return;
+    }
+    add_key(self, "iterations");
+    cm_buffer_add_char(self->out, '[');
+    for (size_t i = 0; i < device->iteration_count; i++) {
+        cm_buffer_add_text(self->out, i > 0 ? ",[" : "[");
+        for (size_t j = 0; j < CM_LEAK_ITERATION_NUMBERS; j++) {
+            int64_t number =
+                device->iterations[i * CM_LEAK_ITERATION_NUMBERS + j];
+
+            cm_buffer_add_text(self->out, j > 0 ? "," : "");
+            if (number < 0) {
+                cm_buffer_add_text(self->out, "null");
+            }
+            else {
+                add_whole(self, (uint64_t)number);
+            }
+        }
+        cm_buffer_add_char(self->out, ']');
+    }
+    close_array(self);
+}
+
+/* What is known of where the device's memory is. */
+static void
+add_use(struct writer *self, const struct cm_leak_device *device)
+{
+    add_some_number(self, "cached", device->cached);
+    add_some_number(self, "pending_free", device->pending_free);
+    add_some_number(self, "private_pools", device->private_pools);
+    add_some_number(self, "outside_frameworks", device->outside_frameworks);
+    add_some_number(self, "other_processes", device->other_processes);
+    add_some_number(self, "free", device->free);
+    add_some_number(self, "largest_free", device->largest_free);
+    if (device->asked_bytes > 0) {
+        add_some_number(self, "asked_bytes", device->asked_bytes);
+    }
+    add_frameworks(self, device);
+    add_pools(self, device);
+    add_iterations(self, device);
+}
+
 static void
 add_devices(struct writer *self)
 {
@@ -228,6 +336,7 @@ add_devices(struct writer *self)
         add_number(self, "peak_allocated", device->peak_allocated);
         add_number(self, "dead_peak", device->dead_peak);
         add_known(self, "dead_peak_iteration", device->dead_peak_iteration);
+        add_use(self, device);
         close_item(self);
     }
     close_array(self);
@@ -288,6 +397,32 @@ add_graph(struct writer *self)
     close_array(self);
 }
 
+/* What the allocator said of the block that a storage lies in. */
+static void
+add_block(struct writer *self, const struct cm_leak_storage *storage)
+{
+    add_number(self, "block_bytes", storage->block_bytes);
+    if (storage->stream >= 0) {
+        add_hex(self, "stream", (uint64_t)storage->stream);
+    }
+    else {
+        add_known(self, "stream", -1);
+    }
+    add_some_text(self, "pool", storage->pool);
+    if (storage->thread > 0) {
+        add_number(self, "thread", storage->thread);
+    }
+}
+
+static void
+add_awaited(struct writer *self, bool awaited)
+{
+    if (awaited) {
+        add_key(self, "awaited");
+        cm_buffer_add_text(self->out, "true");
+    }
+}
+
 static void
 add_storages(struct writer *self)
 {
@@ -300,18 +435,37 @@ add_storages(struct writer *self)
         add_text(self, "device", storage->device);
         add_hex(self, "address", storage->address);
         add_number(self, "bytes", storage->bytes);
-        add_number(self, "block_bytes", storage->block_bytes);
-        if (storage->stream >= 0) {
-            add_hex(self, "stream", (uint64_t)storage->stream);
-        }
-        else {
-            add_known(self, "stream", -1);
-        }
+        add_block(self, storage);
         add_known(self, "site",
                   storage->site > 0 ? (int64_t)storage->site : -1);
+        add_awaited(self, storage->awaited);
         add_text(self, "category", storage->category);
         add_ids(self, "names", NULL, 0);
         add_ids(self, "vertices", storage->vertices, storage->vertex_count);
+        close_item(self);
+    }
+    close_array(self);
+}
+
+/* Absent where nobody looked. */
+static void
+add_held(struct writer *self)
+{
+    if (self->leak->held_count == 0) {
+        return;
+    }
+    open_array(self, "held");
+    for (size_t i = 0; i < self->leak->held_count; i++) {
+        const struct cm_leak_held *held = &self->leak->held[i];
+
+        open_item(self, i);
+        add_text(self, "device", held->device);
+        add_text(self, "framework", held->framework);
+        add_some_text(self, "library", held->library);
+        add_known(self, "site", held->site > 0 ? (int64_t)held->site : -1);
+        add_awaited(self, held->awaited);
+        add_number(self, "bytes", held->bytes);
+        add_number(self, "count", held->count);
         close_item(self);
     }
     close_array(self);
@@ -415,6 +569,7 @@ cm_leak_json_write(const struct cm_leak *leak, struct cm_buffer *out)
     add_sites(&self);
     add_graph(&self);
     add_storages(&self);
+    add_held(&self);
     open_array(&self, "cycles");
     for (size_t i = 0; i < leak->cycle_count; i++) {
         open_item(&self, i);

@@ -12,7 +12,6 @@
 #include "representative.h"
 
 #define MAX_COUNT ((uint64_t)1 << 53)
-#define MAX_DEVICES 64
 
 void
 cm_ledger_news_release(struct cm_ledger_news *self)
@@ -37,14 +36,15 @@ capped(uint64_t count)
 struct cm_leak_device *
 cm_ledger_device(struct cm_leak *leak, const char *name)
 {
-    struct cm_leak_device device = {.dead_peak_iteration = -1};
+    struct cm_leak_device device;
 
     for (size_t i = 0; i < leak->device_count; i++) {
         if (strcmp(cm_leak_text(leak, leak->devices[i].name), name) == 0) {
             return &leak->devices[i];
         }
     }
-    if (leak->device_count == MAX_DEVICES
+    cm_leak_device_init(&device);
+    if (leak->device_count == CM_LEDGER_MAX_DEVICES
         || cm_texts_add(leak->texts, name, strlen(name), &device.name) != CM_OK
         || cm_grow((void **)&leak->devices, &leak->device_capacity,
                    leak->device_count + 1, sizeof(device))
@@ -216,7 +216,7 @@ note_peaks(struct cm_leak *leak, const struct cm_heap *heap,
            const struct cm_findings *findings,
            const struct cm_records *records)
 {
-    uint64_t sums[MAX_DEVICES] = {0};
+    uint64_t sums[CM_LEDGER_MAX_DEVICES] = {0};
 
     for (size_t i = 0; i < findings->count; i++) {
         if (is_dead(&findings->items[i])) {

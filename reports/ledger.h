@@ -19,6 +19,7 @@
 
 /* Different findings that are kept; more are counted in leak.lost_events. */
 #define CM_LEDGER_MAX_CYCLES 4096
+#define CM_LEDGER_MAX_DEVICES 64
 
 /* Fingerprints of what a person should hear of now: findings seen for the
  * first time, or whose total bytes are twice what they were when last named
@@ -38,8 +39,8 @@ enum cm_status cm_ledger_add(struct cm_leak *leak, const struct cm_heap *heap,
                              const struct cm_records *records,
                              struct cm_ledger_news *news) CM_CHECKED;
 
-/* The document's entry for a device, made when there is none; NULL: no
- * memory.  The pointer is good until the next call. */
+/* The document's entry for a device, made when there is none, with nothing
+ * known of its memory; NULL: no memory, or too many devices.  The pointer is good until the next call. */
 struct cm_leak_device *cm_ledger_device(struct cm_leak *leak,
                                         const char *name);
 

@@ -11,6 +11,8 @@
 #include "../detector/alloc.h"
 #include "libraries.h"
 
+#define MAX_NUMBER ((uint64_t)1 << 53) /* that a file can hold */
+
 enum cm_status
 cm_copy_init(struct cm_copy *self, struct cm_leak *leak,
              const struct cm_heap *heap, const struct cm_records *records)
@@ -238,16 +240,32 @@ copy_edges(struct cm_copy *self, const struct cm_finding *finding,
     return status;
 }
 
+/* What its allocator said of it, if anything. */
+static enum cm_status
+copy_block(struct cm_copy *self, const struct cm_storage *from,
+           struct cm_leak_storage *storage)
+{
+    if (from->block_bytes == 0) {
+        return CM_OK;
+    }
+    storage->block_bytes =
+        from->block_bytes < MAX_NUMBER ? from->block_bytes : MAX_NUMBER;
+    if (from->stream <= INT64_MAX) {
+        storage->stream = (int64_t)from->stream;
+    }
+    storage->thread = from->thread <= INT32_MAX ? from->thread : 0;
+    storage->awaited = from->awaited;
+    return cm_copy_text_id(self, from->pool, &storage->pool);
+}
+
 /* The document's id of a storage, copied at first sight in this heap. */
 static enum cm_status
 copy_storage(struct cm_copy *self, uint32_t heap_storage)
 {
     struct cm_leak *leak = self->leak;
     const struct cm_storage *from = &self->heap->storages[heap_storage];
-    struct cm_leak_storage storage = {.address = from->device_address,
-                                      .bytes = from->bytes,
-                                      .block_bytes = from->bytes,
-                                      .stream = -1};
+    struct cm_leak_storage storage = {
+        .address = from->device_address, .bytes = from->bytes, .stream = -1};
     enum cm_status status;
 
     if (self->storage_of[heap_storage] != 0) {
@@ -257,6 +275,9 @@ copy_storage(struct cm_copy *self, uint32_t heap_storage)
                      leak->storage_count + 1, sizeof(storage));
     if (status == CM_OK) {
         status = cm_copy_text_id(self, from->device, &storage.device);
+    }
+    if (status == CM_OK) {
+        status = copy_block(self, from, &storage);
     }
     if (status == CM_OK) {
         status = cm_copy_site(self, from->site, &storage.site);

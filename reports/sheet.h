@@ -4,8 +4,8 @@
 #define CM_SHEET_H
 
 /* What the parts of a page share while it is written: html.c the frame, list.c
- * the list, pane.c one finding with excerpt.c and held.c, foot.c what stands
- * below.  Not for others. */
+ * the list, pane.c one finding with excerpt.c and held.c, memory_page.c and foot.c
+ * what stands below.  Not for others. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +62,11 @@ void cm_held_add_stack(struct cm_sheet *self,
                        const struct cm_leak_cycle *cycle,
                        const struct cm_path *path);
 void cm_held_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
+/* Where the memory of each device is, as far as the document says. */
+void cm_memory_add(struct cm_sheet *self);
+/* Of a device: why an allocation failed and the way out, if one did. */
+void cm_memory_add_reason(struct cm_sheet *self,
+                          const struct cm_leak_device *device);
 /* Collections, losses, versions. */
 void cm_foot_add(struct cm_sheet *self);
 

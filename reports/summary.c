@@ -13,6 +13,7 @@
 #include "../detector/alloc.h"
 #include "filenames.h"
 #include "line.h"
+#include "memory_table.h"
 #include "path.h"
 #include "path_line.h"
 #include "size.h"
@@ -343,22 +344,10 @@ largest_storage(const struct writer *self, const struct cm_leak_cycle *cycle,
     return result;
 }
 
-/* The stack that made the payload, NULL when there is none. */
-static const struct cm_leak_site *
-find_site(const struct writer *self, const struct cm_leak_cycle *cycle,
-          const struct cm_path *path)
+static uint32_t
+last_vertex(const struct cm_path *path)
 {
-    uint32_t storage = largest_storage(self, cycle, path), site = 0;
-
-    if (storage != 0) {
-        site = cm_leak_storage_at(self->leak, storage)->site;
-    }
-    if (site == 0 && path->count > 0) {
-        uint32_t vertex = path->steps[path->count - 1].vertex;
-
-        site = cm_leak_vertex_at(self->leak, vertex)->site;
-    }
-    return site != 0 ? cm_leak_site_at(self->leak, site) : NULL;
+    return path->count > 0 ? path->steps[path->count - 1].vertex : 0;
 }
 
 static void
@@ -379,27 +368,72 @@ add_frame(struct writer *self, const struct cm_leak_frame *frame)
     cm_line_end(&self->line);
 }
 
+/* When the object was made elsewhere than its memory: as a view is, or what an
+ * extension returns. */
+static void
+add_object(struct writer *self, const struct cm_leak_site *site,
+           uint32_t vertex)
+{
+    uint32_t id =
+        vertex != 0 ? cm_leak_vertex_at(self->leak, vertex)->site : 0;
+    const struct cm_leak_site *made =
+        id != 0 ? cm_leak_site_at(self->leak, id) : NULL;
+    const struct cm_leak_frame *here, *there;
+
+    if (made == NULL || made->user_frame < 0 || site->user_frame < 0) {
+        return;
+    }
+    here = &site->frames[site->user_frame];
+    there = &made->frames[made->user_frame];
+    if (!cm_text_same(here->filename, there->filename)
+        || here->line != there->line) {
+        cm_line_fill(&self->line, INDENT);
+        cm_line_add(&self->line, CM_PAINT_NONE, "the object: ");
+        add_frame(self, there);
+    }
+}
+
+static void
+add_site(struct writer *self, const struct cm_leak_site *site)
+{
+    if (site != NULL && site->user_frame >= 0) {
+        add_frame(self, &site->frames[site->user_frame]);
+        return;
+    }
+    cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
+    cm_line_add(&self->line, CM_PAINT_NONE,
+                site == NULL || site->frame_count == 0
+                    ? "no stack was recorded"
+                    : "only library frames (--all-frames)");
+    cm_line_end(&self->line);
+}
+
 static void
 add_alloc(struct writer *self, const struct cm_leak_cycle *cycle,
           const struct cm_path *path)
 {
-    const struct cm_leak_site *site = find_site(self, cycle, path);
-    size_t rest =
-        site != NULL && self->options->all_frames ? site->frame_count : 0;
+    uint32_t storage = largest_storage(self, cycle, path);
+    uint32_t vertex = last_vertex(path);
+    uint32_t id = cm_leak_alloc_site(self->leak, storage, vertex);
+    const struct cm_leak_site *site =
+        id != 0 ? cm_leak_site_at(self->leak, id) : NULL;
+    const struct cm_leak_storage *block =
+        storage != 0 ? cm_leak_storage_at(self->leak, storage) : NULL;
+    bool own = block != NULL && block->block_bytes > 0 && id != 0
+               && id == block->site;
 
     add_label(self, "alloc");
-    if (site != NULL && site->user_frame >= 0) {
-        add_frame(self, &site->frames[site->user_frame]);
-    }
-    else {
-        cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
+    if (own && block->awaited) {
         cm_line_add(&self->line, CM_PAINT_NONE,
-                    site == NULL || site->frame_count == 0
-                        ? "no stack was recorded"
-                        : "only library frames (--all-frames)");
-        cm_line_end(&self->line);
+                    "(in backward, waiting thread) ");
     }
-    for (size_t i = 0; i < rest; i++) {
+    add_site(self, site);
+    if (own) {
+        add_object(self, site, vertex);
+    }
+    for (size_t i = 0;
+         site != NULL && self->options->all_frames && i < site->frame_count;
+         i++) {
         cm_line_fill(&self->line, INDENT);
         add_frame(self, &site->frames[i]);
     }
@@ -493,6 +527,16 @@ add_footer(struct writer *self, const struct cm_summary_counts *counts)
     }
 }
 
+/* Where memory ran out, always; else for whoever asks, or wonders. */
+static void
+add_memory(struct writer *self, size_t dead)
+{
+    bool asked_for = self->options->all && self->options->only == NULL;
+
+    cm_memory_table_add(self->leak, &self->filenames, !asked_for && dead > 0,
+                        &self->line);
+}
+
 static enum cm_status
 write_all(struct writer *self, size_t *shown)
 {
@@ -514,6 +558,7 @@ write_all(struct writer *self, size_t *shown)
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
         status = add_finding(self, shown[i], i + 1);
     }
+    add_memory(self, dead);
     add_lost(self);
     if (dead > 0) {
         add_footer(self, &counts);

@@ -56,6 +56,31 @@
     "'cut':[4],'rule':'lambda_on_self','advice':'capture weakref.ref(self)"   \
     " in the lambda'}]}"
 
+/* One device when 8 GiB were asked for, with all that is said of it. */
+#define LEAK_MEMORY                                                           \
+    LEAK_HEAD                                                                 \
+    "'devices':[{'name':'cuda:0','total':107374182400,"                       \
+    "'allocated':75161927680,'reserved':85899345920,"                         \
+    "'peak_allocated':75161927680,'dead_peak':0,'cached':10737418240,"        \
+    "'pending_free':0,'private_pools':0,'outside_frameworks':2147483648,"     \
+    "'other_processes':1073741824,'free':18253611008,"                        \
+    "'largest_free':104857600,'asked_bytes':8589934592,"                      \
+    "'frameworks':[{'name':'torch','allocated':75161927680,"                  \
+    "'reserved':85899345920},{'name':'jax','allocated':0}],"                  \
+    "'pools':[{'name':'common','reserved':85899345920,"                       \
+    "'allocated':75161927680,'requested':64424509440,'pending_free':0,"       \
+    "'largest_free':104857600,'segments':214}],"                              \
+    "'iterations':[[0,5,6,7],[1,6,6,null]]}],"                                \
+    "'sites':[{'id':4,'user_frame':0,'frames':[{'filename':'/x/train.py',"    \
+    "'line':57,'name':'main','source':'loss = model(x)'}]}],"                 \
+    "'storages':[{'id':1,'device':'cuda:0','bytes':80,'block_bytes':512,"     \
+    "'stream':'0x7f','pool':'(0, 1)','thread':4711,'awaited':true}],"         \
+    "'held':[{'device':'cuda:0','framework':'torch','site':4,"                \
+    "'awaited':true,'bytes':9663676416,'count':192},"                         \
+    "{'device':'cuda:0','framework':'torch','bytes':5368709120,'count':3},"   \
+    "{'device':'cuda:0','framework':'driver','library':'libnccl.so.2',"       \
+    "'bytes':1073741824,'count':2}]}"
+
 static inline enum cm_status
 leak_parse(const char *text, struct cm_leak *leak,
            char error[CM_LEAK_JSON_ERROR_BYTES])

@@ -229,6 +229,57 @@ test_collections_are_thinned(void **state)
     cm_buffer_release(&event);
 }
 
+/* Nothing dead, and yet there is something to say. */
+static void
+test_out_of_memory_is_written_without_findings(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer file = {0};
+    struct cm_device_use use;
+    const struct cm_held held = {
+        .device = "cuda:0", .framework = "torch", .bytes = 7, .count = 1};
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    cm_device_use_init(&use, "cuda:0");
+    use.allocated = 5;
+    cm_digest_device(scene->digest, &use);
+    cm_digest_iteration(scene->digest, "cuda:0", 1, 2, 3, 4);
+    assert_int_equal(cm_digest_held(scene->digest, &held, 1), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_false(exists(scene->folder, "leak.json"));
+    use.asked_bytes = 512;
+    cm_digest_device(scene->digest, &use);
+    assert_int_equal(cm_digest_write(scene->digest, false), CM_OK);
+    assert_int_equal(cm_file_read(scene->path, &file), CM_OK);
+    assert_non_null(strstr(file.bytes, "\"asked_bytes\":512"));
+    assert_non_null(strstr(file.bytes, "\"iterations\":[[1,2,3,4]]"));
+    assert_non_null(strstr(file.bytes, "\"held\":[\n{\"device\":\"cuda:0\""));
+    assert_non_null(strstr(file.bytes, "\"cycles\":[]"));
+    cm_buffer_release(&file);
+}
+
+static void
+test_an_event_has_the_memory_of_the_process(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer event = {0};
+    struct cm_device_use use;
+    const struct cm_framework_use torch = {"torch", 1, 2};
+    const struct cm_held held = {
+        .device = "cuda:0", .framework = "torch", .bytes = 7, .count = 1};
+    cm_device_use_init(&use, "cuda:0");
+    use.frameworks = &torch;
+    use.framework_count = 1;
+    cm_digest_device(scene->digest, &use);
+    cm_digest_iteration(scene->digest, "cuda:0", 1, 2, 3, -1);
+    assert_int_equal(cm_digest_held(scene->digest, &held, 1), CM_OK);
+    assert_int_equal(see(scene, true, &event), CM_OK);
+    assert_non_null(strstr(event.bytes, "\"frameworks\":[{\"name\":\"torch\""
+                                        ",\"allocated\":1,\"reserved\":2}]"));
+    assert_non_null(strstr(event.bytes, "\"iterations\":[[1,2,3,null]]"));
+    assert_non_null(strstr(event.bytes, "\"held\":["));
+    cm_buffer_release(&event);
+}
+
 static enum cm_status
 whole_life(void *context)
 {
@@ -273,6 +324,8 @@ main(void)
         WITH_SCENE(test_a_scan_that_is_not_recorded_leaves_nothing),
         WITH_SCENE(test_what_scans_see_again_is_counted_once),
         WITH_SCENE(test_collections_are_thinned),
+        WITH_SCENE(test_out_of_memory_is_written_without_findings),
+        WITH_SCENE(test_an_event_has_the_memory_of_the_process),
         WITH_SCENE(test_each_allocation_fails_in_turn),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

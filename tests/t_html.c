@@ -214,6 +214,81 @@ test_bar(void **state)
     cm_leak_release(&leak);
 }
 
+/* What is known of the device, and why an allocation failed. */
+static void
+test_memory(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    struct cm_leak_device device;
+
+    (void)state;
+    start_leak(&leak);
+    cm_leak_device_init(&device);
+    device.name = text_id(&leak, "cuda:0");
+    device.total = 1000 * MIB;
+    device.allocated = 400 * MIB;
+    device.reserved = 500 * MIB;
+    set_device(&leak, device);
+    write_page(&leak, &options, &out);
+    assert_null(strstr(cm_buffer_text(&out), "id=\"memory\""));
+    leak.devices[0].outside_frameworks = 200 * MIB;
+    leak.devices[0].other_processes = 100 * MIB;
+    leak.devices[0].free = 200 * MIB;
+    leak.devices[0].asked_bytes = 900 * MIB;
+    cm_buffer_clear(&out);
+    write_page(&leak, &options, &out);
+    assert_non_null(strstr(cm_buffer_text(&out), "id=\"memory\""));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<rect class=\"outside\" x=\"500\" y=\"0\" "
+                           "width=\"200\""));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<rect class=\"rest\" x=\"800\" y=\"0\" "
+                           "width=\"200\""));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "<p class=\"why\">900 MiB asked, 100 MiB cached "
+                           "and 200 MiB free: the rest is in use.</p>"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static enum cm_status write_once(void *context);
+
+/* Every list of a device longer than what is shown, and no memory. */
+static void
+test_memory_is_bounded(void **state)
+{
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+    struct cm_leak_device device;
+
+    (void)state;
+    start_leak(&leak);
+    cm_leak_device_init(&device);
+    device.name = text_id(&leak, "cuda:0");
+    device.pools = cm_calloc(100, sizeof(*device.pools));
+    device.iterations = cm_calloc(4000, sizeof(int64_t));
+    leak.held = cm_calloc(100, sizeof(*leak.held));
+    assert_true(device.pools && device.iterations && leak.held);
+    device.pool_count = 100;
+    device.iteration_count = 1000;
+    device.iterations[3] = 1;
+    leak.held_count = 100;
+    for (size_t i = 0; i < 100; i++) {
+        leak.held[i].device = device.name;
+    }
+    set_device(&leak, device);
+    write_page(&leak, &options, &out);
+    assert_int_equal(count_of(cm_buffer_text(&out), "60 more in the report"),
+                     2);
+    assert_true(out.length < 60000);
+    cm_buffer_release(&out);
+    cm_fail_each(write_once, &leak);
+    cm_leak_release(&leak);
+}
+
 static void
 test_numbers_out_of_order(void **state)
 {
@@ -379,6 +454,8 @@ main(void)
         cmocka_unit_test(test_pick),
         cmocka_unit_test(test_drawings),
         cmocka_unit_test(test_bar),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_numbers_out_of_order),
         cmocka_unit_test(test_hostile_texts_add_no_element),
         cmocka_unit_test(test_ten_thousand),

@@ -2,6 +2,8 @@
  * Copyright the cumem authors */
 #include "leak_case.h"
 
+#include "../detector/alloc.h"
+
 static void
 test_zeroed_can_be_released(void **state)
 {
@@ -56,6 +58,58 @@ test_sort_is_by_peak_then_fingerprint(void **state)
     cm_leak_release(&leak);
 }
 
+static void
+test_check_of_memory(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+
+    (void)state;
+    assert_null(cm_leak_check(&leak));
+    leak.held[1].site = 2;
+    assert_non_null(cm_leak_check(&leak));
+    leak.held[1].site = 0;
+    cm_free(leak.devices[0].pools);
+    leak.devices[0].pools = NULL;
+    assert_non_null(cm_leak_check(&leak));
+    leak.devices[0].pool_count = 0;
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+}
+
+static void
+test_what_is_held_is_sorted_by_bytes(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_HEAD "'held':[{'bytes':1},{'bytes':3},"
+                                            "{'bytes':2}]}");
+
+    (void)state;
+    cm_leak_sort(&leak);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(leak.held[i].bytes, 3 - i);
+    }
+    cm_leak_release(&leak);
+}
+
+/* The memory's own stack, unless only the object's has a line of the user's. */
+static void
+test_which_stack_allocated(void **state)
+{
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'sites':[{'user_frame':0,'frames':[{}]},"
+                          "{'user_frame':null,'frames':[{}]}],"
+                          "'vertices':[{'site':1},{}],"
+                          "'storages':[{'site':1},{'site':2},{}]}");
+
+    (void)state;
+    assert_int_equal(cm_leak_alloc_site(&leak, 1, 2), 1);
+    assert_int_equal(cm_leak_alloc_site(&leak, 2, 1), 1);
+    assert_int_equal(cm_leak_alloc_site(&leak, 2, 2), 2);
+    assert_int_equal(cm_leak_alloc_site(&leak, 2, 0), 2);
+    assert_int_equal(cm_leak_alloc_site(&leak, 3, 1), 1);
+    assert_int_equal(cm_leak_alloc_site(&leak, 0, 0), 0);
+    cm_leak_release(&leak);
+}
+
 int
 main(void)
 {
@@ -63,6 +117,9 @@ main(void)
         cmocka_unit_test(test_zeroed_can_be_released),
         cmocka_unit_test(test_check_finds_each_wrong_id),
         cmocka_unit_test(test_sort_is_by_peak_then_fingerprint),
+        cmocka_unit_test(test_check_of_memory),
+        cmocka_unit_test(test_what_is_held_is_sorted_by_bytes),
+        cmocka_unit_test(test_which_stack_allocated),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

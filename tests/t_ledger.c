@@ -180,6 +180,36 @@ leave_folder(void **state)
     return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
 
+/* What the allocator said of a storage's block, if it said anything. */
+static void
+test_block_is_copied(void **state)
+{
+    struct scene *scene = make_scene();
+    struct cm_leak leak = {0}, other = {0};
+    struct cm_storage *storage = &scene->heap.storages[1];
+
+    (void)state;
+    assert_int_equal(cm_leak_init(&leak), CM_OK);
+    assert_int_equal(cm_leak_init(&other), CM_OK);
+    assert_int_equal(add(scene, &other, NULL), CM_OK);
+    assert_int_equal(other.storages[0].block_bytes, 0);
+    assert_int_equal(other.storages[0].stream, -1);
+    storage->block_bytes = 8192;
+    storage->stream = 0x7f;
+    storage->pool = text(scene, "(0, 1)");
+    storage->thread = 4711;
+    storage->awaited = true;
+    assert_int_equal(add(scene, &leak, NULL), CM_OK);
+    assert_int_equal(leak.storages[0].block_bytes, 8192);
+    assert_int_equal(leak.storages[0].stream, 0x7f);
+    assert_int_equal(leak.storages[0].thread, 4711);
+    assert_true(leak.storages[0].awaited);
+    assert_string_equal(cm_leak_text(&leak, leak.storages[0].pool), "(0, 1)");
+    cm_leak_release(&leak);
+    cm_leak_release(&other);
+    free_scene(scene);
+}
+
 static void
 test_new_finding_is_copied(void **state)
 {
@@ -404,6 +434,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_new_finding_is_copied),
+        IN_FOLDER(test_block_is_copied),
         IN_FOLDER(test_equal_findings_are_folded_over_time),
         IN_FOLDER(test_news_at_first_then_when_doubled),
         IN_FOLDER(test_resurrected_enters_no_total),

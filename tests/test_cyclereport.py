@@ -17,6 +17,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import leak_file  # noqa: E402
+import memory_leaks  # noqa: E402
 
 SCHEMA = pathlib.Path(__file__).parent.parent / "reports" / "leak.schema.json"
 MIB = 1 << 20
@@ -77,6 +78,47 @@ def test_json_follows_its_schema(leak, tmp_path):
     document["cycles"][0]["class"] = "wrong"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, schema)
+
+
+OUT_OF_MEMORY = """\
+memory cuda:0 (140 GiB): torch 134 GiB (9.1 GiB cached), cupy 1.2 GiB, outside
+         the frameworks 2.3 GiB, other processes 612 MiB, free 1.7 GiB
+   why   8.0 GiB asked, 8.5 GiB cached in pieces of at most 384 MiB: fragmented;
+         common pool: 1214 segments, 93 % used, 119.8 of 122.3 GiB requested
+   fix   run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+   held  12 GiB by C++ alone: 8.4 GiB model.py:88 Block.forward: x =...; +2 more
+"""
+
+
+def test_out_of_memory_on_an_h200(tmp_path):
+    """The fixture: written once by memory_leaks.oom()."""
+    jsonschema = pytest.importorskip("jsonschema")
+    path = pathlib.Path(__file__).parent / "oom_h200.leak.json"
+    text = run(path, "--format", "text", cwd=tmp_path)
+    assert OUT_OF_MEMORY in text
+    assert text.index("#5 ") < text.index("memory cuda:0") \
+        < text.index("hidden: ")
+    assert "   alloc (in backward, waiting thread) train.py:58 main" in text
+    once = run(path, "--format", "json", cwd=tmp_path)
+    assert once == run("-", "--format", "json", cwd=tmp_path,
+                       stdin=once.encode())
+    document = json.loads(once)
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    original = json.loads(path.read_text())
+    assert document["devices"] == original["devices"]
+    assert len(document["held"]) == 5
+
+
+def test_memory_is_shown_where_it_is_asked_for(tmp_path):
+    well = save(tmp_path / "well.json", memory_leaks.well().data)
+    assert "\nmemory " not in run(well.name, "--format", "text",
+                                  cwd=tmp_path)
+    text = run(well.name, "--format", "text", "--all", cwd=tmp_path)
+    assert "\nmemory cuda:1 (140 GiB): other processes 600 MiB, free" in text
+    alone = save(tmp_path / "alone.json", memory_leaks.oom_only().data)
+    assert run(alone.name, "--format", "text", cwd=tmp_path) == (
+        "cumem [rank 3]: no dead cycle holds device memory\n"
+        + OUT_OF_MEMORY)
 
 
 def test_json_is_not_thinned_by_what_text_hides(leak, tmp_path):

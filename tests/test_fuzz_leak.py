@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st  # noqa: E
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import leak_file  # noqa: E402
+import memory_leaks  # noqa: E402
+from leak_file import MIB  # noqa: E402
 
 EXAMPLES = int(os.environ.get("CUMEM_FUZZ_EXAMPLES", "60"))
 SETTINGS = settings(max_examples=EXAMPLES, deadline=None,
@@ -44,11 +46,24 @@ def places(value, path=()):
             yield from places(value[key], path + (key,))
 
 
-PLACES = list(places(leak_file.example()))[1:]
+def example():
+    """One finding, and a device that ran out of memory."""
+    document = leak_file.example()
+    document["devices"][0].update(memory_leaks.use(),
+                                  iterations=memory_leaks.iterations(3))
+    document["held"] = [
+        {"device": "cuda:0", "framework": framework, "site": 1,
+         "awaited": True, "bytes": MIB, "count": 2, "library": "libnccl.so.2"}
+        for framework in ("torch", "driver")]
+    document["storages"][0].update(thread=7, awaited=True, pool="(0, 1)")
+    return document
+
+
+PLACES = list(places(example()))[1:]
 
 
 def changed(changes):
-    document = leak_file.example()
+    document = example()
     for path, action, value in changes:
         at = document
         try:

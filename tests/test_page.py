@@ -20,6 +20,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import leak_file  # noqa: E402
+import memory_leaks  # noqa: E402
 import page_leaks  # noqa: E402
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -234,6 +235,62 @@ def test_contrast(show, tmp_path):
         assert worst[0] >= 4.5, (scheme, worst)
 
 
+# ----- memory ----------------------------------------------------------------
+
+def test_memory_without_javascript(show, tmp_path):
+    """Why, the way out, who holds what: all of it in the first screen."""
+    page = show(write_page(memory_leaks.oom_only(), tmp_path),
+                java_script_enabled=False)
+    assert "in pieces of at most 384 MiB: fragmented" \
+        in page.inner_text(".top .why")
+    assert "expandable_segments:True" in page.inner_text(".top .way")
+    assert [row.split("\t") for row in page.inner_text(
+        "#memory table >> nth=0").splitlines()][2:] == [
+        ["torch", "125 GiB", "9.1 GiB", "134 GiB"],
+        ["cupy", "1.0 GiB", "200 MiB", "1.2 GiB"],
+        ["outside the frameworks", "", "", "2.3 GiB"],
+        ["other processes", "", "", "612 MiB"],
+        ["free", "", "", "1.7 GiB"], ["the device", "", "", "140 GiB"]]
+    assert "common in pieces" in page.inner_text("#memory .bad")
+    held = page.inner_text("#memory .where >> nth=0")
+    assert "8.4 GiB\t192\ttorch\tmodel.py:88 Block.forward" in held
+    assert "in backward, waiting thread" in held
+    assert "libnccl.so.2" in page.inner_text("#memory .where >> nth=1")
+    for selector in (".top .why", "#memory table >> nth=0", ".chart"):
+        box = page.locator(selector).bounding_box()
+        assert box["y"] + box["height"] <= 768, selector
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    shot(page, "page-memory")
+    shot(show(write_page(memory_leaks.oom_only(), tmp_path),
+              color_scheme="dark"), "page-memory-dark")
+
+
+def test_bar_when_memory_ran_out(show, tmp_path):
+    page = show(write_page(memory_leaks.oom(), tmp_path))
+    assert [item.inner_text() for item in
+            page.query_selector_all(".legend li")] == [
+        "5.1 GiB dead", "121 GiB live", "9.1 GiB cached by the allocator",
+        "2.3 GiB outside the frameworks", "612 MiB other processes",
+        "1.7 GiB free"]
+    assert page.inner_text(".device .name") == "cuda:0 when memory ran out"
+    stack = page.inner_text("#finding-1 .alloc")
+    assert "16 MiB in a block of 18 MiB, stream 0x55d0c7a1b2f0, " \
+        "thread 4742, pool (0, 1)" in stack
+    assert "another thread allocated it" in stack
+    assert stack.index("loss.backward()") < stack.index("The object was made")
+    shot(page, "page-out-of-memory")
+
+
+def test_memory_when_all_is_well(show, tmp_path):
+    page = show(write_page(memory_leaks.well(), tmp_path))
+    assert page.query_selector(".why") is None
+    assert page.inner_text(".device .name >> nth=0") == "cuda:0 at its peak"
+    assert len(page.query_selector_all("#memory h3")) == 2
+    narrow = show(write_page(memory_leaks.oom(), tmp_path),
+                  viewport={"width": 420, "height": 800})
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 420
+
+
 # ----- using -----------------------------------------------------------------
 
 def test_keyboard(show, tmp_path):
@@ -334,6 +391,18 @@ def test_hostile_text_adds_no_element(show, benign, tmp_path, text):
     assert "owned" not in page.title()
 
 
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_memory_adds_no_element(show, tmp_path, text):
+    """O3, in the account of memory."""
+    counts = []
+    for chosen in ("benign", text):
+        page = show(write_page(memory_leaks.hostile(chosen), tmp_path,
+                               "--all"))
+        counts.append((page.evaluate(COUNT), page.evaluate(ATTRIBUTES),
+                       page.title()))
+    assert counts[0] == counts[1]
+
+
 def test_policy_and_links(tmp_path):
     """O4: nothing from elsewhere, nothing inline but what is named."""
     page = write_page(page_leaks.real(), tmp_path).read_text()
@@ -431,5 +500,6 @@ def test_real_report_is_valid(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     schema = pathlib.Path(__file__).parent.parent / "reports" \
         / "leak.schema.json"
-    for leak in (page_leaks.real(), page_leaks.cpu(), page_leaks.many(3)):
+    for leak in (page_leaks.real(), page_leaks.cpu(), page_leaks.many(3),
+                 memory_leaks.oom(), memory_leaks.well()):
         jsonschema.validate(leak.data, json.loads(schema.read_text()))

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The account of a device as a block of text.  Names of the document are cut
+ * where they could be of any length; the first line names fewer frameworks
+ * rather than become a third, and what comes last is left out where the block
+ * is full. */
+#include "memory_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory_why.h"
+#include "size.h"
+#include "utf8.h"
+
+#define INDENT 9
+#define MAX_LINES 6
+#define NAME_COLUMNS 20
+/* Frameworks that are named; fewer when that makes the line too long. */
+#define MAX_NAMED 4
+
+/* ===== the block of the summary ========================================= */
+
+/* A name of the document, cut: it may be anything. */
+static void
+add_name(struct cm_buffer *out, const char *name)
+{
+    const char *end = name + strlen(name), *at = name;
+    long columns = NAME_COLUMNS;
+
+    while (at < end) {
+        const char *next = at;
+
+        columns -= cm_utf8_width(cm_utf8_next(&next, end));
+        if (columns < 0) {
+            break;
+        }
+        at = next;
+    }
+    cm_buffer_add(out, name, (size_t)(at - name));
+    cm_buffer_add_text(out, at < end ? "..." : "");
+}
+
+static uint64_t
+holds(const struct cm_leak_framework *framework)
+{
+    return cm_memory_has(framework->reserved)
+               ? framework->reserved
+               : cm_memory_plain(framework->allocated);
+}
+
+/* What it caches is said where it is a part of the device to speak of. */
+static void
+add_framework(const struct cm_leak *leak, const struct cm_leak_device *device,
+              const struct cm_leak_framework *framework, struct cm_buffer *out)
+{
+    uint64_t cached =
+        cm_memory_has(framework->reserved)
+                && cm_memory_has(framework->allocated)
+            ? cm_memory_beyond(framework->reserved, framework->allocated)
+            : 0;
+
+    add_name(out, cm_leak_text(leak, framework->name));
+    cm_memory_add_size(out, " ", holds(framework), "");
+    if (cached > device->total / 100) {
+        cm_memory_add_size(out, " (", cached, " cached)");
+    }
+    cm_buffer_add_text(out, ", ");
+}
+
+/* The frameworks, the first `named` of them by name. */
+static void
+add_frameworks(const struct cm_leak *leak, const struct cm_leak_device *device,
+               size_t named, struct cm_buffer *out)
+{
+    uint64_t rest = 0;
+
+    for (size_t i = 0; i < device->framework_count; i++) {
+        if (i < named && holds(&device->frameworks[i]) > 0) {
+            add_framework(leak, device, &device->frameworks[i], out);
+        }
+        else {
+            rest = cm_memory_sum(rest, holds(&device->frameworks[i]));
+        }
+    }
+    if (rest > 0) {
+        cm_memory_add_size(out, named > 0 ? "others " : "frameworks ", rest,
+                           ", ");
+    }
+    if (device->framework_count == 0 && device->reserved > 0) {
+        cm_memory_add_size(out, "frameworks ", device->reserved, "");
+        cm_memory_add_size(
+            out, " (", cm_memory_beyond(device->reserved, device->allocated),
+            " cached), ");
+    }
+}
+
+/* "(140 GiB): torch 128 GiB (9.1 GiB cached), ... free 6.0 GiB" */
+static void
+add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
+           size_t named, struct cm_buffer *out)
+{
+    if (device->total > 0) {
+        cm_memory_add_size(out, "(", device->total, ")");
+    }
+    cm_buffer_add_text(out, device->total > 0 ? ": " : "");
+    add_frameworks(leak, device, named, out);
+    if (cm_memory_plain(device->outside_frameworks) > 0) {
+        cm_memory_add_size(out, "outside the frameworks ",
+                           device->outside_frameworks, ", ");
+    }
+    if (cm_memory_plain(device->other_processes) > 0) {
+        cm_memory_add_size(out, "other processes ", device->other_processes,
+                           ", ");
+    }
+    if (cm_memory_has(device->free)) {
+        cm_memory_add_size(out, "free ", device->free, ", ");
+    }
+    if (out->length >= 2) {
+        cm_buffer_truncate(out, out->length - 2);
+    }
+}
+
+/* Whether the text, wrapped from where `line` is, ends on the next line. */
+static bool
+fits_two_lines(const struct cm_line *line, const struct cm_buffer *text)
+{
+    struct cm_buffer out = {0};
+    struct cm_line trial = {.out = &out, .columns = line->columns};
+    const char *first;
+    bool fits;
+
+    cm_line_add_wrapped(&trial, cm_buffer_text(text), INDENT);
+    first = strchr(cm_buffer_text(&out), '\n');
+    fits = first == NULL || strchr(first + 1, '\n') == NULL;
+    cm_line_release(&trial);
+    cm_buffer_release(&out);
+    return fits;
+}
+
+static void
+add_head(const struct cm_leak *leak, const struct cm_leak_device *device,
+         struct cm_line *line)
+{
+    struct cm_buffer text = {0};
+
+    add_name(&text, cm_leak_text(leak, device->name));
+    cm_line_add(line, CM_PAINT_LABEL, "memory ");
+    cm_line_add(line, CM_PAINT_LABEL, cm_buffer_text(&text));
+    cm_line_add(line, CM_PAINT_NONE, " ");
+    for (size_t named = MAX_NAMED + 1; named-- > 0;) {
+        cm_buffer_truncate(&text, 0);
+        add_shares(leak, device, named, &text);
+        if (fits_two_lines(line, &text)) {
+            break;
+        }
+    }
+    cm_line_add_wrapped(line, cm_buffer_text(&text), INDENT);
+    cm_line_end(line);
+    if (line->out->status == CM_OK) {
+        line->out->status = cm_buffer_status(&text);
+    }
+    cm_buffer_release(&text);
+}
+
+static void
+add_label(struct cm_line *line, const char *label)
+{
+    cm_buffer_add_fill(line->out, ' ', 3);
+    line->columns = 3;
+    cm_line_add(line, CM_PAINT_LABEL, label);
+    cm_line_fill(line, INDENT);
+}
+
+static void
+add_sentence(struct cm_line *line, const char *label,
+             const struct cm_buffer *text)
+{
+    if (text->length > 0) {
+        add_label(line, label);
+        cm_line_add_wrapped(line, cm_buffer_text(text), INDENT);
+        cm_line_end(line);
+    }
+    if (line->out->status == CM_OK) {
+        line->out->status = cm_buffer_status(text);
+    }
+}
+
+static void
+add_why(const struct cm_leak *leak, const struct cm_leak_device *device,
+        struct cm_line *line)
+{
+    struct cm_buffer why = {0}, fix = {0};
+
+    cm_memory_why(leak, device, &why, &fix);
+    add_sentence(line, "why", &why);
+    add_sentence(line, "fix", &fix);
+    cm_buffer_release(&why);
+    cm_buffer_release(&fix);
+}
+
+/* ===== what no object explains ========================================== */
+
+bool
+cm_memory_is_held(const struct cm_leak *leak, const struct cm_leak_held *held,
+                  const struct cm_leak_device *device, bool driver)
+{
+    return cm_text_same(held->device, device->name)
+           && (strcmp(cm_leak_text(leak, held->framework), "driver") == 0)
+                  == driver;
+}
+
+/* "train.py:57 main: loss = model(x)", cut so that `reserve` is left. */
+static void
+add_place(const struct cm_leak *leak, const struct cm_filenames *filenames,
+          const struct cm_leak_held *held, long reserve, struct cm_line *line)
+{
+    const struct cm_leak_site *site =
+        held->site != 0 ? cm_leak_site_at(leak, held->site) : NULL;
+    const struct cm_leak_frame *frame;
+    struct cm_buffer text = {0};
+
+    if (site == NULL || site->user_frame < 0) {
+        cm_line_add(line, CM_PAINT_NONE, "at a place that is not known");
+        return;
+    }
+    frame = &site->frames[site->user_frame];
+    cm_line_add(line, CM_PAINT_PLACE,
+                cm_filenames_short(filenames, frame->filename));
+    cm_line_addf(line, CM_PAINT_PLACE, ":%" PRIu32, frame->line);
+    cm_line_add(line, CM_PAINT_NONE, held->awaited ? " (backward) " : " ");
+    cm_buffer_addf(&text, "%s: %s", cm_leak_text(leak, frame->name),
+                   cm_leak_text(leak, frame->source));
+    cm_line_add_cut(line, cm_buffer_text(&text), reserve);
+    if (line->out->status == CM_OK) {
+        line->out->status = cm_buffer_status(&text);
+    }
+    cm_buffer_release(&text);
+}
+
+/* The place that holds most, and how many more there are. */
+static void
+add_most(const struct cm_leak *leak, const struct cm_filenames *filenames,
+         const struct cm_leak_held *most, size_t places, struct cm_line *line)
+{
+    char size[CM_SIZE_TEXT_BYTES], more[32];
+    int columns = snprintf(more, sizeof(more), "; +%zu more", places - 1);
+
+    if (places > 1) {
+        cm_size_format(most->bytes, size);
+        cm_line_addf(line, CM_PAINT_NONE, "%s ", size);
+    }
+    add_place(leak, filenames, most, places > 1 ? columns : 0, line);
+    if (places > 1) {
+        cm_line_add(line, CM_PAINT_NONE, more);
+    }
+    cm_line_end(line);
+}
+
+static void
+add_held(const struct cm_leak *leak, const struct cm_filenames *filenames,
+         const struct cm_leak_device *device, struct cm_line *line)
+{
+    const struct cm_leak_held *most = NULL;
+    uint64_t bytes = 0;
+    size_t places = 0;
+    char size[CM_SIZE_TEXT_BYTES];
+
+    for (size_t i = 0; i < leak->held_count; i++) {
+        const struct cm_leak_held *held = &leak->held[i];
+
+        if (cm_memory_is_held(leak, held, device, false)) {
+            bytes = cm_memory_sum(bytes, held->bytes);
+            most = most != NULL ? most : held;
+            places++;
+        }
+    }
+    if (bytes > 0) {
+        add_label(line, "held");
+        cm_size_format(bytes, size);
+        cm_line_addf(line, CM_PAINT_NONE, "%s by C++ alone: ", size);
+        add_most(leak, filenames, most, places, line);
+    }
+}
+
+/* What a hook of the driver saw, by library. */
+static void
+add_libraries(const struct cm_leak *leak, const struct cm_leak_device *device,
+              struct cm_line *line)
+{
+    struct cm_buffer text = {0};
+
+    for (size_t i = 0; i < leak->held_count; i++) {
+        const struct cm_leak_held *held = &leak->held[i];
+        const char *library = cm_leak_text(leak, held->library);
+
+        if (cm_memory_is_held(leak, held, device, true)
+            && text.length < CM_LINE_WIDTH) {
+            cm_buffer_add_text(&text, text.length > 0 ? ", " : "");
+            add_name(&text, library[0] != '\0' ? library : "not known");
+            cm_memory_add_size(&text, " ", held->bytes, "");
+        }
+    }
+    if (text.length > 0) {
+        add_label(line, "libs");
+        cm_line_add_cut(line, cm_buffer_text(&text), 0);
+        cm_line_end(line);
+    }
+    cm_buffer_release(&text);
+}
+
+static size_t
+lines_since(const struct cm_line *line, size_t start)
+{
+    size_t lines = 0;
+
+    for (size_t i = start; i < line->out->length; i++) {
+        lines += line->out->bytes[i] == '\n';
+    }
+    return lines;
+}
+
+void
+cm_memory_table_add(const struct cm_leak *leak,
+                    const struct cm_filenames *filenames, bool only_failed,
+                    struct cm_line *line)
+{
+    for (size_t i = 0; i < leak->device_count; i++) {
+        const struct cm_leak_device *device = &leak->devices[i];
+        size_t start = line->out->length;
+
+        if (!cm_memory_is_known(device)
+            || (only_failed && device->asked_bytes == 0)) {
+            continue;
+        }
+        add_head(leak, device, line);
+        add_why(leak, device, line);
+        if (lines_since(line, start) < MAX_LINES) {
+            add_held(leak, filenames, device, line);
+        }
+        if (lines_since(line, start) < MAX_LINES) {
+            add_libraries(leak, device, line);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_MEMORY_TABLE_H
+#define CM_MEMORY_TABLE_H
+
+/* Where the memory of the devices is: a block of at most six lines for each in
+ * the summary. */
+
+#include <stdbool.h>
+
+#include "filenames.h"
+#include "leak.h"
+#include "line.h"
+
+/* Whether an item of leak->held is of this device, and of the driver's hook
+ * or of a framework. */
+bool cm_memory_is_held(const struct cm_leak *leak,
+                       const struct cm_leak_held *held,
+                       const struct cm_leak_device *device, bool driver);
+
+/* The block of every device that is known, or of those alone where memory ran
+ * out. */
+void cm_memory_table_add(const struct cm_leak *leak,
+                         const struct cm_filenames *filenames,
+                         bool only_failed, struct cm_line *line);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#include "leak_case.h"
+
+#include "../reports/memory_table.h"
+#include "../reports/summary.h"
+#include "../reports/utf8.h"
+#include "fail_each.h"
+
+/* The summary, which has the block in it. */
+static enum cm_status
+write_summary(struct cm_leak *leak, bool all, struct cm_buffer *out)
+{
+    struct cm_summary_options options = {.all = all, .report_name = ""};
+
+    return cm_summary_write(leak, &options, out);
+}
+
+static void
+expect(struct cm_leak *leak, bool all, const char *expected)
+{
+    struct cm_buffer out = {0};
+
+    assert_int_equal(write_summary(leak, all, &out), CM_OK);
+    assert_string_equal(cm_buffer_text(&out), expected);
+    cm_buffer_release(&out);
+}
+
+static void
+test_out_of_memory(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+
+    (void)state;
+    expect(
+        &leak, false,
+        "cumem: no dead cycle holds device memory\n"
+        "memory cuda:0 (100 GiB): torch 80 GiB (10 GiB cached), outside "
+        "the frameworks\n"
+        "         2.0 GiB, other processes 1.0 GiB, free 17 GiB\n"
+        "   why   8.0 GiB asked, 10 GiB cached in pieces of at most 100 MiB: "
+        "fragmented;\n"
+        "         common pool: 214 segments, 87 % used, 60.0 of 70.0 GiB "
+        "requested\n"
+        "   fix   run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
+        "   held  14 GiB by C++ alone: 9.0 GiB train.py:57 (backward) "
+        "main: l...; +1 more\n");
+    cm_leak_release(&leak);
+}
+
+static void
+test_nothing_failed(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    const char *expected =
+        "cumem: no dead cycle holds device memory\n"
+        "memory cuda:0 (100 GiB): torch 80 GiB (10 GiB cached), outside "
+        "the frameworks\n"
+        "         2.0 GiB, other processes 1.0 GiB, free 17 GiB\n"
+        "   held  14 GiB by C++ alone: 9.0 GiB train.py:57 (backward) "
+        "main: l...; +1 more\n"
+        "   libs  libnccl.so.2 1.0 GiB\n";
+
+    (void)state;
+    leak.devices[0].asked_bytes = 0;
+    leak.devices[0].pools[0].largest_free = UINT64_C(10) << 30;
+    expect(&leak, false, expected);
+    cm_leak_release(&leak);
+}
+
+/* With findings it is for whoever asks, or where memory ran out. */
+static void
+test_when_it_is_shown(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_LAMBDA);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.devices[0].free = 5;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_null(strstr(out.bytes, "memory cuda:0"));
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, true, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\nmemory cuda:0 free 5 B\n"));
+    cm_buffer_clear(&out);
+    leak.devices[0].asked_bytes = 7;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "   why   7 B asked, "));
+    cm_leak_device_init(&leak.devices[0]);
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, true, &out), CM_OK);
+    assert_null(strstr(out.bytes, "\nmemory "));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* Whatever the names and numbers are: six lines, each begun by us. */
+static void
+test_hostile_names(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+    char name[4000];
+
+    (void)state;
+    for (size_t i = 0; i + 1 < sizeof(name); i++) {
+        name[i] = "#\n\x1b[0 x"[i % 8];
+    }
+    name[sizeof(name) - 1] = '\0';
+    for (size_t i = 0; i < 3; i++) {
+        leak.held[i].device = leak.devices[0].name =
+            cm_texts_intern(leak.texts, name);
+        leak.held[i].library = leak.devices[0].name;
+    }
+    leak.devices[0].frameworks[0].name = leak.devices[0].name;
+    leak.devices[0].frameworks[1].name = leak.devices[0].name;
+    leak.sites[0].frames[0].filename = leak.devices[0].name;
+    leak.sites[0].frames[0].name = leak.devices[0].name;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_null(strchr(out.bytes, '\x1b'));
+    assert_null(strstr(out.bytes, "\n#"));
+    size_t lines = 0;
+    for (const char *at = out.bytes; (at = strchr(at, '\n')) != NULL; at++) {
+        lines++;
+    }
+    assert_true(lines <= 8);
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_many_frameworks_stay_two_lines(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_leak_framework *some;
+    struct cm_buffer out = {0};
+    const char *second;
+
+    (void)state;
+    some = cm_calloc(9, sizeof(*some));
+    assert_non_null(some);
+    for (size_t i = 0; i < 9; i++) {
+        some[i] = leak.devices[0].frameworks[0];
+    }
+    cm_free(leak.devices[0].frameworks);
+    leak.devices[0].frameworks = some;
+    leak.devices[0].framework_count = 9;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "others "));
+    second = strstr(strstr(out.bytes, "\nmemory") + 1, "\n") + 1;
+    assert_memory_equal(strchr(second, '\n') + 1, "   why   ", 9);
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* Where the memory was allocated, by whom, and where the object was made. */
+static void
+test_alloc_of_an_awaited_block(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_LAMBDA);
+    struct cm_buffer out = {0};
+    struct cm_leak_site *sites = cm_calloc(2, sizeof(*sites));
+
+    (void)state;
+    assert_non_null(sites);
+    sites[0] = leak.sites[0];
+    sites[1] = sites[0];
+    sites[1].frames = cm_calloc(2, sizeof(*sites[1].frames));
+    assert_non_null(sites[1].frames);
+    memcpy(sites[1].frames, sites[0].frames, 2 * sizeof(*sites[1].frames));
+    sites[1].frames[1].line = 58;
+    cm_free(leak.sites);
+    leak.sites = sites;
+    leak.site_count = leak.site_capacity = 2;
+    leak.storages[0].site = 2;
+    leak.storages[0].block_bytes = 512;
+    leak.storages[0].awaited = true;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(
+        strstr(out.bytes, "   alloc (in backward, waiting thread) model.py:58 "
+                          "Enc.forward: h = self.proj(x)\n"
+                          "         the object: model.py:12 Enc.forward: h = "
+                          "self.proj(x)\n"));
+    leak.storages[0].block_bytes = 0; /* then no allocator has said so */
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "   alloc model.py:58 Enc.forward: h = "
+                                      "self.proj(x)\n"));
+    assert_null(strstr(out.bytes, "the object"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static enum cm_status
+attempt(void *context)
+{
+    struct cm_buffer out = {0};
+    enum cm_status status = write_summary(context, true, &out);
+
+    cm_buffer_release(&out);
+    return status;
+}
+
+static void
+test_each_allocation_fails(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+
+    (void)state;
+    cm_fail_each(attempt, &leak);
+    cm_leak_release(&leak);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_nothing_failed),
+        cmocka_unit_test(test_when_it_is_shown),
+        cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_many_frameworks_stay_two_lines),
+        cmocka_unit_test(test_alloc_of_an_awaited_block),
+        cmocka_unit_test(test_each_allocation_fails),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
