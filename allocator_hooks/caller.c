@@ -52,6 +52,8 @@ static char program[MAX_NAME];  /* likewise */
 static struct cm_lock lock;     /* never released */
 static struct modules *modules; /* owned; guarded by lock; may be NULL */
 static struct cm_texts *_Atomic names;
+static _Atomic uint16_t first_number;        /* 0 or CM_CALLER_SECOND */
+static cm_caller_names *_Atomic second_copy; /* may be NULL */
 
 static void
 copy_base_name(char *result, const char *path)
@@ -294,14 +296,34 @@ cm_caller_named(const char *name, size_t length)
     if (texts == NULL || cm_texts_add(texts, name, length, &id) != CM_OK) {
         return 0;
     }
-    return id.index <= UINT16_MAX ? (uint16_t)id.index : 0;
+    if (id.index == 0 || id.index >= CM_CALLER_SECOND) {
+        return 0;
+    }
+    return (uint16_t)(id.index | atomic_load(&first_number));
+}
+
+void
+cm_caller_be_second(void)
+{
+    atomic_store(&first_number, CM_CALLER_SECOND);
+}
+
+void
+cm_caller_ask(cm_caller_names *second)
+{
+    atomic_store(&second_copy, second);
 }
 
 const char *
 cm_caller_name(uint16_t library)
 {
     struct cm_texts *texts = atomic_load(&names);
-    return texts != NULL ? cm_texts_get(texts, (struct cm_text_id){library})
+    cm_caller_names *second = atomic_load(&second_copy);
+    if ((library & CM_CALLER_SECOND) != atomic_load(&first_number)) {
+        return second != NULL ? second(library) : "";
+    }
+    uint16_t number = library & (CM_CALLER_SECOND - 1);
+    return texts != NULL ? cm_texts_get(texts, (struct cm_text_id){number})
                          : "";
 }
 

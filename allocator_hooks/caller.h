@@ -27,6 +27,14 @@ uint16_t cm_caller_find(void);
  * room. */
 uint16_t cm_caller_named(const char *name, size_t length);
 
+/* Where a process has two copies of this code, the one that the driver loads
+ * (inject.c) gives numbers from CM_CALLER_SECOND on, and the other copy asks
+ * it for their names.  A name may then have a number of each. */
+enum { CM_CALLER_SECOND = 0x8000 };
+typedef const char *cm_caller_names(uint16_t library);
+void cm_caller_be_second(void);
+void cm_caller_ask(cm_caller_names *second);
+
 /* Borrowed, never NULL, lives as long as the process; "" for what is not
  * known. */
 const char *cm_caller_name(uint16_t library);

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <cuda.h>
 #include <cupti.h>
-#include <generated_cuda_meta.h>
 
 #include "../allocator_hooks/driver_layout.h"
 
