@@ -35,7 +35,7 @@ enum {
 /* Executable memory of one module. */
 struct range {
     uintptr_t start, end;
-    bool passed_over;
+    bool ours, passed_over;
     char name[MAX_NAME]; /* its file's base name */
 };
 
@@ -128,8 +128,8 @@ add_range(struct modules *self, const struct dl_phdr_info *info,
     if (range->name[0] == '\0') {
         memcpy(range->name, program, sizeof(program));
     }
-    range->passed_over = (ours >= range->start && ours < range->end)
-                         || is_layer_of_cuda(range->name);
+    range->ours = ours >= range->start && ours < range->end;
+    range->passed_over = range->ours || is_layer_of_cuda(range->name);
 }
 
 static int
@@ -237,12 +237,14 @@ range_of(uintptr_t address)
 static void
 first_foreign(void *const *frames, int count, char *name)
 {
+    bool seen_ours = false; /* what is before is a checker's backtrace() */
     name[0] = '\0';
     cm_lock_take(&lock);
     for (int at = 0; at < count; at++) {
         /* A frame is where the call returns to, perhaps the next function. */
         const struct range *range = range_of((uintptr_t)frames[at] - 1);
-        if (range != NULL && !range->passed_over) {
+        seen_ours |= range != NULL && range->ours;
+        if (range != NULL && seen_ours && !range->passed_over) {
             memcpy(name, range->name, MAX_NAME);
             break;
         }

@@ -6,10 +6,10 @@
  * by the UUID that CUDA gives.  CUDA is asked only where it is initialised
  * already: then these calls neither wait nor change anything.
  *
- * NVML numbers processes as the host does.  In a container with process
- * numbers of its own we do not find ourselves among them, or somebody else
- * seems to be us: so our number counts only where /proc says that it is the
- * host's, which is where process 1's kernel threads are seen. */
+ * NVML numbers processes as the host does.  In a container with numbers of its
+ * own we do not find ourselves, or somebody else seems to be us; there the
+ * only process on a device where we have a context is taken for us, and of
+ * several none. */
 
 #include "process_use.h"
 
@@ -57,6 +57,7 @@ static struct {
     int (*device_count)(int *count);
     int (*device_get)(int *device, int ordinal);
     int (*uuid)(struct uuid *uuid, int device);
+    int (*primary_state)(int device, unsigned *flags, int *active);
     int (*current)(void **context);
     int (*current_device)(int *device);
     int (*mem_info)(size_t *free, size_t *total);
@@ -115,6 +116,7 @@ load_cuda(void)
         {"cuDeviceGetCount", &cuda.device_count},
         {"cuDeviceGet", &cuda.device_get},
         {"cuDeviceGetUuid_v2", &cuda.uuid},
+        {"cuDevicePrimaryCtxGetState", &cuda.primary_state},
         {"cuCtxGetCurrent", &cuda.current},
         {"cuCtxGetDevice", &cuda.current_device},
         {"cuMemGetInfo_v2", &cuda.mem_info},
@@ -134,37 +136,48 @@ load_cuda(void)
     return result;
 }
 
-/* A text; NULL: *uuid is the device's. */
+/* What is asked about. */
+struct device {
+    int number; /* CUDA's handle */
+    struct uuid uuid;
+    bool has_context; /* of this process: its primary one */
+};
+
+/* A text; NULL: it was found. */
 static const char *
-find_uuid(int ordinal, struct uuid *uuid)
+find_in_cuda(int ordinal, struct device *result)
 {
-    int count = 0, device = 0;
+    unsigned flags;
+    int count = 0, active = 0;
     if (!load_cuda()) {
         return "CUDA is not in use in this process";
     }
-    int result = cuda.device_count(&count);
-    if (result == CUDA_NOT_INITIALIZED) {
+    int status = cuda.device_count(&count);
+    if (status == CUDA_NOT_INITIALIZED) {
         return "CUDA is not initialised in this process yet";
     }
-    if (result != SUCCESS || ordinal < 0 || ordinal >= count
-        || cuda.device_get(&device, ordinal) != SUCCESS
-        || cuda.uuid(uuid, device) != SUCCESS) {
+    if (status != SUCCESS || ordinal < 0 || ordinal >= count
+        || cuda.device_get(&result->number, ordinal) != SUCCESS
+        || cuda.uuid(&result->uuid, result->number) != SUCCESS) {
         return "CUDA has no such device in this process";
     }
+    result->has_context =
+        cuda.primary_state(result->number, &flags, &active) == SUCCESS
+        && active != 0;
     return NULL;
 }
 
 /* What is free, from the context that is current on this thread, if it is one
  * of this device. */
 static bool
-ask_context(int ordinal, struct cm_process_use *result)
+ask_context(const struct device *device, struct cm_process_use *result)
 {
     void *context = NULL;
-    int device = -1, current = -2;
+    int current = -1;
     size_t free_bytes = 0, total_bytes = 0;
     if (cuda.current(&context) != SUCCESS || context == NULL
         || cuda.current_device(&current) != SUCCESS
-        || cuda.device_get(&device, ordinal) != SUCCESS || device != current
+        || current != device->number
         || cuda.mem_info(&free_bytes, &total_bytes) != SUCCESS
         || free_bytes > total_bytes) {
         return false;
@@ -178,7 +191,7 @@ ask_context(int ordinal, struct cm_process_use *result)
 /* -- NVML -- */
 
 static void *
-find_device(const struct uuid *uuid)
+find_in_nvml(const struct uuid *uuid)
 {
     static const char *const prefixes[] = {"GPU", "MIG"};
     const unsigned char *b = uuid->bytes;
@@ -237,57 +250,68 @@ numbers_are_the_hosts(void)
     return read && strcmp(name, "kthreadd\n") == 0;
 }
 
-/* A text; NULL: both parts are known.  The only process that uses a device
- * which we use is us, whatever its number. */
-static const char *
-add_up(const struct nvml_process *items, unsigned count,
-       struct cm_process_use *result)
+struct sums {
+    uint64_t own, all;
+    bool found, unknown; /* us; what some process uses */
+};
+
+static struct sums
+sum_of(const struct nvml_process *items, unsigned count, bool hosts)
 {
-    uint64_t own = 0, others = 0;
-    bool found = false, hosts = numbers_are_the_hosts();
+    struct sums sums = {0};
     for (unsigned at = 0; at < count; at++) {
-        if (items[at].used_bytes == CM_USE_UNKNOWN) {
-            return "NVML does not tell what processes use here (no "
-                   "permission, "
-                   "or a driver in WDDM mode)";
-        }
-        if (hosts && items[at].pid == (unsigned)getpid()) {
-            found = true;
-            own += items[at].used_bytes;
-        }
-        else {
-            others += items[at].used_bytes;
-        }
+        bool is_ours = hosts && items[at].pid == (unsigned)getpid();
+        sums.unknown |= items[at].used_bytes == CM_USE_UNKNOWN;
+        sums.all += items[at].used_bytes;
+        sums.own += is_ours ? items[at].used_bytes : 0;
+        sums.found |= is_ours;
     }
-    if (!found) {
-        return hosts ? "NVML does not list this process: it has no context on "
-                       "this device"
-                     : "NVML lists processes by the host's numbers, and this "
-                       "process has another one (a container: run it with "
-                       "--pid=host to know)";
+    return sums;
+}
+
+/* A text; NULL: both parts are known. */
+static const char *
+add_up(const struct device *asked, const struct nvml_process *items,
+       unsigned count, struct cm_process_use *result)
+{
+    bool hosts = numbers_are_the_hosts();
+    struct sums sums = sum_of(items, count, hosts);
+    if (sums.unknown) {
+        return "NVML does not tell how much each process uses here";
     }
-    result->own = own;
-    result->others = others;
+    if (!sums.found && asked->has_context && !hosts && count == 1) {
+        sums.own = sums.all;
+        sums.found = true;
+    }
+    if (!sums.found && (asked->has_context || !hosts)) {
+        return "NVML does not list this process under its own number, as in "
+               "a container that has numbers of its own (--pid=host gives it "
+               "the host's)";
+    }
+    result->own = sums.own;
+    result->others = sums.all - sums.own;
     return NULL;
 }
 
 static const char *
-ask_processes(void *device, struct cm_process_use *result)
+ask_processes(const struct device *asked, void *device,
+              struct cm_process_use *result)
 {
     unsigned count = 0;
     struct nvml_process *items = list_processes(device, &count);
     if (items == NULL) {
         return "NVML gives no list of processes";
     }
-    const char *why = add_up(items, count, result);
+    const char *why = add_up(asked, items, count, result);
     cm_free(items);
     return why;
 }
 
 /* A text; NULL: all is known. */
 static const char *
-ask_nvml(const struct uuid *uuid, struct cm_process_use *result)
+ask_nvml(const struct device *asked, struct cm_process_use *result)
 {
+    struct nvml_memory memory = {0};
     pthread_once(&nvml_once, load_nvml);
     if (nvml_missing != NULL) {
         return nvml_missing;
@@ -295,15 +319,14 @@ ask_nvml(const struct uuid *uuid, struct cm_process_use *result)
     if (nvml_pid != getpid()) {
         return "a forked child cannot ask NVML";
     }
-    struct nvml_memory memory = {0};
-    void *device = find_device(uuid);
+    void *device = find_in_nvml(&asked->uuid);
     if (device == NULL || nvml.memory(device, &memory) != SUCCESS) {
         return "NVML does not know this device";
     }
     result->total = memory.total;
     result->used = memory.used;
     result->free = memory.free;
-    return ask_processes(device, result);
+    return ask_processes(asked, device, result);
 }
 
 bool
@@ -313,13 +336,13 @@ cm_process_use(int cuda_device, struct cm_process_use *result,
     struct cm_process_use use = {CM_USE_UNKNOWN, CM_USE_UNKNOWN,
                                  CM_USE_UNKNOWN, CM_USE_UNKNOWN,
                                  CM_USE_UNKNOWN};
-    struct uuid uuid;
-    *why = find_uuid(cuda_device, &uuid);
+    struct device asked = {0};
+    *why = find_in_cuda(cuda_device, &asked);
     if (*why != NULL) {
         return false;
     }
-    *why = ask_nvml(&uuid, &use);
-    if (use.total == CM_USE_UNKNOWN && !ask_context(cuda_device, &use)) {
+    *why = ask_nvml(&asked, &use);
+    if (use.total == CM_USE_UNKNOWN && !ask_context(&asked, &use)) {
         return false;
     }
     *result = use;
