@@ -61,7 +61,8 @@ static _Thread_local bool inside;
 
 /* Written before the subscription is made, then read only. */
 static const struct cm_driver_entry *entries[CM_CUPTI_MAX_IDS];
-static uint32_t probe_id; /* of an entry that is always enabled */
+static uint32_t probe_id;    /* of an entry that is always enabled */
+static pid_t subscribed_pid; /* guarded by `control` */
 
 static void
 make_lock(void)
@@ -446,12 +447,19 @@ set_phase(enum phase phase)
     cm_lock_give(&lock);
 }
 
+/* CUPTI's own locks may be held there by threads that are not there. */
+static bool
+is_forked_child(void)
+{
+    return subscribed_pid != getpid();
+}
+
 /* No lock of ours is held while CUPTI is called: it may wait for a callback
  * that waits for the lock. */
 static void
 end_subscription(void)
 {
-    if (atomic_load(&taken_away)) {
+    if (atomic_load(&taken_away) || is_forked_child()) {
         cm_cupti_forget();
     }
     cm_cupti_unsubscribe();
@@ -475,6 +483,7 @@ subscribe(const char *where, const char **why)
         return false;
     }
     atomic_store(&taken_away, false);
+    subscribed_pid = getpid();
     set_phase(EARLY);
     if (!cm_cupti_subscribe(on_callback, why)) {
         set_phase(OFF);
@@ -553,6 +562,10 @@ start_listening(const struct cm_sink *sink, const char *where,
                 const char **why)
 {
     bool was_off = state.phase == OFF;
+    if (!was_off && is_forked_child()) {
+        *why = "driver: a forked child cannot use CUDA, nor CUPTI";
+        return false;
+    }
     if (state.phase == DIRECT) {
         *why = "driver: it is started already";
         return false;
@@ -627,7 +640,8 @@ static void
 flush(void)
 {
     if (take_control()) {
-        if (state.phase != OFF && !atomic_load(&taken_away)
+        if (state.phase != OFF && !is_forked_child()
+            && !atomic_load(&taken_away)
             && !cm_cupti_is_enabled(CM_CUPTI_DRIVER_API, probe_id)) {
             atomic_store(&taken_away, true);
         }

@@ -3,6 +3,7 @@
  *
  * A libcupti without a GPU: one subscriber, callbacks for what is enabled.
  * Unsubscribing waits for callbacks that run, which is what could deadlock. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -54,7 +55,9 @@ static const char *const names[] = {
 
 enum { NAMES = sizeof(names) / sizeof(names[0]), DOMAINS = 7, IDS = 256 };
 
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* Threads that call all the time must not keep a writer out. */
+static pthread_rwlock_t lock =
+    PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static struct {
     cm_cupti_callback *callback; /* NULL: nobody subscribed */
     void *user_data;

@@ -124,19 +124,35 @@ expect(int at, enum cm_event_kind kind, uint64_t address, uint64_t bytes)
 
 /* -- */
 
+/* In a process of its own: a machine with CUDA has a real one, which stays. */
+static int
+start_without_cupti(void)
+{
+    const char *why = NULL;
+    if (dlopen("libcupti.so.13", RTLD_LAZY) != NULL
+        || dlopen("libcupti.so.12", RTLD_LAZY) != NULL) {
+        return 0;
+    }
+    if (cm_driver.start(&sink, NULL, &why)
+        || strstr(why, "libcupti.so.13") == NULL
+        || cm_driver.start(&sink, "/nowhere/libcupti.so", &why)
+        || cm_driver.start(&sink, FAKES "/libframework.so", &why)) {
+        return 1;
+    }
+    return strstr(why, "lacks a function") == NULL;
+}
+
 static void
 says_when_there_is_no_cupti(void **state)
 {
     (void)state;
-    const char *why = NULL;
-    if (dlopen("libcupti.so.13", RTLD_LAZY) == NULL
-        && dlopen("libcupti.so.12", RTLD_LAZY) == NULL) {
-        assert_false(cm_driver.start(&sink, NULL, &why));
-        assert_non_null(strstr(why, "libcupti.so.13"));
-        assert_false(cm_driver.start(&sink, "/nowhere/libcupti.so", &why));
-        assert_false(cm_driver.start(&sink, FAKES "/libframework.so", &why));
-        assert_non_null(strstr(why, "lacks a function"));
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(start_without_cupti());
     }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
     cm_driver.stop();
     cm_driver.flush();
     assert_int_equal(cm_driver.lost(), 0);
@@ -174,7 +190,7 @@ tells_each_allocation_and_free(void **state)
     assert_int_equal(events[0].thread, getpid());
     assert_true(events[0].stream == CM_STREAM_UNKNOWN);
     assert_true(events[0].time_ns > 0);
-    assert_string_equal(cm_caller_name(events[0].library), "libc.so.6");
+    assert_string_equal(cm_caller_name(events[0].library), "libcmocka.so.0");
     free_address(0x7f0000000000);
     assert_int_equal(count, 2);
     expect(1, CM_EVENT_FREE, 0x7f0000000000, 2 * MIB);
@@ -545,9 +561,14 @@ a_forked_child_is_left_alone(void **state)
     allocate_on(0, 0x1000, 1);
     pid_t pid = fork();
     if (pid == 0) {
+        const char *why = NULL;
         alarm(10);
+        cm_driver.flush();
+        bool refused = !cm_driver.start(&sink, NULL, &why)
+                       && strstr(why, "forked") != NULL
+                       && cm_driver_trouble() == NULL;
         cm_driver.stop();
-        _exit(cm_driver.lost() > 100);
+        _exit(refused ? 0 : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(pid, &status, 0), pid);
