@@ -1,360 +1,36 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* A callback runs on the thread that called the driver, inside the call.  It
- * changes our table under a leaf lock, notes what is to be told, lets the lock
- * go and tells it.  Two threads cannot mix up the events of one address: the
- * driver gives an address out again only after the call that frees it has
- * begun, which is when the free is told.
- *
- * A listener that comes late is told a copy of the table.  What happens
- * meanwhile waits in a queue, so that no free overtakes its allocation.
+/* A callback runs on the thread that called the driver, inside the call.
  *
  * Cost of a call of the driver that is not about memory: none, CUPTI looks at
- * its own table.  Of one that is: a few microseconds, for the caller's name. */
+ * its own table.  Of one that is: a few microseconds, for the caller's
+ * name. */
 
-#define _GNU_SOURCE // syscall()
 #include "subscription.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "../detector/alloc.h"
-#include "../detector/lock.h"
 #include "caller.h"
-#include "cupti.h"
+#include "callbacks.h"
 #include "driver_call.h"
-#include "holdings.h"
+#include "tally.h"
 
-enum { BATCH = 16, MAX_QUEUE = 65536, MAX_MAPPINGS_OF_A_CALL = 65536 };
-
-enum phase {
-    OFF,
-    EARLY,   /* subscribed, nobody listens */
-    TELLING, /* a listener is told what it missed; events wait in the queue */
-    DIRECT
-};
-
-/* What one step of a call gives to tell. */
-struct batch {
-    struct cm_event events[BATCH];
-    int count;
-};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool lock_works; /* written once, by pthread_once */
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER; /* start, stop */
-static struct cm_lock lock; /* never released; guards `state` */
-static struct {
-    enum phase phase;
-    struct cm_sink sink;
-    struct cm_holdings holdings;
-    struct cm_event *queue; /* owned */
-    size_t queue_count, queue_capacity;
-} state;
-static _Atomic uint64_t lost_events;
+/* Guarded by `control`. */
+static enum { OFF, EARLY, LISTENING } phase; /* EARLY: nobody listens */
+static pid_t subscribed_pid;
+
 static atomic_bool taken_away;
 static _Thread_local bool inside;
 
 /* Written before the subscription is made, then read only. */
 static const struct cm_driver_entry *entries[CM_CUPTI_MAX_IDS];
-static uint32_t probe_id;    /* of an entry that is always enabled */
-static pid_t subscribed_pid; /* guarded by `control` */
-
-static void
-make_lock(void)
-{
-    lock_works = cm_lock_init(&lock) == CM_OK;
-}
-
-static void
-lose_one(void)
-{
-    atomic_fetch_add_explicit(&lost_events, 1, memory_order_relaxed);
-}
-
-/* -- telling -- */
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static struct cm_event
-event_of(enum cm_event_kind kind, const struct cm_holding *holding)
-{
-    return (struct cm_event){
-        .address = holding->key,
-        .bytes = holding->bytes,
-        .stream = holding->stream,
-        .time_ns = holding->time_ns,
-        .thread = holding->thread,
-        .device = holding->device,
-        .kind = (uint8_t)kind,
-        .library = holding->library,
-    };
-}
-
-/* Before: the batch has room. */
-static void
-add_free(struct batch *batch, const struct cm_holding *holding)
-{
-    struct cm_event event = event_of(CM_EVENT_FREE, holding);
-    event.time_ns = now_ns();
-    event.thread = (uint32_t)syscall(SYS_gettid);
-    batch->events[batch->count++] = event;
-}
-
-/* Before: the lock is held. */
-static void
-wait_in_queue(const struct cm_event *event)
-{
-    if (state.queue_count >= MAX_QUEUE
-        || cm_grow((void **)&state.queue, &state.queue_capacity,
-                   state.queue_count + 1, sizeof(*event))
-               != CM_OK) {
-        lose_one();
-        return;
-    }
-    state.queue[state.queue_count++] = *event;
-}
-
-/* Takes the lock's end: gives it back, then tells the batch. */
-static void
-give_lock_and_tell(struct batch *batch)
-{
-    struct cm_sink sink = state.sink;
-    if (state.phase == TELLING) {
-        for (int at = 0; at < batch->count; at++) {
-            wait_in_queue(&batch->events[at]);
-        }
-    }
-    if (state.phase != DIRECT) {
-        batch->count = 0;
-    }
-    cm_lock_give(&lock);
-    for (int at = 0; at < batch->count; at++) {
-        sink.event(sink.context, &batch->events[at]);
-    }
-    batch->count = 0;
-}
-
-/* -- what a call does to the table -- */
-
-/* The sink that wants stacks now, if any. */
-static struct cm_sink
-sink_now(void)
-{
-    struct cm_sink none = {0};
-    cm_lock_take(&lock);
-    struct cm_sink sink = state.phase >= TELLING ? state.sink : none;
-    cm_lock_give(&lock);
-    return sink;
-}
-
-static bool
-is_mapping(const struct cm_holding *holding)
-{
-    return (holding->key & (CM_KEY_HANDLE | CM_KEY_MAPPING)) == CM_KEY_MAPPING;
-}
-
-static bool
-goes_with_a_context(const struct cm_holding *holding)
-{
-    return (holding->key & (CM_KEY_HANDLE | CM_KEY_MAPPING)) == 0;
-}
-
-static void
-allocate(const struct cm_driver_call *call, void *context)
-{
-    int device = call->device >= 0 ? call->device : cm_cupti_device(context);
-    struct cm_holding holding = {
-        .key = call->key,
-        .bytes = call->bytes,
-        .stream = call->stream,
-        .time_ns = now_ns(),
-        .context = (uintptr_t)context,
-        .thread = (uint32_t)syscall(SYS_gettid),
-        .references = 1,
-        .library = cm_caller_find(),
-        .device = (int16_t)device,
-    };
-    if (device < 0 || device >= CM_MAX_DEVICES) {
-        lose_one();
-        return;
-    }
-    struct batch batch = {.count = 1};
-    batch.events[0] = event_of(CM_EVENT_ALLOCATE, &holding);
-    struct cm_sink sink = sink_now();
-    if (sink.site != NULL) {
-        batch.events[0].site =
-            sink.site(sink.context, &batch.events[0].awaited);
-    }
-    cm_lock_take(&lock);
-    if (state.phase == OFF) {
-        batch.count = 0;
-    }
-    else if (cm_holdings_put(&state.holdings, &holding) != CM_OK) {
-        batch.count = 0;
-        lose_one();
-    }
-    give_lock_and_tell(&batch);
-}
-
-/* Also what was allocated before we looked: the listener counts those. */
-static void
-free_key(uint64_t key, void *context)
-{
-    int device = cm_cupti_device(context);
-    struct cm_holding holding = {.key = key, .stream = CM_STREAM_UNKNOWN};
-    struct batch batch = {0};
-    holding.device = (int16_t)(device >= 0 ? device : 0);
-    cm_lock_take(&lock);
-    (void)cm_holdings_remove(&state.holdings, key, &holding);
-    add_free(&batch, &holding);
-    give_lock_and_tell(&batch);
-}
-
-/* Before: the lock is held. */
-static void
-free_if_unused(struct cm_holding *memory, struct batch *batch)
-{
-    struct cm_holding gone;
-    if (memory->references == 0 && memory->mappings == 0
-        && cm_holdings_remove(&state.holdings, memory->key, &gone)) {
-        add_free(batch, &gone);
-    }
-}
-
-/* A handle that is not in the table came from another process. */
-static void
-count_references(uint64_t key, bool one_more)
-{
-    struct batch batch = {0};
-    cm_lock_take(&lock);
-    struct cm_holding *memory = cm_holdings_find(&state.holdings, key);
-    if (memory != NULL && one_more) {
-        memory->references++;
-    }
-    else if (memory != NULL && memory->references > 0) {
-        memory->references--;
-        free_if_unused(memory, &batch);
-    }
-    give_lock_and_tell(&batch);
-}
-
-/* Before: the lock is held. */
-static void
-count_mapping(uint64_t key)
-{
-    struct cm_holding *memory = cm_holdings_find(&state.holdings, key);
-    if (memory != NULL) {
-        memory->mappings++;
-    }
-}
-
-static void
-map(const struct cm_driver_call *call)
-{
-    struct batch batch = {0};
-    struct cm_holding mapping = {
-        .key = call->address | CM_KEY_MAPPING,
-        .bytes = call->bytes,
-        .memory = call->key,
-    };
-    cm_lock_take(&lock);
-    /* Kept for memory of another process too, so that unmap() finds its way
-     * through a row of mappings. */
-    if (state.phase != OFF
-        && cm_holdings_put(&state.holdings, &mapping) != CM_OK) {
-        lose_one();
-    }
-    else {
-        count_mapping(call->key);
-    }
-    give_lock_and_tell(&batch);
-}
-
-/* One call takes away all mappings that stand in a row. */
-static void
-unmap(const struct cm_driver_call *call)
-{
-    uint64_t address = call->address, left = call->bytes;
-    for (int at = 0; at < MAX_MAPPINGS_OF_A_CALL && left > 0; at++) {
-        struct batch batch = {0};
-        struct cm_holding mapping = {.bytes = left};
-        cm_lock_take(&lock);
-        if (cm_holdings_remove(&state.holdings, address | CM_KEY_MAPPING,
-                               &mapping)) {
-            struct cm_holding *memory =
-                cm_holdings_find(&state.holdings, mapping.memory);
-            if (memory != NULL && memory->mappings > 0) {
-                memory->mappings--;
-                free_if_unused(memory, &batch);
-            }
-        }
-        give_lock_and_tell(&batch);
-        address += mapping.bytes;
-        left -= mapping.bytes < left ? mapping.bytes : left;
-    }
-}
-
-/* Takes out what goes with the context, or with all of the device when that
- * is 0, as far as the batch has room.  Before: the lock is held. */
-static void
-take_out(uint64_t context, int device, struct batch *batch)
-{
-    struct cm_holding *at, gone;
-    size_t place = 0;
-    while (batch->count < BATCH
-           && (at = cm_holdings_next(&state.holdings, &place)) != NULL) {
-        if (!goes_with_a_context(at)
-            || (context != 0 ? at->context != context
-                             : at->device != device)) {
-            continue;
-        }
-        (void)cm_holdings_remove(&state.holdings, at->key, &gone);
-        add_free(batch, &gone);
-        place--;
-    }
-}
-
-static void
-leave(uint64_t context, int device)
-{
-    bool more;
-    do {
-        struct batch batch = {0};
-        cm_lock_take(&lock);
-        take_out(context, device, &batch);
-        more = batch.count == BATCH;
-        give_lock_and_tell(&batch);
-    } while (more);
-}
+static uint32_t probe_id; /* of an entry that is always enabled */
 
 /* -- callbacks -- */
-
-static void
-act(const struct cm_driver_entry *entry, const struct cm_driver_call *call,
-    void *context)
-{
-    switch (entry->action) {
-    case CM_DRIVER_ALLOCATE: allocate(call, context); break;
-    case CM_DRIVER_FREE: free_key(call->key, context); break;
-    case CM_DRIVER_RETAIN: count_references(call->key, true); break;
-    case CM_DRIVER_RELEASE: count_references(call->key, false); break;
-    case CM_DRIVER_MAP: map(call); break;
-    case CM_DRIVER_UNMAP: unmap(call); break;
-    case CM_DRIVER_CONTEXT_GONE: leave(call->context, -1); break;
-    case CM_DRIVER_DEVICE_GONE: leave(0, call->device); break;
-    }
-}
 
 static void
 on_call(uint32_t id, const struct cm_cupti_call *data)
@@ -369,9 +45,13 @@ on_call(uint32_t id, const struct cm_cupti_call *data)
         return;
     }
     struct cm_driver_call call = {.stream = CM_STREAM_UNKNOWN, .device = -1};
-    if (entry->read(data->params, &call)) {
-        act(entry, &call, data->context);
+    if (!entry->read(data->params, &call)) {
+        return;
     }
+    if (call.device < 0) {
+        call.device = cm_callbacks_device(data->context);
+    }
+    cm_tally_call(entry->action, &call, (uintptr_t)data->context);
 }
 
 static void
@@ -388,7 +68,8 @@ on_callback(void *user_data, int domain, uint32_t id, const void *data)
     else if (domain == CM_CUPTI_RESOURCE
              && id == CM_CUPTI_CONTEXT_DESTROY_STARTING) {
         const struct cm_cupti_resource *resource = data;
-        leave((uintptr_t)resource->context, -1);
+        struct cm_driver_call call = {.context = (uintptr_t)resource->context};
+        cm_tally_call(CM_DRIVER_CONTEXT_GONE, &call, 0);
     }
     else if (domain == CM_CUPTI_STATE && id == CM_CUPTI_FATAL_ERROR) {
         atomic_store(&taken_away, true);
@@ -404,7 +85,7 @@ find_entries(void)
 {
     bool can_allocate = false, can_free = false;
     for (uint32_t id = 1; id < CM_CUPTI_MAX_IDS; id++) {
-        const char *name = cm_cupti_name(id);
+        const char *name = cm_callbacks_name(id);
         entries[id] = name != NULL ? cm_driver_entry_named(name) : NULL;
         if (entries[id] == cm_driver_entry_named("cuMemAlloc_v2")
             && entries[id] != NULL) {
@@ -421,30 +102,16 @@ static bool
 enable_all(void)
 {
     for (uint32_t id = 1; id < CM_CUPTI_MAX_IDS; id++) {
-        if (entries[id] != NULL && !cm_cupti_enable(CM_CUPTI_DRIVER_API, id)) {
+        if (entries[id] != NULL
+            && !cm_callbacks_enable(CM_CUPTI_DRIVER_API, id)) {
             return false;
         }
     }
     /* What an older CUPTI may lack. */
-    (void)cm_cupti_enable(CM_CUPTI_RESOURCE,
-                          CM_CUPTI_CONTEXT_DESTROY_STARTING);
-    (void)cm_cupti_enable(CM_CUPTI_STATE, CM_CUPTI_FATAL_ERROR);
+    (void)cm_callbacks_enable(CM_CUPTI_RESOURCE,
+                              CM_CUPTI_CONTEXT_DESTROY_STARTING);
+    (void)cm_callbacks_enable(CM_CUPTI_STATE, CM_CUPTI_FATAL_ERROR);
     return true;
-}
-
-static void
-set_phase(enum phase phase)
-{
-    cm_lock_take(&lock);
-    state.phase = phase;
-    if (phase == OFF) {
-        cm_holdings_release(&state.holdings);
-        cm_free(state.queue);
-        state.queue = NULL;
-        state.queue_count = state.queue_capacity = 0;
-        state.sink = (struct cm_sink){0};
-    }
-    cm_lock_give(&lock);
 }
 
 /* CUPTI's own locks may be held there by threads that are not there. */
@@ -454,106 +121,48 @@ is_forked_child(void)
     return subscribed_pid != getpid();
 }
 
-/* No lock of ours is held while CUPTI is called: it may wait for a callback
- * that waits for the lock. */
+/* Before: `control` is held.  No other lock of ours is: CUPTI may wait for a
+ * callback that waits for it. */
 static void
 end_subscription(void)
 {
     if (atomic_load(&taken_away) || is_forked_child()) {
-        cm_cupti_forget();
+        cm_callbacks_forget();
     }
-    cm_cupti_unsubscribe();
-    set_phase(OFF);
+    cm_callbacks_end();
+    cm_tally_close();
+    phase = OFF;
     atomic_store(&taken_away, false);
 }
 
-/* Before: the phase is OFF and `control` is held. */
+/* Before: the phase is OFF and `control` is held.  After: it is EARLY, or OFF
+ * as before. */
 static bool
 subscribe(const char *where, const char **why)
 {
-    if (!lock_works || cm_caller_start() != CM_OK) {
+    if (cm_caller_start() != CM_OK || cm_tally_open() != CM_OK) {
         *why = "driver: no memory";
-        return false;
-    }
-    if (!cm_cupti_load(where, why)) {
-        return false;
-    }
-    if (!find_entries()) {
-        *why = "driver: this libcupti names none of the driver's memory calls";
         return false;
     }
     atomic_store(&taken_away, false);
     subscribed_pid = getpid();
-    set_phase(EARLY);
-    if (!cm_cupti_subscribe(on_callback, why)) {
-        set_phase(OFF);
-        return false;
+    if (!cm_callbacks_load(where, why)) {
+        goto failed;
+    }
+    *why = "driver: this libcupti names none of the driver's memory calls";
+    if (!find_entries() || !cm_callbacks_begin(on_callback, why)) {
+        goto failed;
     }
     if (!enable_all()) {
-        end_subscription();
         *why = "driver: CUPTI gives no callbacks for the driver's memory "
                "calls";
-        return false;
+        goto failed;
     }
+    phase = EARLY;
     return true;
-}
-
-/* Returns new: what is allocated now, and from now on events wait in the
- * queue.  NULL: no memory, nothing was changed. */
-static struct cm_event *
-begin_telling(const struct cm_sink *sink, size_t *count)
-{
-    size_t room = 0;
-    struct cm_event *events = NULL;
-    cm_lock_take(&lock);
-    while (events == NULL || room < state.holdings.count) {
-        room = state.holdings.count + BATCH;
-        cm_lock_give(&lock);
-        cm_free(events);
-        events = cm_alloc(room * sizeof(events[0]));
-        if (events == NULL) {
-            return NULL;
-        }
-        cm_lock_take(&lock);
-    }
-    struct cm_holding *at;
-    size_t place = 0;
-    *count = 0;
-    while ((at = cm_holdings_next(&state.holdings, &place)) != NULL) {
-        if (!is_mapping(at)) {
-            events[(*count)++] = event_of(CM_EVENT_ALLOCATE, at);
-        }
-    }
-    state.sink = *sink;
-    state.phase = TELLING;
-    cm_lock_give(&lock);
-    return events;
-}
-
-static bool
-tell_past(const struct cm_sink *sink)
-{
-    size_t count;
-    struct cm_event *events = begin_telling(sink, &count);
-    if (events == NULL) {
-        return false;
-    }
-    while (events != NULL) {
-        for (size_t at = 0; at < count; at++) {
-            sink->event(sink->context, &events[at]);
-        }
-        cm_free(events);
-        cm_lock_take(&lock);
-        events = state.queue;
-        count = state.queue_count;
-        state.queue = NULL;
-        state.queue_count = state.queue_capacity = 0;
-        if (events == NULL) {
-            state.phase = DIRECT;
-        }
-        cm_lock_give(&lock);
-    }
-    return true;
+failed:
+    end_subscription();
+    return false;
 }
 
 /* Before: `control` is held. */
@@ -561,12 +170,12 @@ static bool
 start_listening(const struct cm_sink *sink, const char *where,
                 const char **why)
 {
-    bool was_off = state.phase == OFF;
+    bool was_off = phase == OFF;
     if (!was_off && is_forked_child()) {
         *why = "driver: a forked child cannot use CUDA, nor CUPTI";
         return false;
     }
-    if (state.phase == DIRECT) {
+    if (phase == LISTENING) {
         *why = "driver: it is started already";
         return false;
     }
@@ -574,31 +183,32 @@ start_listening(const struct cm_sink *sink, const char *where,
         return false;
     }
     inside = true; /* should the sink call the driver after all */
-    bool told = tell_past(sink);
+    bool told = cm_tally_listen(sink) == CM_OK;
     inside = false;
-    if (!told && was_off) {
+    if (told) {
+        phase = LISTENING;
+        return true;
+    }
+    *why = "driver: no memory";
+    if (was_off) {
         end_subscription();
     }
-    if (!told) {
-        *why = "driver: no memory";
-    }
-    return told;
+    return false;
 }
 
 /* Two threads that start and stop at once are a mistake of the caller's; a
  * child forked meanwhile finds `control` held for ever, and must not wait. */
 static bool
-take_control(void)
+take_control(const char **why)
 {
-    pthread_once(&once, make_lock);
+    *why = "driver: another thread is starting or stopping it";
     return pthread_mutex_trylock(&control) == 0;
 }
 
 static bool
 start(const struct cm_sink *sink, const char *where, const char **why)
 {
-    if (!take_control()) {
-        *why = "driver: another thread is starting or stopping it";
+    if (!take_control(why)) {
         return false;
     }
     bool started = start_listening(sink, where, why);
@@ -609,17 +219,11 @@ start(const struct cm_sink *sink, const char *where, const char **why)
 bool
 cm_subscription_early(const char *where, const char **why)
 {
-    bool started = false;
-    if (!take_control()) {
-        *why = "driver: another thread is starting or stopping it";
+    if (!take_control(why)) {
         return false;
     }
-    if (state.phase == OFF) {
-        started = subscribe(where, why);
-    }
-    else {
-        *why = "driver: it is started already";
-    }
+    *why = "driver: it is started already";
+    bool started = phase == OFF && subscribe(where, why);
     pthread_mutex_unlock(&control);
     return started;
 }
@@ -627,32 +231,29 @@ cm_subscription_early(const char *where, const char **why)
 static void
 stop(void)
 {
-    if (take_control()) {
-        if (state.phase != OFF) {
-            end_subscription();
-        }
-        pthread_mutex_unlock(&control);
+    const char *why;
+    if (!take_control(&why)) {
+        return;
     }
+    if (phase != OFF) {
+        end_subscription();
+    }
+    pthread_mutex_unlock(&control);
 }
 
 /* Nothing is kept back; a good moment to see whether events still come. */
 static void
 flush(void)
 {
-    if (take_control()) {
-        if (state.phase != OFF && !is_forked_child()
-            && !atomic_load(&taken_away)
-            && !cm_cupti_is_enabled(CM_CUPTI_DRIVER_API, probe_id)) {
-            atomic_store(&taken_away, true);
-        }
-        pthread_mutex_unlock(&control);
+    const char *why;
+    if (!take_control(&why)) {
+        return;
     }
-}
-
-static uint64_t
-lost(void)
-{
-    return atomic_load_explicit(&lost_events, memory_order_relaxed);
+    if (phase != OFF && !is_forked_child() && !atomic_load(&taken_away)
+        && !cm_callbacks_enabled(CM_CUPTI_DRIVER_API, probe_id)) {
+        atomic_store(&taken_away, true);
+    }
+    pthread_mutex_unlock(&control);
 }
 
 const char *
@@ -670,5 +271,5 @@ const struct cm_hook_kind cm_subscription = {
     .start = start,
     .stop = stop,
     .flush = flush,
-    .lost = lost,
+    .lost = cm_tally_lost,
 };

@@ -3,10 +3,8 @@
  *
  * The hook against a libcupti without a GPU (fake_cupti.c). */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +15,7 @@
 #include <cmocka.h>
 
 #include "fail_each.h"
-#include "fake_cupti.h"
+#include "driver_case.h"
 
 #include "../allocator_hooks/driver.h"
 #include "../allocator_hooks/driver_call.h"
@@ -25,7 +23,6 @@
 
 enum { MAX_EVENTS = 4096, MIB = 1 << 20 };
 
-static const struct fake_cupti *cupti;
 static struct cm_event events[MAX_EVENTS];
 static int count;
 static void (*meanwhile)(void); /* run inside the sink */
@@ -61,29 +58,6 @@ start(void)
     if (!cm_driver.start(&sink, NULL, &why)) {
         fail_msg("%s", why);
     }
-}
-
-static void
-fire(const char *name, int when, const void *params)
-{
-    cupti->fire(name, when, params, 0, cupti->context_of(0));
-}
-
-static void
-allocate_on(int device, uint64_t address, size_t bytes)
-{
-    struct cm_mem_alloc call = {&address, bytes};
-    void *context = cupti->context_of(device);
-    cupti->fire("cuMemAlloc_v2", CM_CUPTI_ENTER, &call, 0, context);
-    cupti->fire("cuMemAlloc_v2", CM_CUPTI_EXIT, &call, 0, context);
-}
-
-static void
-free_address(uint64_t address)
-{
-    struct cm_mem_free call = {address};
-    fire("cuMemFree_v2", CM_CUPTI_ENTER, &call);
-    fire("cuMemFree_v2", CM_CUPTI_EXIT, &call);
 }
 
 static void
@@ -472,87 +446,6 @@ starts_and_stops_many_times(void **state)
     }
 }
 
-/* -- threads -- */
-
-enum { THREADS = 4, ROUNDS = 3000 };
-
-static atomic_long balance[THREADS]; /* allocations less frees */
-static atomic_bool over;
-
-static void
-take_from_threads(void *context, const struct cm_event *event)
-{
-    (void)context;
-    size_t thread = (size_t)(event->address >> 40) - 1;
-    atomic_fetch_add(&balance[thread],
-                     event->kind == CM_EVENT_ALLOCATE ? 1 : -1);
-}
-
-static void *
-allocate_all_the_time(void *context)
-{
-    uint64_t base = (uint64_t)(uintptr_t)context << 40;
-    for (uint64_t at = 0; at < ROUNDS; at++) {
-        uint64_t address = base | (at % 64 + 1) << 9;
-        allocate_on((int)(at % 3), address, 512);
-        free_address(address);
-    }
-    return NULL;
-}
-
-static const struct cm_sink thread_sink = {.event = take_from_threads};
-
-static void
-threads_tell_in_order(void **state)
-{
-    (void)state;
-    pthread_t threads[THREADS];
-    const char *why = NULL;
-    assert_true(cm_driver.start(&thread_sink, NULL, &why));
-    for (uintptr_t at = 0; at < THREADS; at++) {
-        pthread_create(&threads[at], NULL, allocate_all_the_time,
-                       (void *)(at + 1));
-    }
-    for (int at = 0; at < THREADS; at++) {
-        pthread_join(threads[at], NULL);
-        assert_int_equal(atomic_load(&balance[at]), 0);
-    }
-    cm_driver.stop();
-}
-
-static void *
-allocate_until_over(void *context)
-{
-    while (!atomic_load(&over)) {
-        allocate_on(0, (uint64_t)(uintptr_t)context << 40, 512);
-        free_address((uint64_t)(uintptr_t)context << 40);
-    }
-    return NULL;
-}
-
-static void
-starts_and_stops_under_load(void **state)
-{
-    (void)state;
-    pthread_t threads[THREADS];
-    const char *why = NULL;
-    atomic_store(&over, false);
-    for (uintptr_t at = 0; at < THREADS; at++) {
-        pthread_create(&threads[at], NULL, allocate_until_over,
-                       (void *)(at + 1));
-    }
-    for (int at = 0; at < 200; at++) {
-        assert_true(cm_driver.start(&thread_sink, NULL, &why));
-        cm_driver.flush();
-        usleep(200);
-        cm_driver.stop();
-    }
-    atomic_store(&over, true);
-    for (int at = 0; at < THREADS; at++) {
-        pthread_join(threads[at], NULL);
-    }
-}
-
 static void
 a_forked_child_is_left_alone(void **state)
 {
@@ -627,8 +520,6 @@ main(void)
         cmocka_unit_test(notices_that_cupti_was_shut_down),
         cmocka_unit_test(a_sink_may_call_the_driver),
         cmocka_unit_test(starts_and_stops_many_times),
-        cmocka_unit_test(threads_tell_in_order),
-        cmocka_unit_test(starts_and_stops_under_load),
         cmocka_unit_test(a_forked_child_is_left_alone),
         cmocka_unit_test(each_allocation_fails),
     };

@@ -5,7 +5,7 @@
  * still uses the first, and a process cannot mix them.  The library is never
  * closed, since a callback may be running in it. */
 
-#include "cupti.h"
+#include "callbacks.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ resolve(void *library)
 }
 
 bool
-cm_cupti_load(const char *where, const char **why)
+cm_callbacks_load(const char *where, const char **why)
 {
     if (cupti.library != NULL) {
         return true;
@@ -95,7 +95,7 @@ cm_cupti_load(const char *where, const char **why)
 }
 
 const char *
-cm_cupti_name(uint32_t id)
+cm_callbacks_name(uint32_t id)
 {
     const char *name = NULL;
     int result = cupti.get_callback_name(CM_CUPTI_DRIVER_API, id, &name);
@@ -124,7 +124,7 @@ refuse(int result)
 }
 
 bool
-cm_cupti_subscribe(cm_cupti_callback *callback, const char **why)
+cm_callbacks_begin(cm_cupti_callback *callback, const char **why)
 {
     void *made = NULL;
     int result = cupti.subscribe(&made, callback, NULL);
@@ -137,14 +137,14 @@ cm_cupti_subscribe(cm_cupti_callback *callback, const char **why)
 }
 
 bool
-cm_cupti_enable(int domain, uint32_t id)
+cm_callbacks_enable(int domain, uint32_t id)
 {
     return cupti.enable_callback(1, subscriber, domain, id)
            == CM_CUPTI_SUCCESS;
 }
 
 void
-cm_cupti_unsubscribe(void)
+cm_callbacks_end(void)
 {
     if (subscriber != NULL) {
         (void)cupti.unsubscribe(subscriber);
@@ -153,13 +153,13 @@ cm_cupti_unsubscribe(void)
 }
 
 void
-cm_cupti_forget(void)
+cm_callbacks_forget(void)
 {
     subscriber = NULL;
 }
 
 bool
-cm_cupti_is_enabled(int domain, uint32_t id)
+cm_callbacks_enabled(int domain, uint32_t id)
 {
     uint32_t enabled = 0;
     return subscriber != NULL
@@ -169,7 +169,7 @@ cm_cupti_is_enabled(int domain, uint32_t id)
 }
 
 int
-cm_cupti_device(void *context)
+cm_callbacks_device(void *context)
 {
     uint32_t device = 0;
     if (context == NULL
