@@ -99,7 +99,7 @@ load_nvml(void)
     }
     else if (!resolve(library, symbols,
                       sizeof(symbols) / sizeof(symbols[0]))) {
-        nvml_missing = "this NVML is too old; a driver of 2021 or newer has "
+        nvml_missing = "this NVML is too old; the driver of CUDA 12 has "
                        "what is needed";
     }
     else if (nvml.init() != SUCCESS) {
