@@ -13,6 +13,7 @@
 #include "devices.h"
 #include "documents.h"
 #include "event.h"
+#include "jax_reader.h"
 #include "observe_garbage.h"
 #include "session.h"
 
@@ -87,6 +88,7 @@ static PyMethodDef methods[] = {
     {"unraisable", core_unraisable, METH_O, NULL},
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
+    {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
     {"event_document", cm_event_document, METH_O, NULL},
