@@ -7,7 +7,7 @@
  * `memory_resource` (`device_id` and the like may ask the driver, `handle`
  * makes objects in some versions).  A closed buffer has no resource. */
 
-#include "cuda_count.h"
+#include "device_count.h"
 #include "fields.h"
 #include "reader.h"
 #include "tags.h"
@@ -36,7 +36,7 @@ cuda_core_forget(void *state)
     for (size_t i = 0; i < HOST_RESOURCES; i++) {
         Py_CLEAR(self->host[i]);
     }
-    cm_cuda_count_forget();
+    cm_device_count_forget();
 }
 
 static PyTypeObject *
@@ -75,7 +75,7 @@ static void
 cuda_core_notice(void *state)
 {
     (void)state;
-    cm_cuda_count_notice();
+    cm_device_count_notice();
 }
 
 static bool

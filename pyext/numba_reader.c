@@ -9,7 +9,7 @@
  * before we look.  Then the proxy is empty and the pointer's own weak
  * references are gone, and the array's .alloc_size still tells the bytes. */
 
-#include "cuda_count.h"
+#include "device_count.h"
 #include "fields.h"
 #include "objects_private.h"
 #include "reader.h"
@@ -49,7 +49,7 @@ numba_forget(void *state)
     Py_CLEAR(self->pointer);
     Py_CLEAR(self->c_pointer);
     Py_CLEAR(self->c_unsigned);
-    cm_cuda_count_forget();
+    cm_device_count_forget();
 }
 
 static PyTypeObject *
@@ -58,14 +58,22 @@ find_type(const char *module, const char *name)
     return (PyTypeObject *)cm_type_in(module, name);
 }
 
-static void
-tag_array(const char *name)
+/* The module's classes, the last one last: it may still be imported. */
+static bool
+tag_arrays(void)
 {
-    PyTypeObject *type = find_type(ARRAYS, name);
-    if (type != NULL) {
-        cm_tags_type(type);
-        Py_DECREF(type);
+    static const char *const names[] = {"DeviceRecord", "DeviceNDArray",
+                                        "ManagedNDArray"};
+    bool whole = true;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        PyTypeObject *type = find_type(ARRAYS, names[i]);
+        if (type != NULL) {
+            cm_tags_type(type);
+        }
+        whole = type != NULL;
+        Py_XDECREF(type);
     }
+    return whole;
 }
 
 static enum cm_learnt
@@ -78,7 +86,7 @@ numba_learn(void *state, PyObject *module, const char **reason)
     self->memory = find_type(DRIVER, "MemoryPointer");
     self->mapped = find_type(DRIVER, "MappedMemory");
     if (self->array == NULL || self->owned == NULL || self->memory == NULL
-        || self->mapped == NULL) {
+        || self->mapped == NULL || !tag_arrays()) {
         numba_forget(self);
         *reason = "not fully imported";
         return CM_LEARNT_LATER;
@@ -87,9 +95,6 @@ numba_learn(void *state, PyObject *module, const char **reason)
     self->pointer = find_type("cuda.bindings.driver", "CUdeviceptr");
     self->c_pointer = find_type("ctypes", "c_void_p");
     self->c_unsigned = find_type("ctypes", "c_ulong");
-    tag_array("DeviceNDArray");
-    tag_array("DeviceRecord");
-    tag_array("ManagedNDArray");
     *reason = "instance attributes";
     return CM_LEARNT_READY;
 }
@@ -98,7 +103,7 @@ static void
 numba_notice(void *state)
 {
     (void)state;
-    cm_cuda_count_notice();
+    cm_device_count_notice();
 }
 
 static bool

@@ -6,7 +6,7 @@
  * without a look at it, so we look first: it is NULL in a half-built buffer.
  * Which device it lives on stands in C++ only. */
 
-#include "cuda_count.h"
+#include "device_count.h"
 #include "fields.h"
 #include "reader.h"
 #include "tags.h"
@@ -31,7 +31,7 @@ rmm_forget(void *state)
     Py_CLEAR(self->buffer);
     Py_CLEAR(self->size);
     Py_CLEAR(self->pointer);
-    cm_cuda_count_forget();
+    cm_device_count_forget();
 }
 
 static bool
@@ -69,7 +69,7 @@ static void
 rmm_notice(void *state)
 {
     (void)state;
-    cm_cuda_count_notice();
+    cm_device_count_notice();
 }
 
 static bool

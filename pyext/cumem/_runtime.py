@@ -253,12 +253,16 @@ def _stacks_off():
 
 
 def _tensor_types():
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "Tensor"):
-        return []
-    from . import _torch
+    """What the core has tagged: to be taken back."""
+    from . import _frameworks
 
-    return _torch._tensor_types(torch)
+    found = _frameworks.tagged_types()
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "Tensor"):
+        from . import _torch
+
+        found += _torch._tensor_types(torch)
+    return found
 
 
 def _deliver(kind, payload):

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "cuda_count.h"
+#include "device_count.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ ask_driver(void)
 }
 
 void
-cm_cuda_count_notice(void)
+cm_device_count_notice(void)
 {
     if (known_count == 0) {
         int count;
@@ -41,7 +41,7 @@ cm_cuda_count_notice(void)
 }
 
 void
-cm_cuda_count_forget(void)
+cm_device_count_forget(void)
 {
     known_count = 0;
 }
