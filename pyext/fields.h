@@ -20,6 +20,11 @@ bool cm_type_derives(PyTypeObject *type, PyTypeObject *base);
 /* [new; never] an attribute of a module in sys.modules, if it is a type. */
 PyObject *cm_type_in(const char *module, const char *name);
 
+/* [new; never] a module of cumem's own.  PyImport_ImportModule() asks the
+ * builtins of the running frame, which may be without __import__ (the
+ * constructor of a named tuple is). */
+PyObject *cm_import(const char *name);
+
 /* [new; never] a descriptor of a type, as it stands in its dictionary. */
 PyObject *cm_field_of(PyObject *type, const char *name);
 bool cm_field_is_c(PyObject *descriptor);

@@ -235,10 +235,10 @@ jax_learn(void *state, PyObject *module, const char **reason)
 {
     (void)module;
     tag_early();
-    PyObject *probing = PyImport_ImportModule("cumem._jax");
+    PyObject *probing = cm_import("cumem._jax");
     PyObject *answer =
         probing != NULL ? PyObject_CallMethod(probing, "probe", NULL) : NULL;
-    bool later = answer == Py_None; /* no backend yet */
+    bool later = answer == NULL || answer == Py_None; /* no backend yet */
     *reason = later ? "no backend yet" : reason_of(answer);
     PyErr_Clear();
     Py_XDECREF(probing);

@@ -88,7 +88,7 @@ numba_learn(void *state, PyObject *module, const char **reason)
     if (self->array == NULL || self->owned == NULL || self->memory == NULL
         || self->mapped == NULL || !tag_arrays()) {
         numba_forget(self);
-        *reason = "not fully imported";
+        *reason = "numba.cuda not imported";
         return CM_LEARNT_LATER;
     }
     self->device = find_type("cuda.bindings.driver", "CUdevice");
@@ -328,7 +328,7 @@ numba_shape(const void *state, PyObject *object, char *text, size_t room)
 }
 
 const struct cm_reader cm_numba_reader = {
-    .module = ARRAYS,
+    .module = "numba",
     .state_bytes = sizeof(struct numba_state),
     .learn = numba_learn,
     .begin = numba_begin,

@@ -13,6 +13,8 @@ from . import _core
 
 _SHAPES = ((3, 5, 7), (11, 2, 13), (17, 19))
 _HOST = ("cpu",)
+_MOST_FAILURES = 20
+_failures = []  # a transfer guard may forbid us to make arrays for a while
 
 
 def probe():
@@ -31,7 +33,8 @@ def probe():
             return None
         return _learn(arrays, gone, backends)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"[:100]
+        _failures.append(f"{type(error).__name__}: {error}"[:100])
+        return _failures[-1] if len(_failures) > _MOST_FAILURES else None
 
 
 def _arrays(backends):
@@ -68,7 +71,7 @@ def _make(device):
         array = jaxlib.batched_device_put(
             aval(shape, value.dtype), sharding, [value], [device], True
         )
-        arrays.append(array.block_until_ready())
+        arrays.append(array)
     return arrays
 
 
