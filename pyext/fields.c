@@ -39,15 +39,11 @@ cm_type_in(const char *module, const char *name)
 }
 
 PyObject *
-cm_import(const char *name)
+cm_imported(const char *name)
 {
     PyObject *key = PyUnicode_FromString(name);
-    PyObject *package =
-        key != NULL ? PyImport_ImportModuleLevel(name, NULL, NULL, NULL, 0)
-                    : NULL;
-    PyObject *module = package != NULL ? PyImport_GetModule(key) : NULL;
+    PyObject *module = key != NULL ? PyImport_GetModule(key) : NULL;
     PyErr_Clear();
-    Py_XDECREF(package);
     Py_XDECREF(key);
     return module;
 }

@@ -20,10 +20,11 @@ bool cm_type_derives(PyTypeObject *type, PyTypeObject *base);
 /* [new; never] an attribute of a module in sys.modules, if it is a type. */
 PyObject *cm_type_in(const char *module, const char *name);
 
-/* [new; never] a module of cumem's own.  PyImport_ImportModule() asks the
- * builtins of the running frame, which may be without __import__ (the
- * constructor of a named tuple is). */
-PyObject *cm_import(const char *name);
+/* [new; never] a module that was imported before.  Nothing is imported inside a
+ * collection: it may have begun within importlib's own locks (CPython 3.11 then
+ * fails the import that was under way), or where the running frame's builtins
+ * are empty. */
+PyObject *cm_imported(const char *name);
 
 /* [new; never] a descriptor of a type, as it stands in its dictionary. */
 PyObject *cm_field_of(PyObject *type, const char *name);

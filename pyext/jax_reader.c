@@ -235,7 +235,7 @@ jax_learn(void *state, PyObject *module, const char **reason)
 {
     (void)module;
     tag_early();
-    PyObject *probing = cm_import("cumem._jax");
+    PyObject *probing = cm_imported("cumem._jax");
     PyObject *answer =
         probing != NULL ? PyObject_CallMethod(probing, "probe", NULL) : NULL;
     bool later = answer == NULL || answer == Py_None; /* no backend yet */

@@ -45,7 +45,7 @@ torch_learn(void *state, PyObject *module, const char **reason)
         tag_early(module);
         return CM_LEARNT_LATER;
     }
-    PyObject *probing = cm_import("cumem._torch");
+    PyObject *probing = cm_imported("cumem._torch");
     PyObject *answer = NULL;
     if (probing != NULL) {
         answer = PyObject_CallMethod(probing, "probe", NULL);

@@ -23,6 +23,8 @@ def probe():
     Returns True when it is learnt, None to be asked again later, else what was
     not found.
     """
+    if getattr(sys.modules["jax"].__spec__, "_initializing", False):
+        return None
     bridge = sys.modules.get("jax._src.xla_bridge")
     backends = dict(getattr(bridge, "_backends", None) or {})
     if not backends or getattr(bridge, "_default_backend", True) is None:
