@@ -69,6 +69,8 @@ def _cupy(index):
     current = runtime.getDevice()
     if current == index:
         return _cupy_pool(cupy)
+    if not _has_context(current):  # to make it current again would make one
+        return None
     runtime.setDevice(index)
     try:
         return _cupy_pool(cupy)
