@@ -16,8 +16,8 @@
 #define MAX_WATCHED 512u
 
 static const struct cm_reader *const readers[] = {
-    &cm_torch_reader,
-    &cm_cupy_reader,
+    &cm_torch_reader,     &cm_cupy_reader, &cm_numba_reader,
+    &cm_jax_reader,       &cm_rmm_reader,  &cm_cuda_core_reader,
     &cm_interface_reader,
 };
 #define READER_COUNT (sizeof(readers) / sizeof(readers[0]))
@@ -46,7 +46,7 @@ struct cm_devices {
 };
 
 struct cm_devices *
-cm_devices_new(void)
+cm_devices_new(const struct cm_objects *objects)
 {
     struct cm_devices *self = cm_calloc(1, sizeof(*self));
     if (self == NULL) {
@@ -61,6 +61,9 @@ cm_devices_new(void)
             PyErr_Clear();
             cm_devices_free(self);
             return NULL;
+        }
+        if (readers[i]->begin != NULL) {
+            readers[i]->begin(slot->state, objects);
         }
     }
     self->host_allowed = true;
@@ -97,6 +100,23 @@ learn(struct cm_devices *self, size_t index, PyObject *module)
     }
 }
 
+static void
+notice_one(struct cm_devices *self, size_t index, PyObject *modules)
+{
+    struct reader_slot *slot = &self->slots[index];
+    if (slot->learnt == CM_LEARNT_LATER) {
+        PyObject *module = PyDict_GetItemWithError(modules, slot->name);
+        if (module != NULL && PyModule_Check(module)) {
+            Py_INCREF(module);
+            learn(self, index, module);
+            Py_DECREF(module);
+        }
+    }
+    if (slot->learnt == CM_LEARNT_READY && readers[index]->notice != NULL) {
+        readers[index]->notice(slot->state);
+    }
+}
+
 void
 cm_devices_notice(struct cm_devices *self)
 {
@@ -105,16 +125,7 @@ cm_devices_notice(struct cm_devices *self)
         return;
     }
     for (size_t i = 0; i < READER_COUNT; i++) {
-        if (self->slots[i].learnt != CM_LEARNT_LATER) {
-            continue;
-        }
-        PyObject *module =
-            PyDict_GetItemWithError(modules, self->slots[i].name);
-        if (module != NULL && PyModule_Check(module)) {
-            Py_INCREF(module);
-            learn(self, i, module);
-            Py_DECREF(module);
-        }
+        notice_one(self, i, modules);
     }
     PyErr_Clear();
 }

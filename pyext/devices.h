@@ -15,8 +15,10 @@
 #include "reader.h"
 
 struct cm_devices;
+struct cm_objects;
 
-struct cm_devices *cm_devices_new(void);
+/* `objects` is borrowed and must live longer. */
+struct cm_devices *cm_devices_new(const struct cm_objects *objects);
 void cm_devices_free(struct cm_devices *self);
 
 /* At the start of a collection: notices frameworks that were imported since.

@@ -13,9 +13,10 @@
 #include "allocations.h"
 #include "devices.h"
 #include "documents.h"
-#include "sighting.h"
+#include "jax_reader.h"
 #include "observe_garbage.h"
 #include "session.h"
+#include "sighting.h"
 
 struct module_state {
     struct cm_session *session; /* owned */
@@ -89,6 +90,7 @@ static PyMethodDef methods[] = {
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
+    {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
     {"event_document", cm_sighting_document, METH_O, NULL},

@@ -48,6 +48,8 @@ enum cm_learnt {
     CM_LEARNT_UNSUPPORTED, /* for good: why is in `reason` */
 };
 
+struct cm_objects;
+
 struct cm_reader {
     const char
         *module; /* sys.modules name that shows the framework is there */
@@ -55,6 +57,12 @@ struct cm_reader {
     size_t state_bytes;
     enum cm_learnt (*learn)(void *state, PyObject *module,
                             const char **reason);
+    /* Lends what reads attributes as they lie there (cm_attribute()); comes
+     * first, lives longer than the state.  May be NULL. */
+    void (*begin)(void *state, const struct cm_objects *objects);
+    /* At the start of a collection, from when it is learnt on: a look at what
+     * may have changed.  As learn(), and cheap.  May be NULL. */
+    void (*notice)(void *state);
     /* Does an exact type hold device memory?  Answers are cached. */
     bool (*claims)(const void *state, PyTypeObject *type);
     bool (*read)(const void *state, PyObject *object,
@@ -79,6 +87,10 @@ struct cm_reader {
 
 extern const struct cm_reader cm_torch_reader;
 extern const struct cm_reader cm_cupy_reader;
+extern const struct cm_reader cm_numba_reader;
+extern const struct cm_reader cm_jax_reader;
+extern const struct cm_reader cm_rmm_reader;
+extern const struct cm_reader cm_cuda_core_reader;
 extern const struct cm_reader cm_interface_reader;
 
 #endif

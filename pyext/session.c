@@ -364,7 +364,8 @@ cm_session_new(PyObject *module)
     self->records = cm_records_new(RECORD_BYTES);
     self->objects =
         self->records != NULL ? cm_objects_new(self->records) : NULL;
-    self->devices = cm_devices_new();
+    self->devices =
+        self->objects != NULL ? cm_devices_new(self->objects) : NULL;
     self->digest = self->records != NULL ? cm_digest_new(self->records) : NULL;
     self->worker = cm_worker_new(digest_later, self);
     self->cuda_key = PyUnicode_InternFromString("torch.cuda");

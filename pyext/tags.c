@@ -181,7 +181,7 @@ cm_tags_on_tensor(void (*hook)(void))
 void
 cm_tags_type(PyTypeObject *type)
 {
-    if (tags.objects == NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+    if (tags.objects == NULL || !PyType_IS_GC(type)
         || type->tp_alloc != PyType_GenericAlloc
         || type->tp_free != PyObject_GC_Del) {
         return;

@@ -30,7 +30,8 @@ int cm_tags_start(struct cm_objects *objects, bool stacks);
 void cm_tags_on_tensor(void (*hook)(void));
 /* Takes every wrapper back from `types` (a list) and drops the table. */
 void cm_tags_stop(PyObject *types);
-/* Wraps one type; types with an allocator of their own are left alone. */
+/* Wraps one type, which may be static; types with an allocator of their own are
+ * left alone. */
 void cm_tags_type(PyTypeObject *type);
 /* NULL: the object is not tagged (made before tagging, or an own allocator). */
 const struct cm_tag *cm_tags_find(PyObject *object);

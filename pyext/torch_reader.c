@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "devices.h"
+#include "fields.h"
 #include "tags.h"
 #include "torch_layout.h"
 
@@ -44,7 +45,7 @@ torch_learn(void *state, PyObject *module, const char **reason)
         tag_early(module);
         return CM_LEARNT_LATER;
     }
-    PyObject *probing = PyImport_ImportModule("cumem._torch");
+    PyObject *probing = cm_imported("cumem._torch");
     PyObject *answer = NULL;
     if (probing != NULL) {
         answer = PyObject_CallMethod(probing, "probe", NULL);

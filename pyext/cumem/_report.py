@@ -96,17 +96,19 @@ def _page(event):
 
 def _draw(document):
     """The page with drawings by cyclereport, without them when it cannot be run."""
-    import subprocess  # here, so that starting under CUMEM_WARN_CYCLES costs little
-
+    try:  # here, so that starting under CUMEM_WARN_CYCLES costs little
+        from subprocess import DEVNULL, PIPE, SubprocessError, run
+    except ImportError:  # a collection while it is being imported found a cycle, too
+        return _core.page(document)
     if os.path.exists(_PROGRAM):
         try:
-            done = subprocess.run(
+            done = run(
                 [_PROGRAM, "-", "--format", "html", "-o", "-"],
-                input=document, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                input=document, stdout=PIPE, stderr=DEVNULL,
                 env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, timeout=_DRAWING_SECONDS,
             )  # fmt: skip
             if done.returncode == 0 and done.stdout:
                 return done.stdout.decode()
-        except (OSError, subprocess.SubprocessError):
+        except (OSError, SubprocessError):
             pass
     return _core.page(document)

@@ -92,6 +92,7 @@ def observe_tensor_cycles(callback, *, devices="auto", min_bytes=0):
     """
     if not callable(callback):
         raise TypeError(f"callback must be callable, not {type(callback).__name__}")
+    import subprocess  # for the drawings: we may be called within another import
     return _add(Handle(callback, _settings.parse_devices(devices), _settings.parse_size(min_bytes)))
 
 
@@ -213,6 +214,7 @@ def _prepare():
     """What every use needs once: who we are, exit, fork."""
     if not _attached["exit"]:
         _attached["exit"] = True
+        from . import _jax, _torch  # the core asks for them in collections: no import there
         _core.describe(
             {
                 "host": os.uname().nodename,
@@ -253,12 +255,16 @@ def _stacks_off():
 
 
 def _tensor_types():
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "Tensor"):
-        return []
-    from . import _torch
+    """What the core has tagged: to be taken back."""
+    from . import _frameworks
 
-    return _torch._tensor_types(torch)
+    found = _frameworks.tagged_types()
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "Tensor"):
+        from . import _torch
+
+        found += _torch._tensor_types(torch)
+    return found
 
 
 def _deliver(kind, payload):

@@ -17,6 +17,12 @@ _DTYPES = (
 _CPU, _META = 0, 14
 
 
+def _is_importing(module):
+    """Its own import is under way: torch.empty() would ask importlib for it, and CPython 3.11
+    then fails the import that we are called within."""
+    return bool(getattr(module.__spec__, "_initializing", False))
+
+
 def _mode_is_active(torch):
     """A dispatch or function mode would see our probes: wait until it is over."""
     length = getattr(torch._C, "_len_torch_dispatch_stack", None)
@@ -58,7 +64,7 @@ def probe():
     RuntimeError with what was not found.
     """
     torch = sys.modules["torch"]
-    if _mode_is_active(torch):
+    if _is_importing(torch) or _mode_is_active(torch):
         return None
     keep, facts = [], []
     for index, dtype in enumerate(_DTYPES):

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The frameworks that the user has imported: their classes, and the bytes they hold.
+
+Nothing is imported, no device is initialised and no context is made: a framework
+that has not been used yet is left out.
+"""
+
+import sys
+
+# Classes that the readers tag (pyext/*_reader.c): the first that is there.
+_TAGGED = (
+    ("cupy._core.core", ("ndarray",)),
+    ("numba.cuda.cudadrv.devicearray", ("DeviceNDArray", "DeviceRecord", "ManagedNDArray")),
+    ("jaxlib._jax", ("ArrayImpl",)),
+    ("jaxlib.xla_extension", ("ArrayImpl",)),
+    ("rmm.pylibrmm.device_buffer", ("DeviceBuffer",)),
+    ("cuda.core._memory._buffer", ("Buffer",)),
+)
+
+
+def tagged_types():
+    """Every class whose objects the core may have tagged, torch's aside."""
+    found = []
+    for module, names in _TAGGED:
+        for name in names:
+            cls = getattr(sys.modules.get(module), name, None)
+            if isinstance(cls, type) and cls not in found:
+                found.append(cls)
+    return found
+
+
+def use(index):
+    """Bytes on CUDA device `index`: {"torch": (allocated, reserved), ...}.
+
+    Only frameworks that are in use on that device are there.  Numba keeps no
+    such count; its memory is seen by the driver alone.  What a framework cannot
+    say, or raises about, is left out.
+    """
+    found = {}
+    for name, ask in _ASKED:
+        try:
+            bytes_held = ask(index)
+        except Exception:
+            continue
+        if bytes_held is not None:
+            allocated, reserved = bytes_held
+            found[name] = (int(allocated), max(int(allocated), int(reserved)))
+    return found
+
+
+def _torch(index):
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized() or index >= cuda.device_count():
+        return None
+    # An empty dictionary: torch has not allocated there, and is not made to.
+    stats = cuda.memory_stats(index)
+    return (
+        stats.get("allocated_bytes.all.current", 0), stats.get("reserved_bytes.all.current", 0),
+    )  # fmt: skip
+
+
+def _cupy(index):
+    """CuPy's pool of another device is reached by making that device current only."""
+    cupy = sys.modules.get("cupy")
+    runtime = getattr(getattr(cupy, "cuda", None), "runtime", None)
+    if runtime is None or not _has_context(index):
+        return None
+    current = runtime.getDevice()
+    if current == index:
+        return _cupy_pool(cupy)
+    if not _has_context(current):  # to make it current again would make one
+        return None
+    runtime.setDevice(index)
+    try:
+        return _cupy_pool(cupy)
+    finally:
+        runtime.setDevice(current)
+
+
+def _cupy_pool(cupy):
+    pool = cupy.get_default_memory_pool()
+    return pool.used_bytes(), pool.total_bytes()
+
+
+def _has_context(index):
+    """Whether device `index` has a primary context, asked of the loaded driver."""
+    import ctypes
+    import os
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return False
+    device, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+    return (
+        driver.cuDeviceGet(ctypes.byref(device), index) == 0
+        and driver.cuDevicePrimaryCtxGetState(
+            device, ctypes.byref(flags), ctypes.byref(active)
+        ) == 0
+        and active.value != 0
+    )  # fmt: skip
+
+
+def _jax(index):
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    backends = dict(getattr(bridge, "_backends", None) or {})
+    for kind in ("cuda", "rocm", "gpu"):
+        client = backends.get(kind)
+        for device in client.local_devices() if client is not None else ():
+            if device.local_hardware_id == index:
+                stats = device.memory_stats() or {}
+                allocated = stats.get("bytes_in_use")
+                reserved = stats.get("pool_bytes", stats.get("bytes_reserved", 0))
+                return None if allocated is None else (allocated, reserved or 0)
+    return None
+
+
+def _rmm(index):
+    """Of the current resource, and that of `index` where RMM tells them apart."""
+    module = sys.modules.get("rmm.mr")
+    adaptor = getattr(module, "StatisticsResourceAdaptor", None)
+    if adaptor is None or not _has_context(index):
+        return None
+    resource = module.get_per_device_resource(index)
+    while resource is not None:
+        if isinstance(resource, adaptor):
+            held = resource.allocation_counts.current_bytes
+            return held, _pool_size(resource)
+        resource = _upstream(resource)
+    return None
+
+
+def _upstream(resource):
+    get = getattr(resource, "get_upstream", None)
+    return get() if get is not None else None
+
+
+def _pool_size(resource):
+    while resource is not None:
+        pool_size = getattr(resource, "pool_size", None)
+        if pool_size is not None:
+            return pool_size()
+        resource = _upstream(resource)
+    return 0
+
+
+_ASKED = (("torch", _torch), ("cupy", _cupy), ("jax", _jax), ("rmm", _rmm))

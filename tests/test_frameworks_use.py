@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Bytes per framework on a device: only frameworks in use are asked, and no
+device is touched for it."""
+
+import sys
+import types
+
+import pytest
+
+from cumem import _frameworks
+
+NAMES = ("torch", "cupy", "jax", "jax._src.xla_bridge", "rmm", "rmm.mr", "numba")
+
+
+@pytest.fixture(autouse=True)
+def nothing_imported(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(_frameworks, "_has_context", lambda index: index < 2)
+
+
+def module(monkeypatch, name, **content):
+    made = types.ModuleType(name)
+    vars(made).update(content)
+    monkeypatch.setitem(sys.modules, name, made)
+    return made
+
+
+def refuse(*_):
+    raise AssertionError("asked a framework that is not in use")
+
+
+def space(**content):
+    return types.SimpleNamespace(**content)
+
+
+def add_torch(monkeypatch, initialized=True):
+    stats = {"allocated_bytes.all.current": 5, "reserved_bytes.all.current": 9}
+    module(monkeypatch, "torch", cuda=space(
+        is_initialized=lambda: initialized, device_count=lambda: 2,
+        memory_stats=(lambda index: stats if index == 0 else {}) if initialized
+        else refuse))
+
+
+def add_cupy(monkeypatch, current=0):
+    state = {"device": current, "set": []}
+
+    def set_device(index):
+        state["device"] = index
+        state["set"].append(index)
+
+    pool = space(used_bytes=lambda: 10 + state["device"],
+                 total_bytes=lambda: 20 + state["device"])
+    module(monkeypatch, "cupy", get_default_memory_pool=lambda: pool,
+           cuda=space(runtime=space(getDevice=lambda: state["device"],
+                                    setDevice=set_device)))
+    return state
+
+
+def add_jax(monkeypatch, **stats):
+    def device(index):
+        return space(local_hardware_id=index,
+                     memory_stats=lambda: {**stats, "bytes_in_use": 30 + index})
+
+    client = space(local_devices=lambda: [device(0), device(1)])
+    module(monkeypatch, "jax._src.xla_bridge", _backends={
+        "cpu": space(local_devices=refuse), "cuda": client})
+
+
+def test_nothing_imported_is_nothing_asked():
+    before = set(sys.modules)
+    assert _frameworks.use(0) == {}
+    assert not {"torch", "cupy", "jax", "rmm", "numba"} & (set(sys.modules) - before)
+
+
+def test_each_framework_is_told_apart(monkeypatch):
+    add_torch(monkeypatch)
+    add_cupy(monkeypatch)
+    add_jax(monkeypatch, pool_bytes=50)
+    assert _frameworks.use(0) == {"torch": (5, 9), "cupy": (10, 20), "jax": (30, 50)}
+
+
+def test_torch_without_a_device_is_not_asked(monkeypatch):
+    add_torch(monkeypatch, initialized=False)
+    assert _frameworks.use(0) == {}
+
+
+def test_torch_has_no_such_device(monkeypatch):
+    add_torch(monkeypatch)
+    assert _frameworks.use(2) == {}
+    assert _frameworks.use(1) == {"torch": (0, 0)}
+
+
+def test_cupy_device_is_current_again(monkeypatch):
+    state = add_cupy(monkeypatch)
+    assert _frameworks.use(1) == {"cupy": (11, 21)}
+    assert state == {"device": 0, "set": [1, 0]}
+
+
+def test_cupy_makes_no_context(monkeypatch):
+    state = add_cupy(monkeypatch)
+    assert _frameworks.use(2) == {}
+    assert state["set"] == []
+    state = add_cupy(monkeypatch, current=3)
+    assert _frameworks.use(1) == {}
+    assert state["set"] == []
+
+
+def test_cupy_device_is_current_again_after_an_error(monkeypatch):
+    state = add_cupy(monkeypatch)
+    sys.modules["cupy"].get_default_memory_pool = refuse
+    assert _frameworks.use(1) == {}
+    assert state["device"] == 0
+
+
+def test_jax_without_backends_is_not_asked(monkeypatch):
+    module(monkeypatch, "jax._src.xla_bridge", _backends={}, backends=refuse)
+    assert _frameworks.use(0) == {}
+
+
+def test_jax_without_a_pool_has_reserved_what_it_holds(monkeypatch):
+    add_jax(monkeypatch)
+    assert _frameworks.use(1) == {"jax": (31, 31)}
+
+
+def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
+    class StatisticsResourceAdaptor:
+        allocation_counts = space(current_bytes=7)
+
+        def get_upstream(self):
+            return space(pool_size=lambda: 64)
+
+    resources = [StatisticsResourceAdaptor(), space()]
+    module(monkeypatch, "rmm.mr",
+           StatisticsResourceAdaptor=StatisticsResourceAdaptor,
+           get_per_device_resource=resources.__getitem__)
+    assert _frameworks.use(0) == {"rmm": (7, 64)}
+    assert _frameworks.use(1) == {}
+    assert _frameworks.use(2) == {}
+
+
+def test_framework_that_raises_is_left_out(monkeypatch):
+    add_torch(monkeypatch)
+    add_cupy(monkeypatch)
+    sys.modules["torch"].cuda.memory_stats = refuse
+    assert _frameworks.use(0) == {"cupy": (10, 20)}
