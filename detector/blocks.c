@@ -59,6 +59,7 @@ struct cm_blocks {
     size_t max_in_shard;               /* written before use */
     _Atomic uint64_t streams[STREAMS]; /* handle + 1, by hash; 0: free */
     _Atomic uint64_t out_of_memory, lost;
+    _Atomic int devices_seen;
 };
 
 struct cm_blocks *
@@ -311,6 +312,16 @@ release(struct cm_blocks *self, struct shard *shard,
     forget(shard, entry);
 }
 
+static void
+see_device(struct cm_blocks *self, int device)
+{
+    int seen = atomic_load(&self->devices_seen);
+    while (device >= seen
+           && !atomic_compare_exchange_weak(&self->devices_seen, &seen,
+                                            device + 1)) {
+    }
+}
+
 void
 cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
 {
@@ -328,6 +339,10 @@ cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
     }
     if (event->kind != CM_EVENT_ALLOCATE && event->kind != CM_EVENT_FREE) {
         return;
+    }
+    if (event->device
+        >= atomic_load_explicit(&self->devices_seen, memory_order_relaxed)) {
+        see_device(self, event->device);
     }
     struct shard *shard = shard_of(self, event->address);
     cm_lock_take(&shard->lock);
@@ -513,6 +528,12 @@ cm_blocks_use(struct cm_blocks *self, int device, struct cm_block_use *result)
         result->allocations += shard->devices[device].allocations;
         cm_lock_give(&shard->lock);
     }
+}
+
+int
+cm_blocks_devices(struct cm_blocks *self)
+{
+    return atomic_load(&self->devices_seen);
 }
 
 void

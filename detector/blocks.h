@@ -68,6 +68,8 @@ enum cm_status cm_blocks_copy(struct cm_blocks *self, struct cm_block **result,
 /* All zero for a device that was never seen. */
 void cm_blocks_use(struct cm_blocks *self, int device,
                    struct cm_block_use *result);
+/* Devices with this number and above were never seen. */
+int cm_blocks_devices(struct cm_blocks *self);
 /* An iteration is over: the peak starts again at what is live. */
 void cm_blocks_mark(struct cm_blocks *self);
 void cm_blocks_counts(struct cm_blocks *self, struct cm_blocks_counts *result);

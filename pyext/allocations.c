@@ -18,6 +18,13 @@
 #define STACK_FRAMES 64
 #define MAX_BLOCKS ((size_t)1 << 24)
 #define MATCHED_AT_ONCE 256u
+#define MOST_POOL_RANGES 256
+
+/* A stretch of memory that only a CUDA graph or a MemPool uses. */
+struct private_pool {
+    uint64_t address, bytes;
+    char name[24];
+};
 
 static struct {
     struct cm_blocks *blocks;             /* owned; never freed */
@@ -25,6 +32,8 @@ static struct {
     const struct cm_objects *user;        /* guarded by the GIL, as below */
     bool hooked, hopeless;
     const char *why;
+    struct private_pool pools[MOST_POOL_RANGES];
+    size_t pool_count;
 } torch = {.why = "torch is not imported"};
 
 static void
@@ -128,19 +137,39 @@ cm_allocations_hook(const char **why)
 
 /* ---- storages and their blocks */
 
+/* Id 0: the common pool, as far as the last snapshot knew. */
+static struct cm_text_id
+pool_of(uint64_t address, const struct cm_records *records)
+{
+    struct cm_text_id common = {0};
+    for (size_t i = 0; i < torch.pool_count; i++) {
+        const struct private_pool *pool = &torch.pools[i];
+        if (address - pool->address < pool->bytes) {
+            return cm_texts_intern(cm_records_texts(records), pool->name);
+        }
+    }
+    return common;
+}
+
 static void
-explain_storage(struct cm_storage *storage, const struct cm_block *block)
+explain_storage(struct cm_storage *storage, const struct cm_block *block,
+                const struct cm_records *records)
 {
     if (block->bytes == 0 || block->bytes < storage->bytes) {
         return; /* not torch's memory */
     }
     if (block->site.index != 0) {
         storage->site = block->site;
+        storage->awaited = block->awaited;
     }
+    storage->block_bytes = block->bytes;
+    storage->stream = block->stream;
+    storage->thread = block->thread;
+    storage->pool = pool_of(block->address, records);
 }
 
 void
-cm_allocations_explain(struct cm_heap *heap)
+cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
 {
     uint64_t addresses[MATCHED_AT_ONCE];
     struct cm_block blocks[MATCHED_AT_ONCE];
@@ -158,7 +187,7 @@ cm_allocations_explain(struct cm_heap *heap)
          * same. */
         (void)!cm_blocks_match(torch.blocks, addresses, count, blocks);
         for (size_t i = 0; i < count; i++) {
-            explain_storage(&heap->storages[first + i], &blocks[i]);
+            explain_storage(&heap->storages[first + i], &blocks[i], records);
         }
     }
 }
@@ -211,6 +240,33 @@ cm_allocations_seed(PyObject *module, PyObject *blocks)
                                     : PyErr_Format(PyExc_TypeError,
                                                    "block %zd is no tuple", i);
         }
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_allocations_set_pools(PyObject *module, PyObject *pools)
+{
+    (void)module;
+    if (!PyList_CheckExact(pools)) {
+        PyErr_SetString(PyExc_TypeError, "a list of pools was expected");
+        return NULL;
+    }
+    torch.pool_count = 0;
+    for (Py_ssize_t i = 0;
+         i < PyList_GET_SIZE(pools) && torch.pool_count < MOST_POOL_RANGES;
+         i++) {
+        struct private_pool *pool = &torch.pools[torch.pool_count];
+        unsigned long long address, bytes;
+        const char *name;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(pools, i), "KKs", &address,
+                              &bytes, &name)) {
+            return NULL;
+        }
+        pool->address = address;
+        pool->bytes = bytes;
+        strncpy(pool->name, name, sizeof(pool->name) - 1);
+        torch.pool_count++;
     }
     Py_RETURN_NONE;
 }

@@ -32,12 +32,17 @@ struct cm_blocks *cm_allocations_blocks(void);
 /* "torch slot" or "none"; *why is a constant text. */
 const char *cm_allocations_hook(const char **why);
 
-/* Each storage of the heap learns of its block.  May run in a collection. */
-void cm_allocations_explain(struct cm_heap *heap);
+/* Each storage of the heap learns of its block; `records` has its texts.  May
+ * run in a collection. */
+void cm_allocations_explain(struct cm_heap *heap,
+                            const struct cm_records *records);
 
 /* [none; raises] blocks that are live and were not seen being allocated: a
  * list of (address, bytes, device, stream or None, site). */
 PyObject *cm_allocations_seed(PyObject *module, PyObject *blocks);
+/* [none; raises] the private pools of torch's allocator, as a snapshot shows
+ * them: a list of (address, bytes, name of the pool). */
+PyObject *cm_allocations_set_pools(PyObject *module, PyObject *pools);
 /* [new; never]: {"hook", "why", "events", ...}; NULL without memory. */
 PyObject *cm_allocations_status(void);
 

@@ -73,31 +73,6 @@ cm_session_describe(struct cm_session *self, PyObject *facts)
 }
 
 PyObject *
-cm_session_memory(struct cm_session *self, PyObject *rows)
-{
-    if (!PyList_Check(rows)) {
-        PyErr_SetString(PyExc_TypeError, "a list was expected");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-        unsigned long long total, allocated, reserved, peak;
-        const char *name;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sKKKK", &name, &total,
-                              &allocated, &reserved, &peak)) {
-            return NULL;
-        }
-        struct cm_device_use use;
-        cm_device_use_init(&use, name);
-        use.total = total;
-        use.allocated = allocated;
-        use.reserved = reserved;
-        use.peak_allocated = peak;
-        cm_digest_device(self->digest, &use);
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *
 cm_session_suppressions(struct cm_session *self, PyObject *paths)
 {
     if (!PyList_Check(paths)) {
@@ -130,7 +105,8 @@ on_scanned(void *context, const struct cm_garbage *garbage)
         return;
     }
     heap.trigger = self->trigger;
-    cm_allocations_explain(&heap);
+    heap.iteration = self->iteration;
+    cm_allocations_explain(&heap, self->records);
     cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
                      self->freezer);
     self->scanned[self->scanned_count++] = heap;

@@ -14,6 +14,7 @@
 #include "devices.h"
 #include "documents.h"
 #include "jax_reader.h"
+#include "memory.h"
 #include "observe_garbage.h"
 #include "session.h"
 #include "sighting.h"
@@ -47,11 +48,13 @@ SESSION_CALL(configure)
 SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(memory)
+SESSION_CALL(step)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
 SESSION_CALL(tag_types)
 SESSION_CALL_ALONE(drain)
+SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(close)
 SESSION_CALL_ALONE(status)
 SESSION_CALL_ALONE(accelerator)
@@ -88,6 +91,11 @@ static PyMethodDef methods[] = {
     {"forked", core_forked, METH_NOARGS, NULL},
     {"unraisable", core_unraisable, METH_O, NULL},
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
+    {"step", core_step, METH_O, NULL},
+    {"held", core_held, METH_NOARGS, NULL},
+    {"process_use", cm_process_use_of, METH_O, NULL},
+    {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
+    {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

@@ -186,12 +186,13 @@ on_garbage(void *context, const struct cm_garbage *garbage)
         self->longest_freeze_ns = took;
     }
     self->no_memory += status != CM_OK;
-    cm_allocations_explain(&heap);
+    cm_allocations_explain(&heap, self->records);
     if (heap.node_count == 0) {
         cm_heap_release(&heap);
     }
     else if (self->pending_count < CM_MAX_PENDING) {
         heap.trigger = CM_TRIGGER_GC;
+        heap.iteration = self->iteration;
         self->pending[self->pending_count++] = heap;
         self->frozen_heaps++;
     }
@@ -361,6 +362,7 @@ cm_session_new(PyObject *module)
     }
     self->module = module;
     self->why = "nobody observes";
+    self->iteration = -1;
     self->records = cm_records_new(RECORD_BYTES);
     self->objects =
         self->records != NULL ? cm_objects_new(self->records) : NULL;

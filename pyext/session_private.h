@@ -7,6 +7,7 @@
 
 #include "session.h"
 
+#include "../detector/event.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "devices.h"
@@ -38,6 +39,8 @@ struct cm_session {
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
+    int64_t iteration;                    /* -1: none was told */
+    int64_t step_bytes[CM_MAX_DEVICES];   /* live when it began */
     enum cm_trigger trigger;              /* of the scan under way */
     struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
     size_t scanned_count;

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Rows from Python are read strictly: a key that is missing is not known. */
+
+#include "memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../allocator_hooks/process_use.h"
+#include "../detector/alloc.h"
+#include "allocations.h"
+#include "session_private.h"
+#include "tags.h"
+
+enum { MOST_HELD = 4096, NAME_BYTES = 16 };
+
+/* ---- rows for the document */
+
+/* A number, or CM_LEAK_UNKNOWN for None and what is not there. */
+static bool
+read_bytes(PyObject *value, uint64_t *result)
+{
+    *result = CM_LEAK_UNKNOWN;
+    if (value != NULL && value != Py_None) {
+        *result = PyLong_AsUnsignedLongLong(value);
+    }
+    return !PyErr_Occurred();
+}
+
+static bool
+read_keys(PyObject *row, struct cm_device_use *use)
+{
+    const struct {
+        const char *key;
+        uint64_t *to;
+    } keys[] = {
+        {"total", &use->total},
+        {"allocated", &use->allocated},
+        {"reserved", &use->reserved},
+        {"peak_allocated", &use->peak_allocated},
+        {"cached", &use->cached},
+        {"pending_free", &use->pending_free},
+        {"private_pools", &use->private_pools},
+        {"outside_frameworks", &use->outside_frameworks},
+        {"other_processes", &use->other_processes},
+        {"free", &use->free},
+        {"largest_free", &use->largest_free},
+        {"asked_bytes", &use->asked_bytes},
+    };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        PyObject *value = PyDict_GetItemString(row, keys[i].key);
+        uint64_t before = *keys[i].to;
+        if (!read_bytes(value, keys[i].to)) {
+            return false;
+        }
+        if (*keys[i].to == CM_LEAK_UNKNOWN) { /* as it was made */
+            *keys[i].to = before;
+        }
+    }
+    return true;
+}
+
+static bool
+read_framework(PyObject *row, struct cm_framework_use *use)
+{
+    PyObject *allocated, *reserved;
+    return PyArg_ParseTuple(row, "sOO", &use->name, &allocated, &reserved)
+           && read_bytes(allocated, &use->allocated)
+           && read_bytes(reserved, &use->reserved);
+}
+
+static bool
+read_pool(PyObject *row, struct cm_pool_use *use)
+{
+    PyObject *values[6];
+    uint64_t *to[] = {&use->reserved,     &use->allocated,    &use->requested,
+                      &use->pending_free, &use->largest_free, &use->segments};
+    if (!PyArg_ParseTuple(row, "sOOOOOO", &use->name, &values[0], &values[1],
+                          &values[2], &values[3], &values[4], &values[5])) {
+        return false;
+    }
+    for (size_t i = 0; i < 6; i++) {
+        if (!read_bytes(values[i], to[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Borrowed; NULL: not there, or no list of tuples. */
+static PyObject *
+list_of(PyObject *row, const char *key, size_t most, size_t *count)
+{
+    PyObject *list = PyDict_GetItemString(row, key);
+    *count = 0;
+    if (list == NULL || !PyList_CheckExact(list)) {
+        return NULL;
+    }
+    size_t length = (size_t)PyList_GET_SIZE(list);
+    *count = length < most ? length : most;
+    return list;
+}
+
+static bool
+read_row(struct cm_session *self, PyObject *row)
+{
+    struct cm_framework_use frameworks[CM_MEMORY_MAX_FRAMEWORKS];
+    struct cm_pool_use pools[CM_MEMORY_MAX_POOLS];
+    struct cm_device_use use;
+    PyObject *name = PyDict_GetItemString(row, "name");
+    const char *text = name != NULL ? PyUnicode_AsUTF8(name) : "";
+    if (text == NULL) {
+        return false;
+    }
+    cm_device_use_init(&use, text);
+    use.frameworks = frameworks;
+    use.pools = pools;
+    PyObject *list = list_of(row, "frameworks", CM_MEMORY_MAX_FRAMEWORKS,
+                             &use.framework_count);
+    for (size_t i = 0; i < use.framework_count; i++) {
+        if (!read_framework(PyList_GET_ITEM(list, (Py_ssize_t)i),
+                            &frameworks[i])) {
+            return false;
+        }
+    }
+    list = list_of(row, "pools", CM_MEMORY_MAX_POOLS, &use.pool_count);
+    for (size_t i = 0; i < use.pool_count; i++) {
+        if (!read_pool(PyList_GET_ITEM(list, (Py_ssize_t)i), &pools[i])) {
+            return false;
+        }
+    }
+    if (!read_keys(row, &use)) {
+        return false;
+    }
+    cm_digest_device(self->digest, &use);
+    return true;
+}
+
+PyObject *
+cm_session_memory(struct cm_session *self, PyObject *rows)
+{
+    if (!PyList_CheckExact(rows)) {
+        PyErr_SetString(PyExc_TypeError, "a list was expected");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *row = PyList_GET_ITEM(rows, i);
+        if (!PyDict_CheckExact(row)) {
+            PyErr_SetString(PyExc_TypeError, "a dict was expected");
+            return NULL;
+        }
+        if (!read_row(self, row)) {
+            return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- what no Python object explains */
+
+struct explained {
+    struct cm_session *session;
+    uint64_t *addresses; /* owned */
+    size_t count, capacity;
+};
+
+static bool
+note_object(void *context, PyObject *object)
+{
+    struct explained *self = context;
+    struct cm_device_memory memory = {0};
+    /* Devices that nobody watches are explained all the same. */
+    (void)!cm_devices_read(self->session->devices, object, &memory);
+    if (memory.accelerator && memory.device_address != 0
+        && cm_grow((void **)&self->addresses, &self->capacity, self->count + 1,
+                   sizeof(*self->addresses))
+               == CM_OK) {
+        self->addresses[self->count++] = memory.device_address;
+    }
+    return false;
+}
+
+static int
+by_number(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Does an object's memory begin in this block?  Before: sorted. */
+static bool
+explains(const struct explained *self, const struct cm_block *block)
+{
+    size_t low = 0, high = self->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool below = self->addresses[middle] < block->address;
+        low = below ? middle + 1 : low;
+        high = below ? high : middle;
+    }
+    return low < self->count
+           && self->addresses[low] - block->address < block->bytes;
+}
+
+struct groups {
+    struct cm_held *items;     /* owned; open addressing by site and device */
+    char (*names)[NAME_BYTES]; /* owned */
+    size_t count;
+};
+
+static struct cm_held *
+group_of(struct groups *self, const struct cm_block *block)
+{
+    size_t at = (block->site.index * 31u + (unsigned)block->device * 7u
+                 + block->awaited)
+                % (MOST_HELD * 2);
+    for (;; at = (at + 1) % (MOST_HELD * 2)) {
+        struct cm_held *item = &self->items[at];
+        char name[NAME_BYTES];
+        snprintf(name, sizeof(name), "cuda:%d", block->device);
+        if (item->device == NULL) {
+            if (self->count == MOST_HELD) {
+                return NULL;
+            }
+            self->count++;
+            memcpy(self->names[at], name, sizeof(name));
+            *item = (struct cm_held){.device = self->names[at],
+                                     .framework = "torch",
+                                     .site = block->site,
+                                     .awaited = block->awaited};
+            return item;
+        }
+        if (item->site.index == block->site.index
+            && item->awaited == block->awaited
+            && strcmp(item->device, name) == 0) {
+            return item;
+        }
+    }
+}
+
+static void
+add_held(struct groups *groups, const struct explained *explained,
+         const struct cm_block *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cm_held *item = explains(explained, &blocks[i])
+                                   ? NULL
+                                   : group_of(groups, &blocks[i]);
+        if (item != NULL) {
+            item->bytes += blocks[i].bytes;
+            item->count++;
+        }
+    }
+}
+
+/* The items stand side by side afterwards. */
+static void
+close_ranks(struct groups *self)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < MOST_HELD * 2; i++) {
+        if (self->items[i].device != NULL) {
+            self->items[kept++] = self->items[i];
+        }
+    }
+}
+
+static enum cm_status
+find_held(struct cm_session *self, struct explained *explained,
+          struct groups *groups)
+{
+    struct cm_block *blocks;
+    size_t count;
+    groups->items = cm_calloc(MOST_HELD * 2, sizeof(*groups->items));
+    groups->names = cm_calloc(MOST_HELD * 2, sizeof(*groups->names));
+    if (groups->items == NULL || groups->names == NULL) {
+        return CM_NO_MEMORY;
+    }
+    explained->session = self;
+    (void)cm_tags_any(note_object, explained);
+    enum cm_status status =
+        cm_blocks_copy(cm_allocations_blocks(), &blocks, &count);
+    if (status == CM_OK) {
+        if (explained->count != 0) {
+            qsort(explained->addresses, explained->count, sizeof(uint64_t),
+                  by_number);
+        }
+        add_held(groups, explained, blocks, count);
+        cm_free(blocks);
+        close_ranks(groups);
+        status = cm_digest_held(self->digest, groups->items, groups->count);
+    }
+    return status;
+}
+
+PyObject *
+cm_session_held(struct cm_session *self)
+{
+    struct explained explained = {0};
+    struct groups groups = {0};
+    if (!self->silent && cm_session_is_main(self)
+        && cm_allocations_blocks() != NULL) {
+        self->no_memory +=
+            find_held(self, &explained, &groups) == CM_NO_MEMORY;
+    }
+    cm_free(explained.addresses);
+    cm_free(groups.items);
+    cm_free(groups.names);
+    Py_RETURN_NONE;
+}
+
+/* ---- iterations */
+
+static void
+step_device(struct cm_session *self, int device, int64_t number)
+{
+    struct cm_block_use use;
+    char name[NAME_BYTES];
+    cm_blocks_use(cm_allocations_blocks(), device, &use);
+    if (use.allocations == 0) {
+        return;
+    }
+    snprintf(name, sizeof(name), "cuda:%d", device);
+    cm_digest_iteration(self->digest, name, number, self->step_bytes[device],
+                        (int64_t)use.live_bytes, (int64_t)use.peak_bytes);
+    self->step_bytes[device] = (int64_t)use.live_bytes;
+}
+
+PyObject *
+cm_session_step(struct cm_session *self, PyObject *number)
+{
+    int64_t iteration = PyLong_AsLongLong(number);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    self->iteration = iteration;
+    cm_digest_number(self->digest, "iteration", iteration);
+    struct cm_blocks *blocks = cm_allocations_blocks();
+    if (blocks != NULL && cm_session_is_main(self)) {
+        for (int i = 0; i < cm_blocks_devices(blocks); i++) {
+            step_device(self, i, iteration);
+        }
+        cm_blocks_mark(blocks);
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- to Python */
+
+static PyObject *
+bytes_or_none(uint64_t bytes)
+{
+    return bytes == CM_USE_UNKNOWN ? Py_NewRef(Py_None)
+                                   : PyLong_FromUnsignedLongLong(bytes);
+}
+
+PyObject *
+cm_process_use_of(PyObject *module, PyObject *index)
+{
+    struct cm_process_use use;
+    const char *why = NULL;
+    bool known;
+    long device = PyLong_AsLong(index);
+    (void)module;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    memset(&use, 0xFF, sizeof(use)); /* CM_USE_UNKNOWN */
+    Py_BEGIN_ALLOW_THREADS
+    known = cm_process_use((int)device, &use, &why);
+    Py_END_ALLOW_THREADS(void)
+    known;
+    return Py_BuildValue("NNNNNz", bytes_or_none(use.total),
+                         bytes_or_none(use.used), bytes_or_none(use.free),
+                         bytes_or_none(use.own), bytes_or_none(use.others),
+                         why);
+}
+
+PyObject *
+cm_blocks_use_of(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    struct cm_blocks *blocks = cm_allocations_blocks();
+    PyObject *result = PyDict_New();
+    for (int i = 0;
+         result != NULL && blocks != NULL && i < cm_blocks_devices(blocks);
+         i++) {
+        struct cm_block_use use;
+        cm_blocks_use(blocks, i, &use);
+        PyObject *key = PyLong_FromLong(i);
+        PyObject *row =
+            Py_BuildValue("KKKKK", use.live_bytes, use.live_count,
+                          use.allocated, use.reserved, use.peak_bytes);
+        if (key == NULL || row == NULL
+            || PyDict_SetItem(result, key, row) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(key);
+        Py_XDECREF(row);
+    }
+    return result;
+}

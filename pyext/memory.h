@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_MEMORY_H
+#define CM_MEMORY_H
+
+/* Where the devices' memory is: what Python asked the frameworks and the
+ * driver goes into the document, and what only C knows goes to Python. */
+
+#include <Python.h>
+
+#include "session.h"
+
+/* [none; raises] `rows`: a list of dicts as cumem._memory makes them. */
+PyObject *cm_session_memory(struct cm_session *self, PyObject *rows);
+/* [none; never] Live blocks that no Python object explains, by site. */
+PyObject *cm_session_held(struct cm_session *self);
+/* [none; raises] An iteration is over: its number. */
+PyObject *cm_session_step(struct cm_session *self, PyObject *number);
+/* [new; raises] (total, used, free, own, others, why) of a CUDA device; bytes
+ * or None. */
+PyObject *cm_process_use_of(PyObject *module, PyObject *index);
+/* [new; raises] {device index: (live bytes, live blocks, allocated, reserved,
+ * peak bytes)} of torch's allocator, from its events. */
+PyObject *cm_blocks_use_of(PyObject *module, PyObject *unused);
+
+#endif
