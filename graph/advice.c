@@ -328,6 +328,21 @@ advise_attribute(const struct cm_cycle *cycle, const char *object,
                        object, name.text);
 }
 
+/* Neither None nor a weak reference can stand in __dict__. */
+char *
+cm_advise_own_dict(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect,
+                   const struct cm_made *made)
+{
+    struct cm_name type = type_name(cycle, suspect->owner);
+
+    (void)made;
+    return cm_sentence("give %s a __getattr__ that looks in its items, or "
+                       "keep the values in a types.SimpleNamespace: a dict "
+                       "that is its own __dict__ refers to itself",
+                       type.text);
+}
+
 char *
 cm_advise_self(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)

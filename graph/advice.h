@@ -25,6 +25,7 @@ cm_advice_builder cm_advise_generator;
 cm_advice_builder cm_advise_class;
 cm_advice_builder cm_advise_recursion;
 cm_advice_builder cm_advise_cell;
+cm_advice_builder cm_advise_own_dict;
 cm_advice_builder cm_advise_self;
 cm_advice_builder cm_advise_back_link;
 cm_advice_builder cm_advise_container;

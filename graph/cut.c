@@ -44,6 +44,8 @@ static const struct rule rules[] = {
      cm_suspect_recursion, cm_made_by_function, cm_advise_recursion},
     {"closure_cell",
      cm_suspect_cell, cm_made_by_closure, cm_advise_cell},
+    {"own_dict",
+     cm_suspect_own_dict, cm_made_by_attribute, cm_advise_own_dict},
     {"self_reference",
      cm_suspect_self, cm_made_by_attribute, cm_advise_self},
     {"back_link",

@@ -397,6 +397,23 @@ cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
 }
 
 bool
+cm_suspect_own_dict(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_INSTANCE_DICT)))
+           != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (record->head == record->tail) {
+            *result = (struct cm_suspect){edge, record->tail, edge, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     uint32_t edge = 0;

@@ -46,6 +46,8 @@ bool cm_suspect_class(struct cm_cycle *cycle, struct cm_suspect *result);
 bool cm_suspect_recursion(struct cm_cycle *cycle, struct cm_suspect *result);
 /* any cell of a closure */
 bool cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result);
+/* owner __dict__ -> owner, a dict of which the items are the attributes */
+bool cm_suspect_own_dict(struct cm_cycle *cycle, struct cm_suspect *result);
 /* owner .attr -> owner */
 bool cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result);
 /* objects linked by attributes */

@@ -163,11 +163,14 @@ void
 cm_name_add_edge(struct cm_buffer *out, const struct cm_leak *leak,
                  uint32_t edge, bool in_instance_dict)
 {
-    const char *label =
-        cm_leak_text(leak, cm_leak_edge_at(leak, edge)->annotation);
+    const struct cm_leak_edge *record = cm_leak_edge_at(leak, edge);
+    const char *label = cm_leak_text(leak, record->annotation);
     const char *local = after(label, "local ");
+    /* Of one that leads nowhere else the name is all there is to say. */
+    bool loop = record->tail == record->head && label[0] != '\0';
 
-    if (is_silent(label) || (in_instance_dict && add_attribute(out, label))) {
+    if ((is_silent(label) && !loop)
+        || (in_instance_dict && add_attribute(out, label))) {
         return;
     }
     if (local != NULL) {

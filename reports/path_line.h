@@ -9,7 +9,8 @@
 #include "path.h"
 
 /* Longer paths lose whole steps in their middle (" > ... > "), never the
- * suspect edge's ends nor the first and last step. */
+ * suspect edge's ends nor the first and last step.  Twice a terminal's width:
+ * those four steps alone can fill more than one line of it. */
 #define CM_PATH_COLUMNS 160
 
 /* Adds the path and ends the line. */

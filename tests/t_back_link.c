@@ -44,6 +44,40 @@ test_self_reference(void **state)
 }
 
 static void
+test_own_dict(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"self.__dict__ = self",
+         "code init c.py:5 Config.__init__;"
+         "store init attr __dict__ self 7; methods Config init;"
+         "o Config; t Tensor 4096; o ['w'] t; o __dict__ o",
+         "own_dict", "o __dict__ o", "c.py:7",
+         "give Config a __getattr__ that looks in its items, or keep the "
+         "values in a types.SimpleNamespace: a dict that is its own __dict__ "
+         "refers to itself"},
+        {"done from outside, to one that stands in another's cycle",
+         "code make c.py:9 make; store make attr __dict__ box 11;"
+         "site s make:12; o Box; p Job; t Tensor 4096 site=s; o ['job'] p;"
+         "p .box o; o ['w'] t; o __dict__ o",
+         "own_dict", "o __dict__ o", "c.py:11", NULL},
+        {"look-alike: the __dict__ is another dict that refers back",
+         "code init c.py:5 Config.__init__;"
+         "store init attr __dict__ self 7; store init item me names 6;"
+         "store init attr me self 8; methods Config init;"
+         "o Config; d dict; t Tensor 4096; o __dict__ d; d ['me'] o;"
+         "d ['w'] t",
+         "self_reference", "d ['me'] o", "c.py:8",
+         "make .me a weakref.ref, or set it to None when done"},
+        {"look-alike: an item of that name",
+         "o Config; t Tensor 4096; o ['w'] t; o ['__dict__'] o", "unknown", "",
+         "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
 test_back_link(void **state)
 {
     static const struct cut_case cases[] = {
@@ -146,6 +180,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_self_reference),
+        cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_container_cycle),
         cmocka_unit_test(test_unknown),

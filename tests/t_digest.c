@@ -4,6 +4,7 @@
 #include "heap_builder.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -309,6 +310,50 @@ test_each_allocation_fails_in_turn(void **state)
     cm_fail_each(whole_life, scene);
 }
 
+enum { THREADS = 3, ROUNDS = 40 };
+
+/* As the native thread and the threads that collect do. */
+static void *
+add_write_and_take(void *context)
+{
+    const struct scene *scene = context;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct cm_buffer document = {0};
+        bool wrong = see(scene, true, &document) != CM_OK
+                     || cm_digest_write(scene->digest, true) != CM_OK;
+        cm_digest_collection(scene->digest, 2, 1, 2, 3);
+        cm_digest_number(scene->digest, "iteration", i);
+        cm_free(cm_digest_take_warning(scene->digest));
+        cm_free(cm_digest_report_path(scene->digest));
+        cm_buffer_release(&document);
+        if (wrong) {
+            return context;
+        }
+    }
+    return NULL;
+}
+
+static void
+test_serves_threads_at_once(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_digest_counts counts;
+    pthread_t threads[THREADS];
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, add_write_and_take, scene), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    cm_digest_counts(scene->digest, &counts);
+    assert_int_equal(counts.heaps, THREADS * ROUNDS);
+    assert_int_equal(counts.write_errors, 0);
+}
+
 int
 main(void)
 {
@@ -327,6 +372,7 @@ main(void)
         WITH_SCENE(test_out_of_memory_is_written_without_findings),
         WITH_SCENE(test_an_event_has_the_memory_of_the_process),
         WITH_SCENE(test_each_allocation_fails_in_turn),
+        WITH_SCENE(test_serves_threads_at_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

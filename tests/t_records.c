@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../detector/records.h"
 #include "fail_each.h"
 
-enum { ENOUGH = 64 << 20, MANY = 5000 };
+enum { ENOUGH = 64 << 20, MANY = 5000, THREADS = 4 };
 
 static struct cm_code
 code_of(struct cm_records *records, const char *name)
@@ -239,6 +241,56 @@ survives_each_failed_allocation(void **state)
     cm_fail_each(fill, NULL);
 }
 
+/* Every thread adds the same records, and reads each without the lock. */
+static void *
+add_and_read(void *context)
+{
+    struct cm_records *records = context;
+    char name[32];
+    for (int at = 0; at < MANY; at++) {
+        snprintf(name, sizeof(name), "function %d", at);
+        struct cm_code code = code_of(records, name);
+        struct cm_code_id id;
+        if (cm_records_add_code(records, &code, &id) != CM_OK) {
+            return records;
+        }
+        struct cm_frame frame = {id, 1};
+        struct cm_site site = {.frames = &frame, .frame_count = 1};
+        struct cm_site_id number;
+        if (cm_records_add_site(records, &site, &number) != CM_OK) {
+            return records;
+        }
+        id = cm_records_site(records, number)->frames[0].code;
+        if (strcmp(
+                cm_records_text(records, cm_records_code(records, id)->name),
+                name)
+            != 0) {
+            return records;
+        }
+    }
+    return NULL;
+}
+
+static void
+serves_threads_at_once(void **state)
+{
+    (void)state;
+    struct cm_records *records = cm_records_new(ENOUGH);
+    pthread_t threads[THREADS];
+    for (int at = 0; at < THREADS; at++) {
+        assert_int_equal(
+            pthread_create(&threads[at], NULL, add_and_read, records), 0);
+    }
+    for (int at = 0; at < THREADS; at++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[at], &wrong), 0);
+        assert_null(wrong);
+    }
+    struct cm_code code = code_of(records, "one more");
+    expect_new(records, &code, MANY + 1);
+    cm_records_free(records);
+}
+
 int
 main(void)
 {
@@ -251,6 +303,7 @@ main(void)
         cmocka_unit_test(never_moves_a_record),
         cmocka_unit_test(stops_at_its_bound),
         cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(serves_threads_at_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,48 @@ test_a_worker_nobody_used_has_no_thread(void **state)
     cm_worker_free(worker);
 }
 
+/* With pauses around the time for which the worker looks again by itself. */
+static void *
+add_some(void *context)
+{
+    struct cm_worker *worker = context;
+    for (int i = 0; i < 60; i++) {
+        struct cm_heap heap = heap_number(i);
+        (void)cm_worker_add(worker, &heap);
+        if (i % 10 == 0) {
+            usleep((unsigned)i * 700);
+        }
+    }
+    return NULL;
+}
+
+static void
+test_takes_from_several_threads(void **state)
+{
+    enum { THREADS = 3 };
+    struct seen seen = {0};
+    pthread_t threads[THREADS];
+    long live = cm_alloc_live();
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, add_some, worker),
+                         0);
+    }
+    for (int i = 0; i < 20; i++) {
+        (void)cm_worker_flush(worker, 0.005);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_true(cm_worker_flush(worker, 30));
+    assert_int_equal((uint64_t)atomic_load(&seen.heaps)
+                         + cm_worker_dropped(worker),
+                     THREADS * 60);
+    cm_worker_free(worker);
+    assert_int_equal(cm_alloc_live(), live);
+}
+
 int
 main(void)
 {
@@ -128,6 +170,7 @@ main(void)
         cmocka_unit_test(test_end_waits_for_what_is_queued),
         cmocka_unit_test(test_without_memory_there_is_no_worker),
         cmocka_unit_test(test_a_worker_nobody_used_has_no_thread),
+        cmocka_unit_test(test_takes_from_several_threads),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

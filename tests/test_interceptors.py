@@ -378,7 +378,7 @@ def test_scan_of_an_unknown_collector(python, folder_of_unknown, scan):
 
 
 def test_sentinel_in_an_unknown_collector(python, folder_of_unknown):
-    """It sees all, but users' callbacks may run before it."""
+    """R16.  It sees all, but users' callbacks may run before it."""
     counts = compare(python, folder_of_unknown, "results",
                      "sentinel")["counts"]
     assert counts["objects"] == 5 * 40 + 2 * 30000 and not counts["first"]

@@ -256,7 +256,8 @@ raise SystemExit(bad)
 
 @pytest.mark.skipif(PUBLIC_ONLY, reason="this is the run without")
 def test_everything_serves_without_the_layouts(tmp_path):
-    """As on a free-threaded build: public calls, less is named."""
+    """R16, R19.  As on a version of Python that is not known, or a
+    free-threaded build: public calls, less is named."""
     tests = pathlib.Path(__file__).parent
     built = subprocess.run(
         [sys.executable, tests / "objects_probe" / "build.py",

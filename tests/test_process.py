@@ -109,6 +109,31 @@ gc.set_debug(0); gc.garbage.clear()
 """, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("interceptor", INTERCEPTORS)
+def test_r8_nothing_lives_longer(tmp_path, interceptor):
+    """Finalizers and weak references in the same order; all is gone after."""
+    program = NODES + """
+import weakref
+{install}
+class Final(Node):
+    def __del__(self): print("final", self.number, ref() is None)
+ref = lambda: None
+for number in range(3):
+    a, b = Final(torch.zeros(64)), Node()
+    a.number, a.link, b.link = number, b, a
+    ref = weakref.ref(b, lambda gone: print("gone"))
+    kept = [weakref.ref(a), weakref.ref(b), weakref.ref(a.tensor)]
+    del a, b
+    print(gc.collect(), [one() is None for one in kept])
+"""
+    outputs = [
+        run_ok(program.replace("{install}", install), cwd=tmp_path,
+               CUMEM_INTERCEPTOR=interceptor).out
+        for install in ("gc.collect()", "cumem.observe_tensor_cycles(bool); gc.collect()")
+    ]  # fmt: skip
+    assert outputs[0] == outputs[1] and "[True, True, True]" in outputs[0]
+
+
 def test_r9_numbers_of_the_collector_are_as_without(tmp_path):
     program = NODES + """
 {install}
@@ -128,6 +153,54 @@ print(json.dumps([numbers, [s["collected"] for s in gc.get_stats()][2] > 0, gc.g
         )
     ]
     assert outputs[0] == outputs[1]
+
+
+def test_r10_free_lists_are_refilled_by_little_and_only_once(tmp_path):
+    """A full collection clears them before its stop callbacks, ours among them."""
+    done = run_ok(OBSERVED.replace("pages.append", "bool") + """
+gc.disable(); gc.collect()
+blocks = []
+for _ in range(12):
+    make_pair(16); gc.collect(); gc.collect()
+    blocks.append(sys.getallocatedblocks())
+print(max(blocks[6:]) - min(blocks[6:]))
+""", cwd=tmp_path)
+    assert int(done.out) < 300  # the caps of all free lists together: thousands
+
+
+def test_r14_tensors_die_on_threads_while_others_collect_and_scan(tmp_path):
+    """The lock of the tags and the GIL are taken in one order only."""
+    run_ok(OBSERVED + """
+import threading, time
+sys.setswitchinterval(1e-5)
+stop = time.monotonic() + 3
+def make():
+    while time.monotonic() < stop: make_pair(16)
+def collect():
+    while time.monotonic() < stop: gc.collect(); cumem.flush(1); cumem.status()
+def scan():
+    while time.monotonic() < stop: cumem.find_cycles()
+def backward():                       # autograd's own threads free tensors
+    while time.monotonic() < stop:
+        x = torch.ones(8, requires_grad=True); (x * x).sum().backward()
+threads = [threading.Thread(target=f) for f in (make, make, collect, scan, backward)]
+[t.start() for t in threads]; [t.join(60) for t in threads]
+assert not any(t.is_alive() for t in threads), "deadlock"
+assert pages and cumem.status()["lost"]["bad_walks"] == 0
+""", cwd=tmp_path, before=("-X", "faulthandler"))
+
+
+def test_r15_collections_at_every_allocation(tmp_path):
+    """What is done for a tensor calls nothing that may collect."""
+    run_ok(OBSERVED.replace("pages.append", "bool") + """
+gc.collect(); gc.freeze(); gc.set_threshold(1)
+for _ in range(300):
+    make_pair(16)
+    [torch.zeros(4) for _ in range(4)]
+gc.set_threshold(700)
+status = cumem.status()
+assert status["seen"]["walks"] > 300 and status["lost"]["bad_walks"] == 0, status
+""", cwd=tmp_path, before=("-X", "faulthandler"))
 
 
 ENDINGS = {

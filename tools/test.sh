@@ -8,17 +8,21 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bin=$PWD/.venv/bin
-all=(c sanitized layers format tidy python)
+all=(c sanitized threads layers format tidy python)
 failed=()
 
-# build FOLDER OPTION...: the C tests, then under prove.
-prove_c() {
+# build_c FOLDER OPTION...
+build_c() {
     local folder=$1
     shift
     cmake -S . -B "$folder" -G Ninja -DCUMEM_TESTS=ON \
-        -DPython_EXECUTABLE="$bin/python" "$@" >/dev/null \
-        && ninja -C "$folder" --quiet \
-        && prove --jobs "$(nproc)" "$folder"/tests/t_*
+        -DPython_EXECUTABLE="$bin/python" "$@" >/dev/null
+}
+
+# prove_c FOLDER OPTION...: the C tests, built and run.
+prove_c() {
+    build_c "$@" && ninja -C "$1" --quiet \
+        && prove --jobs "$(nproc)" "$1"/tests/t_*
 }
 
 check_c() { prove_c build/c -DCUMEM_PYTHON=ON; }
@@ -27,6 +31,17 @@ check_sanitized() {
     UBSAN_OPTIONS=print_stacktrace=1 prove_c build/sanitized \
         -DCUMEM_PYTHON=OFF -DCMAKE_BUILD_TYPE=Debug \
         -DCM_SANITIZE=address,undefined
+}
+
+# Those that make threads, under the thread sanitizer.
+check_threads() {
+    local names
+    mapfile -t names < <(grep -l pthread_create tests/t_*.c \
+        | xargs -n 1 basename -s .c)
+    build_c build/threads -DCUMEM_PYTHON=OFF -DCMAKE_BUILD_TYPE=Debug \
+        -DCM_SANITIZE=thread \
+        && ninja -C build/threads --quiet "${names[@]}" \
+        && prove --jobs "$(nproc)" "${names[@]/#/build/threads/tests/}"
 }
 
 check_layers() { "$bin/python" tests/layers.py; }
