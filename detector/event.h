@@ -38,6 +38,8 @@ struct cm_event {
     uint8_t kind; /* enum cm_event_kind */
     bool awaited; /* site is of the thread that waits for this one, as in
                     * backward() */
+    /* The native library that asked, for cm_caller_name(); 0: not known. */
+    uint16_t library;
 };
 
 #endif
