@@ -106,7 +106,7 @@ wait_in_queue(const struct cm_event *event)
     state.queue[state.queue_count++] = *event;
 }
 
-/* Takes the lock's end: gives it back, then tells the batch. */
+/* Before: the lock is held.  After: it is not, and the batch is told. */
 static void
 give_lock_and_tell(struct batch *batch)
 {

@@ -7,8 +7,8 @@
  * memory that goes without a call of its own, and for a listener that comes
  * late.  There is one; it does not know where calls come from.
  *
- * Open and close, listen: by one thread at a time.  Calls may come from any,
- * also before and after. */
+ * Open, close and listen: by one thread at a time, open first.  Calls may come
+ * from any thread, also after it was closed. */
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@
 
 /* From now on it keeps what is allocated. */
 enum cm_status cm_tally_open(void) CM_CHECKED;
-/* Forgets everything.  Before: it was opened once. */
+/* Forgets everything. */
 void cm_tally_close(void);
 
 /* Before: it is open and nobody listens.  Tells what is allocated, without

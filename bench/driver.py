@@ -3,7 +3,7 @@
 # Copyright the cumem authors
 """driver.py LIBRARY [PART...]: the hook of CUDA's driver on a real GPU.
 
-PARTs: injected, late, unused, cost, profiler, finalize (all).  Each runs in a
+PARTs: injected, late, expandable, cost, cost_never, profiler, finalize (all).  Each runs in a
 process of its own; all results go to stdout.  LIBRARY is libcumem_driver.so,
 of which only the attach function is used.
 """
@@ -13,6 +13,7 @@ import ctypes
 import glob
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -249,12 +250,12 @@ def microseconds(function, times):
     return (time.perf_counter() - begun) / times * 1e6
 
 
-def part_cost(path):
-    """With and without, in turns within one process; medians of 15 turns."""
-    import torch
-    runtime, pointer = cudart_after(torch), ctypes.c_void_p()
-    size, reference = ctypes.c_size_t(2 * MIB), ctypes.byref(pointer)
+def cases(torch):
+    """name: (function, how often in a turn)"""
+    torch.cuda.init()
     x = torch.zeros(16, device="cuda")
+    runtime, pointer = cudart(), ctypes.c_void_p()
+    size, reference = ctypes.c_size_t(2 * MIB), ctypes.byref(pointer)
 
     def malloc_free():
         runtime.cudaMalloc(reference, size)
@@ -272,49 +273,46 @@ def part_cost(path):
             x.add_(1)
         torch.cuda.synchronize()
 
-    hook = Hook(path, native=True)
-    cases = {"cudaMalloc + cudaFree of 2 MiB": (malloc_free, 200),
+    found = {"cudaMalloc + cudaFree of 2 MiB": (malloc_free, 200),
              "cudaMallocAsync + cudaFreeAsync of 2 MiB": (malloc_async, 500),
              "torch.empty + free of 1 MiB, cached": (empty, 5000),
              "100 kernel launches and a wait": (launches, 50)}
-    times = collections.defaultdict(list)
-    for function, _ in cases.values():
+    for function, _ in found.values():
         microseconds(function, 50)
+    return found
+
+
+def part_cost(path):
+    """With and without, off on on off within one process; 30 turns."""
+    import torch
+    hook, times = Hook(path, native=True), collections.defaultdict(list)
+    all_cases = cases(torch)
     for turn in range(30):
-        on = turn % 4 in (1, 2)  # off on on off
+        on = turn % 4 in (1, 2)
         why = hook.start() if on else None
         if why:
             say("refused", why)
             return
-        for name, (function, count) in cases.items():
+        for name, (function, count) in all_cases.items():
             times[name, on].append(microseconds(function, count))
         if on:
             hook.kind.stop()
-    for name in cases:
+    for name in all_cases:
         off, on = (statistics.median(times[name, state]) for state in (False, True))
         spread = statistics.quantiles(times[name, False], n=4)
         say(name, f"{off:.2f} us off, {on:.2f} us on, {on - off:+.2f} us, {on / off:.3f}x"
             f" (off quartiles {spread[0]:.2f} to {spread[2]:.2f})")
 
 
-def cudart_after(torch):
-    torch.cuda.init()
-    return cudart()
-
-
 def part_cost_never(path):
-    """The same cases in a process in which CUPTI was never subscribed."""
+    """The same where CUPTI was never subscribed: what stays after us."""
     import torch
-    x = torch.zeros(16, device="cuda")
-
-    def launches():
-        for _ in range(100):
-            x.add_(1)
-        torch.cuda.synchronize()
-
-    microseconds(launches, 50)
-    values = [microseconds(launches, 50) for _ in range(15)]
-    say("100 kernel launches and a wait", f"{statistics.median(values):.2f} us")
+    all_cases, times = cases(torch), collections.defaultdict(list)
+    for _ in range(15):
+        for name, (function, count) in all_cases.items():
+            times[name].append(microseconds(function, count))
+    for name, values in times.items():
+        say(name, f"{statistics.median(values):.2f} us")
 
 
 # -- parts: beside other users of CUPTI --------------------------------------
@@ -382,8 +380,8 @@ def main():
     import torch
     print(json.dumps({"python": sys.version.split()[0], "torch": torch.__version__,
                       "cuda": torch.version.cuda}))
-    print(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv"],
-                         capture_output=True, text=True).stdout)
+    if shutil.which("nvidia-smi"):
+        subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv"])
     wanted = sys.argv[2:]
     for name, extra in PARTS:
         if wanted and name not in wanted:

@@ -29,7 +29,7 @@ build_library() {
 mkdir -p "$(dirname "$build")"
 build_library || exit 2
 echo "== visible symbols: $(nm -D --defined-only "$library" | awk '{print $3}' | xargs)"
-for test in "$build"/tests/t_{caller,driver,driver_call,driver_layout,holdings,inject,process_use,replay,subscription}; do
+for test in "$build"/tests/t_{caller,driver,driver_call,driver_layout,holdings,inject,process_use,replay,subscription,tally}; do
     [ ! -x "$test" ] || echo "$(basename "$test"): $("$test" 2>&1 | tail -1)"
 done
 exec timeout "${TIMEOUT:-540}" "$python" bench/driver.py "$library" "$@"

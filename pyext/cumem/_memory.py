@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Where each device's memory is: asked of the frameworks in use and of the driver.
+
+Nothing is imported, initialised or allocated; what cannot be said is None.
+"""
+
+import sys
+
+from . import _core, _frameworks
+
+_COMMON = (0, 0)
+
+
+def memory(device=None):
+    """Where the memory of one device is, in bytes.
+
+    Parameters
+    ----------
+    device : str, int or torch.device, optional
+        ``"cuda:1"`` or ``1``; default: torch's current device, else the first in use.
+
+    Returns
+    -------
+    dict
+        ``allocated``, ``reserved``, ``cached`` (reserved and free),
+        ``pending_free`` (freed, but another stream still uses it),
+        ``private_pools`` (reserved by CUDA graphs and MemPools),
+        ``outside_frameworks`` (of this process: NCCL, cuBLAS, contexts),
+        ``other_processes``, ``total``, ``free``, ``largest_free`` (free block of
+        torch's common pool); ``frameworks`` ({name: (allocated, reserved)}),
+        ``pools`` (each with ``requested`` beside ``allocated``, and its own
+        ``largest_free``) and ``why`` (what could not be said).  None: not known.
+
+    Raises
+    ------
+    ValueError
+        For a device that is not there or not in use; it names the value.
+
+    Notes
+    -----
+    Sums of ``torch.cuda.memory_snapshot()``, of each framework's own counters, and
+    NVML's figures for the device and this process.
+    """
+    used = devices()
+    index = _index(device, used)
+    if index not in used:
+        raise ValueError(f"no memory is in use on device {device!r} (in use: {_names(used)})")
+    return _row(index, snapshot=True)
+
+
+def _names(indices):
+    return ", ".join(f"cuda:{index}" for index in indices) or "none"
+
+
+def _index(device, used):
+    if device is None:
+        current = _current()
+        return current if current in used or not used else used[0]
+    number = device if isinstance(device, int) else getattr(device, "index", None)
+    text = str(device)
+    if isinstance(device, bool) or (number is None and not text.startswith("cuda")):
+        raise ValueError(f"no such device: {device!r}")
+    if number is None:
+        tail = text.partition(":")[2] or "0"
+        if not tail.isdecimal():
+            raise ValueError(f"no such device: {device!r}")
+        number = int(tail)
+    return number
+
+
+def _cuda():
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+def _current():
+    cuda = _cuda()
+    return cuda.current_device() if cuda is not None else 0
+
+
+def devices():
+    """Indices of the CUDA devices on which a framework holds memory."""
+    cuda = _cuda()
+    most = cuda.device_count() if cuda is not None else 16
+    return [index for index in range(most) if _frameworks.use(index)]
+
+
+def rows(snapshot, asked=None):
+    """A row for each device in use, for the document; `asked`: {index: bytes that failed}."""
+    found = []
+    for index in devices():
+        row = _row(index, snapshot)
+        row["name"] = f"cuda:{index}"
+        row["asked_bytes"] = (asked or {}).get(index, 0)
+        row["frameworks"] = [(name, *use) for name, use in row["frameworks"].items()]
+        row["pools"] = [tuple(pool.values()) for pool in row["pools"]]
+        found.append(row)
+    return found
+
+
+def _row(index, snapshot):
+    frameworks = _frameworks.use(index)
+    total, used, free, own, others, why = _core.process_use(index)
+    allocated = sum(use[0] for use in frameworks.values())
+    reserved = sum(use[1] for use in frameworks.values())
+    pools = _pools(index) if snapshot else []
+    row = {
+        "allocated": allocated,
+        "reserved": reserved,
+        "cached": _cached(frameworks, pools),
+        "pending_free": _pending(index, pools),
+        "private_pools": sum(p["reserved"] for p in pools if p["name"] != "common")
+        if pools else None,
+        "outside_frameworks": max(own - reserved, 0) if own is not None else None,
+        "other_processes": others,
+        "total": total if total is not None else _total(index),
+        "free": free,
+        "largest_free": next((p["largest_free"] for p in pools if p["name"] == "common"), None),
+        "peak_allocated": _stats(index).get("allocated_bytes.all.peak", 0),
+        "frameworks": frameworks,
+        "pools": pools,
+        "why": why,
+    }  # fmt: skip
+    return row
+
+
+def _stats(index):
+    cuda = _cuda()
+    return cuda.memory_stats(index) if cuda is not None and index < cuda.device_count() else {}
+
+
+def _total(index):
+    cuda = _cuda()
+    return cuda.get_device_properties(index).total_memory if cuda is not None else None
+
+
+def _pending(index, pools):
+    if pools:
+        return sum(pool["pending_free"] for pool in pools)
+    stats = _stats(index)
+    active, allocated = (stats.get(f"{kind}_bytes.all.current") for kind in ("active", "allocated"))
+    return max(active - allocated, 0) if active is not None and allocated is not None else None
+
+
+def _cached(frameworks, pools):
+    if not frameworks:
+        return None
+    held = sum(reserved - allocated for allocated, reserved in frameworks.values())
+    return max(held - sum(pool["pending_free"] for pool in pools), 0)
+
+
+def _pools(index):
+    """torch's pools on a device, largest first: whether their free bytes lie together."""
+    pools = {}
+    for segment in segments():
+        if segment.get("device") != index:
+            continue
+        name = _pool_name(segment)
+        pool = pools.setdefault(name, {
+            "name": name, "reserved": 0, "allocated": 0, "requested": 0,
+            "pending_free": 0, "largest_free": 0, "segments": 0,
+        })  # fmt: skip
+        _add_segment(pool, segment)
+    return sorted(pools.values(), key=lambda pool: -pool["reserved"])
+
+
+def _pool_name(segment):
+    number = tuple(segment.get("segment_pool_id", _COMMON))
+    return "common" if number == _COMMON else str(number)
+
+
+def _add_segment(pool, segment):
+    pool["segments"] += 1
+    pool["reserved"] += segment["total_size"]
+    pool["allocated"] += segment["allocated_size"]
+    for block in segment["blocks"]:
+        size = block["size"]
+        if block["state"] == "inactive":
+            pool["largest_free"] = max(pool["largest_free"], size)
+        elif block["state"] == "active_allocated":
+            pool["requested"] += block.get("requested_size", size)
+        else:
+            pool["pending_free"] += size
+
+
+def segments():
+    """torch's segments with their blocks; none where its own recorder is on.
+
+    A snapshot of a long history takes seconds, and it is the user's to take.
+    """
+    torch = sys.modules.get("torch")
+    if _cuda() is None or _recorder_is_on(torch):
+        return []
+    try:
+        return torch.cuda.memory_snapshot()
+    except Exception:  # another allocator: it has no segments
+        return []
+
+
+def _recorder_is_on(torch):
+    enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    return enabled is None or bool(enabled())
+
+
+def note_pools():
+    """Tell the core which memory belongs to CUDA graphs and MemPools."""
+    _core.pools([
+        (segment["address"], segment["total_size"], _pool_name(segment))
+        for segment in segments() if _pool_name(segment) != "common"
+    ])  # fmt: skip
+
+
+def note_blocks():
+    """Tell the core of blocks that were allocated before it listened."""
+    rows = []
+    for segment in segments():
+        at = segment["address"]
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                rows.append((block.get("address", at), block["size"], segment["device"],
+                             segment["stream"], 0))
+            at += block["size"]
+    _core.seed_blocks(rows)
