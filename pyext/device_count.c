@@ -8,7 +8,13 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-static int known_count; /* Guarded by the GIL; 0: not known yet. */
+/* Guarded by the GIL. */
+static int known_count;    /* 0: not known yet */
+static unsigned times_due; /* since nothing is known */
+
+/* Asking costs a turn of the GIL, and a program may import a framework that it
+ * never uses: after the first times, seldom. */
+enum { FIRST_TIMES = 64, SELDOM = 8 };
 
 /* cuDeviceGetCount() makes no context, and fails before cuInit(). */
 static int
@@ -31,7 +37,11 @@ ask_driver(void)
 void
 cm_device_count_notice(void)
 {
-    if (known_count == 0) {
+    if (known_count != 0) {
+        return;
+    }
+    unsigned time = times_due++;
+    if (time < FIRST_TIMES || time % SELDOM == 0) {
         int count;
         Py_BEGIN_ALLOW_THREADS
         count = ask_driver();
@@ -44,6 +54,7 @@ void
 cm_device_count_forget(void)
 {
     known_count = 0;
+    times_due = 0;
 }
 
 void

@@ -63,7 +63,8 @@ def environment(**extra):
     keep = {name: value for name, value in os.environ.items()
             if not name.startswith("CUMEM_")
             and name not in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")}
-    return {**keep, **extra}
+    # Samples run side by side: JAX is not to take the whole device.
+    return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **keep, **extra}
 
 
 def run_program(name, folder, **extra):
@@ -189,13 +190,38 @@ def runs(request, tmp_path_factory):
     pool.shutdown(cancel_futures=True)
 
 
+# Words in the names of samples: the module they need, and whether it works
+# with a GPU alone.
+NEEDS = {"cupy": ("cupy", True), "jax": ("jax", False),
+         "numba": ("numba.cuda", True), "rmm": ("rmm", True),
+         "cuda_core": ("cuda.core", True)}
+
+
+def is_installed(module):
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def what_is_missing(name):
+    """What this sample needs and is not here, or None."""
+    for word, (module, on_gpu) in NEEDS.items():
+        if word in name and not is_installed(module):
+            return f"{module} is not installed"
+        if word in name and on_gpu and not has_gpu():
+            return f"{module} needs a GPU"
+    return None
+
+
 def is_runnable(name):
-    return "cupy" not in name or importlib.util.find_spec("cupy") is not None
+    return what_is_missing(name) is None
 
 
 def skip_unless_runnable(name):
-    if not is_runnable(name):
-        pytest.skip("CuPy is not installed")
+    missing = what_is_missing(name)
+    if missing is not None:
+        pytest.skip(missing)
 
 
 @pytest.mark.parametrize("name", NAMES)

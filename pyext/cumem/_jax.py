@@ -151,6 +151,8 @@ def _places(backends):
     places = {}
     for kind, client in backends.items():
         devices = client.local_devices()
+        if kind == "gpu":  # its name in older versions
+            kind = "rocm" if "rocm" in client.platform_version.lower() else "cuda"
         names = [_name(kind, device) for device in devices]
         places.update(zip(map(id, devices), names))
         places[id(client)] = names[0] if len(devices) == 1 == client.device_count() else ""
