@@ -147,6 +147,12 @@ cm_session_scan(struct cm_session *self, PyObject *args)
                               self->scanned_count, record != 0)
             : PyErr_NoMemory();
     release_scanned(self);
+    if (record != 0
+        && self->warned) { /* also when memory ran out for live data */
+        Py_BEGIN_ALLOW_THREADS(void)
+        !cm_digest_write(self->digest, true);
+        Py_END_ALLOW_THREADS
+    }
     return result;
 }
 

@@ -336,8 +336,8 @@ cm_session_step(struct cm_session *self, PyObject *number)
     if (PyErr_Occurred()) {
         return NULL;
     }
-    self->iteration = iteration;
-    cm_digest_number(self->digest, "iteration", iteration);
+    self->iteration = iteration + 1;
+    cm_digest_number(self->digest, "iteration", self->iteration);
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks != NULL && cm_session_is_main(self)) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {

@@ -89,7 +89,7 @@ def test_torch_without_a_device_is_not_asked(monkeypatch):
 def test_torch_has_no_such_device(monkeypatch):
     add_torch(monkeypatch)
     assert _frameworks.use(2) == {}
-    assert _frameworks.use(1) == {"torch": (0, 0)}
+    assert _frameworks.use(1) == {}
 
 
 def test_cupy_device_is_current_again(monkeypatch):

@@ -10,6 +10,7 @@ or, inside a program, :func:`warn_tensor_cycles`, :func:`observe_tensor_cycles`
 and :func:`find_cycles`.
 """
 
+from ._memory import memory
 from ._report import CycleReport
 from ._runtime import (
     Handle,
@@ -19,6 +20,7 @@ from ._runtime import (
     status,
     warn_tensor_cycles,
 )
+from ._steps import step
 from ._version import __version__
 
 __all__ = [
@@ -27,7 +29,9 @@ __all__ = [
     "__version__",
     "find_cycles",
     "flush",
+    "memory",
     "observe_tensor_cycles",
     "status",
+    "step",
     "warn_tensor_cycles",
 ]

@@ -53,11 +53,10 @@ def _torch(index):
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized() or index >= cuda.device_count():
         return None
-    # An empty dictionary: torch has not allocated there, and is not made to.
+    # Zeros or nothing: torch has not allocated there, and is not made to.
     stats = cuda.memory_stats(index)
-    return (
-        stats.get("allocated_bytes.all.current", 0), stats.get("reserved_bytes.all.current", 0),
-    )  # fmt: skip
+    reserved = stats.get("reserved_bytes.all.current", 0)
+    return (stats.get("allocated_bytes.all.current", 0), reserved) if reserved else None
 
 
 def _cupy(index):

@@ -57,12 +57,14 @@ def _index(device, used):
     if device is None:
         current = _current()
         return current if current in used or not used else used[0]
-    number = device if isinstance(device, int) else getattr(device, "index", None)
     text = str(device)
+    number = device if isinstance(device, int) else None
+    if number is None and not isinstance(device, str):
+        number = getattr(device, "index", None)
     if isinstance(device, bool) or (number is None and not text.startswith("cuda")):
         raise ValueError(f"no such device: {device!r}")
     if number is None:
-        tail = text.partition(":")[2] or "0"
+        tail = text.partition(":")[2] or str(_current())
         if not tail.isdecimal():
             raise ValueError(f"no such device: {device!r}")
         number = int(tail)
@@ -87,7 +89,11 @@ def devices():
 
 
 def rows(snapshot, asked=None):
-    """A row for each device in use, for the document; `asked`: {index: bytes that failed}."""
+    """A row for each device in use, for the document.
+
+    `snapshot`: there is time to ask for each pool, and the driver.
+    `asked`: {index: bytes of an allocation that failed}.
+    """
     found = []
     for index in devices():
         row = _row(index, snapshot)
@@ -101,7 +107,9 @@ def rows(snapshot, asked=None):
 
 def _row(index, snapshot):
     frameworks = _frameworks.use(index)
-    total, used, free, own, others, why = _core.process_use(index)
+    # Asking the driver takes milliseconds: not between two collections.
+    unknown = (None,) * 6
+    total, _, free, own, others, why = _core.process_use(index) if snapshot else unknown
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
     pools = _pools(index) if snapshot else []

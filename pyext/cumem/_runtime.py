@@ -21,7 +21,7 @@ GC, SCAN, OOM, EXIT, MANUAL = range(5)
 
 _lock = threading.RLock()
 _handles = []
-_attached = {"oom": False, "exit": False, "fork": False}
+_attached = {"oom": False, "exit": False, "ran_out": False}
 
 
 class Handle:
@@ -150,6 +150,9 @@ def find_cycles(*, devices="auto"):
         devices = _settings.parse_devices(devices)
         _prepare()
         _core.watch(devices, _host_allowed())
+        _note_memory(snapshot=True)
+        if not _attached["ran_out"]:
+            _core.held()
         try:
             event = _core.scan(MANUAL, False)
         finally:
@@ -214,7 +217,7 @@ def _prepare():
     """What every use needs once: who we are, exit, fork."""
     if not _attached["exit"]:
         _attached["exit"] = True
-        from . import _jax, _torch  # the core asks for them in collections: no import there
+        from . import _frameworks, _jax, _memory, _steps, _torch  # the core asks for them in collections: no import there
         _core.describe(
             {
                 "host": os.uname().nodename,
@@ -247,7 +250,14 @@ def _apply():
     if _handles:
         _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, not _stacks_off())
     else:
-        _core.remove(_tensor_types())
+        _detach()
+
+
+def _detach():
+    from . import _steps
+
+    _steps.detach()
+    _core.remove(_tensor_types())
 
 
 def _stacks_off():
@@ -276,7 +286,7 @@ def _deliver(kind, payload):
     elif kind == "notice":
         _notice()
     elif kind == "memory":
-        _core.memory(_memory())
+        _note_memory(snapshot=False)
 
 
 def _call_observers(event):
@@ -302,21 +312,28 @@ def _notice():
     initialized = getattr(cuda, "is_initialized", None)
     if initialized is None or not initialized():
         return
+    from . import _memory, _steps
+
     _core.accelerator()
-    _core.memory(_memory())
+    _steps.attach()
+    _memory.note_blocks()
+    _note_memory(snapshot=False)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
         attach(_on_out_of_memory)
 
 
-def _memory():
-    from . import _torch
+def _note_memory(snapshot, asked=None):
+    """Where the devices' memory is, for the report; `asked`: {index: bytes that failed}."""
+    from . import _memory
 
     try:
-        return _torch.memory()
+        if snapshot:
+            _memory.note_pools()
+        _core.memory(_memory.rows(snapshot, asked))
     except Exception:
-        return []
+        _core.unraisable(_note_memory)
 
 
 def _on_out_of_memory(device, size, total, free):
@@ -324,14 +341,17 @@ def _on_out_of_memory(device, size, total, free):
     if not _handles:
         return
     try:
-        _scan(OOM)
+        _attached["ran_out"] = True
+        _scan(OOM, {device: size})
     except Exception:
         _core.unraisable(_on_out_of_memory)
 
 
-def _scan(trigger):
+def _scan(trigger, asked=None):
     _core.flush(20.0)
-    _core.memory(_memory())
+    _note_memory(snapshot=True, asked=asked)
+    if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
+        _core.held()
     event = _core.scan(trigger, True)
     if _core.event_key(event):
         _call_observers(event)
@@ -349,7 +369,7 @@ def _at_exit():
         except Exception:
             _core.unraisable(_at_exit)
         _handles.clear()
-        _core.remove(_tensor_types())
+        _detach()
 
 
 def _note_report(path):

@@ -106,22 +106,3 @@ def retag():
     torch = sys.modules.get("torch")
     if torch is not None:
         _core.tag_types(_tensor_types(torch))
-
-
-def memory():
-    """Bytes on each CUDA device in use: [(name, total, allocated, reserved, peak)]."""
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is None or not cuda.is_initialized():
-        return []
-    rows = []
-    for index in range(cuda.device_count()):
-        stats = cuda.memory_stats(index)
-        allocated = stats.get("allocated_bytes.all.current", 0)
-        peak = stats.get("allocated_bytes.all.peak", 0)
-        if peak == 0:
-            continue
-        total = cuda.get_device_properties(index).total_memory
-        reserved = stats.get("reserved_bytes.all.current", 0)
-        rows.append((f"cuda:{index}", total, allocated, reserved, peak))
-    return rows

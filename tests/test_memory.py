@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Where a device's memory is, with a torch.cuda that only pretends."""
+
+from process import NODES, run_ok
+from test_allocations import START, stand_in  # noqa: F401
+
+# Two segments of the common pool, fragmented; one of a graph's.
+PRETEND = """
+import types
+MIB = 1 << 20
+
+def segment(address, sizes, pool=(0, 0), stream=0):
+    states = {"a": "active_allocated", "p": "active_pending_free", "f": "inactive"}
+    blocks, at = [], address
+    for kind, size, requested in sizes:
+        blocks.append({"address": at, "size": size, "requested_size": requested, "state": states[kind]})
+        at += size
+    total = sum(size for _, size, _ in sizes)
+    used = sum(size for kind, size, _ in sizes if kind == "a")
+    return {"device": 0, "address": address, "total_size": total, "allocated_size": used,
+            "stream": stream, "segment_pool_id": pool, "blocks": blocks}
+
+segments = [
+    segment(0x7f0000000000, [("a", 8 * MIB, 7 * MIB), ("f", 4 * MIB, 0), ("a", 8 * MIB, 8 * MIB)]),
+    segment(0x7f1000000000, [("f", 6 * MIB, 0), ("p", 2 * MIB, 2 * MIB)], stream=0x55),
+    segment(0x7f2000000000, [("a", 20 * MIB, 20 * MIB)], pool=(0, 1)),
+]
+stats = {"allocated_bytes.all.current": 36 * MIB, "reserved_bytes.all.current": 48 * MIB,
+         "active_bytes.all.current": 38 * MIB, "allocated_bytes.all.peak": 40 * MIB}
+torch.cuda._initialized = True
+torch.cuda.is_initialized = lambda: True
+torch.cuda.device_count = lambda: 2
+torch.cuda.current_device = lambda: 0
+torch.cuda.memory_stats = lambda index: dict(stats) if index == 0 else {}
+torch.cuda.memory_snapshot = lambda: segments
+torch.cuda.get_device_properties = lambda index: types.SimpleNamespace(total_memory=100 * MIB)
+torch._C._cuda_isHistoryEnabled = lambda: False
+"""
+
+
+def test_memory_says_where_it_is(tmp_path):
+    run_ok(NODES + PRETEND + """
+for device in (None, 0, "cuda", "cuda:0", torch.device("cuda", 0)):
+    use = cumem.memory(device)
+    assert use["allocated"] == 36 * MIB and use["reserved"] == 48 * MIB
+    assert use["cached"] == 10 * MIB and use["pending_free"] == 2 * MIB, use
+    assert use["private_pools"] == 20 * MIB and use["largest_free"] == 6 * MIB
+    assert use["total"] == 100 * MIB and use["frameworks"] == {"torch": (36 * MIB, 48 * MIB)}
+    assert use["outside_frameworks"] is None and use["why"]  # no driver here
+common, graph = sorted(use["pools"], key=lambda pool: pool["name"] != "common")
+assert common["requested"] == 15 * MIB and common["allocated"] == 16 * MIB
+assert common["segments"] == 2 and graph["name"] == "(0, 1)"
+""", cwd=tmp_path)
+
+
+def test_a_bad_device_is_named(tmp_path):
+    run_ok(NODES + """
+import pytest
+for bad in ("cpu", "cuda:x", True, "", 3.5, None, 7):
+    with pytest.raises(ValueError, match=repr(bad) if bad is not None else "in use: none"):
+        cumem.memory(bad)
+""" + PRETEND + """
+with pytest.raises(ValueError, match="1.*in use: cuda:0"):
+    cumem.memory(1)
+""", cwd=tmp_path)
+
+
+def test_a_recorder_of_the_users_is_not_asked(tmp_path):
+    run_ok(NODES + PRETEND + """
+torch._C._cuda_isHistoryEnabled = lambda: True
+def forbidden():
+    raise AssertionError("a long history takes seconds")
+torch.cuda.memory_snapshot = forbidden
+use = cumem.memory()
+assert use["pools"] == [] and use["private_pools"] is None and use["pending_free"] == 2 * MIB
+""", cwd=tmp_path)
+
+
+def test_the_report_tells_of_pools_and_of_what_cpp_holds(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + PRETEND + """
+def saved_by_autograd():
+    allocate(BASE, 8 * MIB)
+handle = cumem.observe_tensor_cycles(print)
+saved_by_autograd()
+allocate(BASE + 12 * MIB, 8 * MIB)
+report = cumem.find_cycles().report
+device, = report["devices"]
+assert device["private_pools"] == 20 * MIB and device["largest_free"] == 6 * MIB, device
+assert {pool["name"] for pool in device["pools"]} == {"common", "(0, 1)"}
+sites = {site["id"]: site["frames"] for site in report["sites"]}
+names = {sites[held["site"]][1]["name"]: held["bytes"] for held in report["held"] if held["site"]}
+assert names["saved_by_autograd"] == 8 * MIB, report["held"]
+assert all(held["framework"] == "torch" for held in report["held"])
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_blocks_from_before_are_known_by_their_size(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + PRETEND + """
+allocate(0x7f2000000000, 20 * MIB)
+with cumem.observe_tensor_cycles(print):
+    assert hook()["live_bytes"] == 36 * MIB, hook()
+    free(0x7f2000000000, 20 * MIB)
+    assert hook()["live_bytes"] == 16 * MIB and hook()["unknown_frees"] == 0
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_iterations_are_told_by_the_program_or_its_optimizer(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + """
+torch.cuda._initialized = True
+torch.cuda.is_initialized = lambda: True
+torch.cuda.memory_stats = lambda index: {}
+torch.cuda.memory_snapshot = lambda: []
+handle = cumem.observe_tensor_cycles(print)
+layer = torch.nn.Linear(3, 3)
+first, second = (torch.optim.SGD(layer.parameters(), lr=0.1) for _ in range(2))
+for i in range(3):
+    layer(torch.ones(3)).sum().backward()
+    allocate(BASE + i * 512)
+    allocate(BASE + 8192, 1024)
+    free(BASE + 8192, 1024)
+    first.step()
+    second.step()
+report = cumem.find_cycles().report
+device, = report["devices"]
+assert report["iteration"] == 3
+assert device["iterations"] == [[0, 0, 512, 1536], [1, 512, 1024, 2048], [2, 1024, 1536, 2560]], device
+cumem.step()
+first.step()
+assert cumem.find_cycles().report["iteration"] == 4
+handle.remove()
+assert not sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
+""", cwd=tmp_path, STAND_IN=stand_in)
+    run_ok("import cumem; cumem.step(); cumem.step('epoch')\n"
+           "try: cumem.step(3)\nexcept TypeError as e: assert 'int' in str(e)\nelse: raise SystemExit(1)",
+           cwd=tmp_path)
+
+
+def test_memory_that_ran_out_is_reported_without_any_cycle(stand_in, tmp_path):  # noqa: F811
+    done = run_ok(START + PRETEND + """
+from cumem import _runtime
+observers = []
+torch._C._cuda_attach_out_of_memory_observer = observers.append
+handle = cumem.warn_tensor_cycles(directory=".")
+allocate(BASE, 8 * MIB)
+observer, = observers
+observer(0, 512 * MIB, 100 * MIB, 1 * MIB)
+cumem.flush()
+import glob
+name, = glob.glob("leak-*.json")
+report = json.load(open(name))
+device, = report["devices"]
+print(device["asked_bytes"] // MIB, report["cycles"], len(report["held"]) > 0)
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == "512 [] True\n"
