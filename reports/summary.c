@@ -132,7 +132,9 @@ add_device(struct writer *self, const struct cm_leak_device *device)
 
     add_program(self);
     cm_line_add(line, CM_PAINT_NONE, "up to ");
-    if (!is_cpu(self->leak, device) && device->peak_allocated > 0) {
+    /* A peak below what was dead is that of one framework of several. */
+    if (!is_cpu(self->leak, device) && device->peak_allocated > 0
+        && device->peak_allocated >= device->dead_peak) {
         cm_size_format_of(device->dead_peak, device->peak_allocated, size);
         cm_line_addf(line, CM_PAINT_TITLE, "%s", size);
         cm_line_add(line, CM_PAINT_NONE, " at ");

@@ -91,7 +91,7 @@ def devices():
 def rows(snapshot, asked=None):
     """A row for each device in use, for the document.
 
-    `snapshot`: there is time to ask for each pool, and the driver.
+    `snapshot`: there is time to ask for each pool.
     `asked`: {index: bytes of an allocation that failed}.
     """
     found = []
@@ -107,9 +107,7 @@ def rows(snapshot, asked=None):
 
 def _row(index, snapshot):
     frameworks = _frameworks.use(index)
-    # Asking the driver takes milliseconds: not between two collections.
-    unknown = (None,) * 6
-    total, _, free, own, others, why = _core.process_use(index) if snapshot else unknown
+    total, _, free, own, others, why = _core.process_use(index)
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
     pools = _pools(index) if snapshot else []
@@ -125,7 +123,7 @@ def _row(index, snapshot):
         "total": total if total is not None else _total(index),
         "free": free,
         "largest_free": next((p["largest_free"] for p in pools if p["name"] == "common"), None),
-        "peak_allocated": _stats(index).get("allocated_bytes.all.peak", 0),
+        "peak_allocated": max(_stats(index).get("allocated_bytes.all.peak", 0), allocated),
         "frameworks": frameworks,
         "pools": pools,
         "why": why,
