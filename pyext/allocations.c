@@ -14,6 +14,7 @@
 #include "../allocator_hooks/torch_slot.h"
 #include "../detector/alloc.h"
 #include "backward.h"
+#include "forward.h"
 
 #define STACK_FRAMES 64
 #define MAX_BLOCKS ((size_t)1 << 24)
@@ -44,6 +45,18 @@ on_event(void *context, const struct cm_event *event)
 
 /* A thread that runs no Python works for the one that waits in backward(). */
 static struct cm_site_id
+awaited_site(struct cm_objects *objects)
+{
+    struct cm_site_id waiting = cm_backward_site();
+    struct cm_site_id forward = {0};
+    if (waiting.index != 0) {
+        forward = cm_forward_site();
+    }
+    return forward.index != 0 ? cm_forward_join(objects, forward, waiting)
+                              : waiting;
+}
+
+static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
     (void)context;
@@ -54,7 +67,7 @@ on_site(void *context, bool *awaited)
     if (objects != NULL) {
         site = cm_objects_stack(objects, STACK_FRAMES);
         if (site.index == 0) {
-            site = cm_backward_site();
+            site = awaited_site(objects);
             *awaited = site.index != 0;
         }
     }
@@ -102,6 +115,7 @@ cm_allocations_stop(void)
     if (torch.hooked) {
         cm_torch_slot.stop();
         cm_backward_stop();
+        cm_forward_stop();
         torch.hooked = false;
         torch.why = "nobody observes";
     }
@@ -294,10 +308,11 @@ cm_allocations_status(void)
         cm_blocks_counts(torch.blocks, &counts);
     }
     return Py_BuildValue(
-        "{sssssOsKsKsKsKsKsKsK}", "hook",
+        "{sssssOsssKsKsKsKsKsKsK}", "hook",
         torch.hooked ? cm_torch_slot.name : "none", "why", torch.why,
-        "backward", cm_backward_heard() ? Py_True : Py_False, "events",
-        counts.events, "lost", counts.lost, "unknown_frees", counts.unknown,
-        "mismatches", cm_torch_slot_mismatches(), "live_blocks", live_count,
-        "live_bytes", bytes, "footprint", counts.footprint);
+        "backward", cm_backward_heard() ? Py_True : Py_False, "forward",
+        cm_forward_status(), "events", counts.events, "lost", counts.lost,
+        "unknown_frees", counts.unknown, "mismatches",
+        cm_torch_slot_mismatches(), "live_blocks", live_count, "live_bytes",
+        bytes, "footprint", counts.footprint);
 }

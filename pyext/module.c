@@ -13,6 +13,7 @@
 #include "allocations.h"
 #include "devices.h"
 #include "documents.h"
+#include "forward.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -96,6 +97,8 @@ static PyMethodDef methods[] = {
     {"process_use", cm_process_use_of, METH_O, NULL},
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},
+    {"forward_probe", cm_forward_probe, METH_O, NULL},
+    {"forward_of", cm_forward_of, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

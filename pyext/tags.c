@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "forward.h"
 
 #define FIRST_PLACES 4096u
 #define MAX_PLACES (1u << 24)
@@ -135,6 +136,7 @@ tagging_alloc(PyTypeObject *type, Py_ssize_t items)
         struct cm_site_id site = {0};
         if (tags.stacks) {
             site = cm_objects_stack(tags.objects, STACK_FRAMES);
+            cm_forward_note(site);
         }
         add_tag(object, site);
         if (tags.on_tensor != NULL) {

@@ -209,3 +209,23 @@ import time
 time.sleep(0.3)
 """, cwd=tmp_path, STAND_IN=stand_in)
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_node_of_autograd_has_its_forward_line(stand_in, tmp_path):
+    run_ok(START + """
+from cumem import _core
+with cumem.observe_tensor_cycles(print):
+    assert hook()["forward"] == "by autograd's own numbers", hook()
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y + 1).exp()
+    numbers = [t.grad_fn._sequence_nr() for t in (y, z)]
+    first, second = map(_core.forward_of, numbers)
+    assert first and second and first != second
+    assert _core.forward_of(numbers[1] + 1000) == 0
+    import threading
+    other = threading.Thread(target=lambda: x * 3)
+    other.start(); other.join()
+    assert _core.forward_of(numbers[0]) == 0 and "several" in hook()["forward"]
+assert _core.forward_of(numbers[0]) == 0
+""", cwd=tmp_path, STAND_IN=stand_in)

@@ -57,6 +57,16 @@ def _use_half(tensor, address):
     return found[0] if len(found) == 1 else -1
 
 
+def _probe_nodes(torch):
+    """Where an autograd node keeps its number: from two nodes on the CPU, which never run."""
+    with torch.enable_grad(), torch.inference_mode(False):
+        leaf = torch.ones(3, requires_grad=True)
+        nodes = [(leaf * 2).grad_fn, (leaf + 1).grad_fn, (leaf * leaf).grad_fn]
+    number = getattr(nodes[0], "_sequence_nr", None)
+    if number is not None:
+        _core.forward_probe([(id(node), node._sequence_nr()) for node in nodes])
+
+
 def probe():
     """Teach the core torch's layout.
 
@@ -87,6 +97,7 @@ def probe():
         _use_half(tensor, storage._cdata), _use_half(tensor, tensor._cdata),
     )  # fmt: skip
     _core.tag_types(_tensor_types(torch))
+    _probe_nodes(torch)
     _core.describe({"torch": str(torch.__version__)})
     return True
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_FORWARD_H
+#define CM_FORWARD_H
+
+/* Which line of the forward pass a step of the backward pass belongs to.
+ * autograd numbers its nodes in the order in which a thread makes them; with
+ * each tensor we note how far the number has come, and at which line.
+ *
+ * Known for programs whose forward pass runs in one thread. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include "objects.h"
+
+/* A tensor was made at this site; with the GIL. */
+void cm_forward_note(struct cm_site_id site);
+/* Of the node that this thread works for; any thread, without the GIL, calls
+ * only autograd's own question for it.  Id 0: none, or not known. */
+struct cm_site_id cm_forward_site(void);
+/* The stack of the forward line, then that of the thread that waits in
+ * backward(), with a frame between them that says so.  Any thread. */
+struct cm_site_id cm_forward_join(struct cm_objects *objects,
+                                  struct cm_site_id forward,
+                                  struct cm_site_id waiting);
+/* Nothing is known any more; with the GIL. */
+void cm_forward_stop(void);
+const char *cm_forward_status(void);
+
+/* [none; raises] a list of (grad_fn object's address, its number), at least
+ * two: where nodes keep their number. */
+PyObject *cm_forward_probe(PyObject *module, PyObject *facts);
+/* [new; raises] the site of the node with this number; 0: not known. */
+PyObject *cm_forward_of(PyObject *module, PyObject *number);
+
+#endif
