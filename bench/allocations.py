@@ -27,7 +27,13 @@ GPU = "allocations_gpu.py"
 TRAIN = "allocations_train.py"
 # Seconds of each case, as shares of all.
 SHARES = {"a": 60, "b": 90, "c": 120, "d": 45, "e": 40, "f": 20}
-LONGEST = 200  # of one child, whatever it was to take
+LONGEST = 200  # of one child
+
+
+def limit(options, seconds):
+    """When a child is given up: it may be late, but what was measured must be written."""
+    left = max(5, options.until - time.monotonic())
+    return min(LONGEST, 60 + 2 * seconds, left)
 
 
 # -- b ----------------------------------------------------------------------
@@ -35,10 +41,11 @@ LONGEST = 200  # of one child, whatever it was to take
 def case_b(options, output, checks, seconds):
     total = 100_000 if options.quick else 1_000_000
     for name, spec, environment in (
-            ("", {"total": total}, {}),
-            ("expandable segments: ", {"total": total // 5, "expandable": True},
+            ("", {"total": total, "seconds": seconds * 0.75}, {}),
+            ("expandable segments: ",
+             {"total": total // 5, "seconds": seconds * 0.25, "expandable": True},
              {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})):
-        answer = children.call(CHURN, "churn", {**spec, "seconds": seconds / 2}, LONGEST,
+        answer = children.call(CHURN, "churn", spec, limit(options, seconds),
                                **environment)
         output.case(case="b", what=name or "default", **answer)
         take(answer, f"b: {name}", output, checks)
@@ -67,7 +74,7 @@ def case_c(options, output, checks, seconds):
             spec = {"model": model, "tool": tool,
                     "iterations": (50 if tool == "cumem" else 5)
                     if not options.quick else 5}
-            answer = children.call(TRAIN, "train", spec, LONGEST)
+            answer = children.call(TRAIN, "train", spec, limit(options, seconds))
             output.case(case="c", model=model, tool=tool, **answer)
             take(answer, f"c: {model}, {tool}: ", output, checks)
             if "failed" not in answer:
@@ -96,7 +103,8 @@ def show_training(answer, model, tool, output):
 
 def case_d(options, output, checks, seconds):
     answer = children.call(GPU, "cost", {"seconds": seconds * 0.6,
-                                         "rounds": 8 if options.quick else 400}, LONGEST)
+                                         "rounds": 8 if options.quick else 400},
+                           limit(options, seconds))
     output.case(case="d", **answer)
     take(answer, "d: ", output, checks)
     for depth, samples in answer.get("samples", {}).items():
@@ -146,7 +154,8 @@ def case_e(options, output, checks, seconds):
     for name, tool, environment in (("nothing", "none", {}), ("cumem", "cumem", {}),
                                     ("cumem, CUMEM_DRIVER=1", "cumem",
                                      {"CUMEM_DRIVER": "1"})):
-        answer = children.call(GPU, "profile", {"tool": tool}, LONGEST, **environment)
+        answer = children.call(GPU, "profile", {"tool": tool}, limit(options, seconds),
+                               **environment)
         output.case(case="e", what=name, **answer)
         take(answer, f"e: {name}: ", output, checks)
         answers[name] = answer
@@ -164,7 +173,7 @@ def case_e(options, output, checks, seconds):
 def case_f(options, output, checks, seconds):
     answers = {}
     for tool in ("none", "cumem"):
-        answer = children.call(GPU, "recorder", {"tool": tool}, LONGEST)
+        answer = children.call(GPU, "recorder", {"tool": tool}, limit(options, seconds))
         output.case(case="f", what=tool, **answer)
         take(answer, f"f: {tool}: ", output, checks)
         answers[tool] = answer
@@ -224,6 +233,7 @@ def main():
     output = measure.Output("allocations", __doc__.splitlines()[0], options)
     checks = Shown(output)
     end = time.monotonic() + options.seconds
+    options.until = end + options.seconds / 4
     for position, name in enumerate(wanted):
         share = SHARES[name] / sum(SHARES[other] for other in wanted[position:])
         run_case(name, options, output, checks, max(5.0, end - time.monotonic()) * share)

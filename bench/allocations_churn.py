@@ -8,6 +8,7 @@ MemPool, running out of memory, giving all back.
 """
 
 import gc
+import os
 import random
 import threading
 import time
@@ -258,13 +259,18 @@ def _out_of_memory(torch, ledger):
         except torch.cuda.OutOfMemoryError:
             return None
 
-    if refused(1 << 46) is not None:
-        raise RuntimeError("64 TiB were allocated")
-    ledger.check("refused at once")
+    # Expandable segments would map all of the device before they give up.
+    if "expandable" not in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""):
+        if refused(1 << 46) is not None:
+            raise RuntimeError("64 TiB were allocated")
+        ledger.check("refused by the driver")
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction((1 << 30) / total)
     try:
+        if refused(1 << 34) is not None:
+            raise RuntimeError("16 GiB were allocated where 1 is allowed")
+        ledger.check("refused at once")
         kept, tensor = [], refused(48 << 20)
         while tensor is not None and len(kept) < 1000:
             kept.append(tensor)

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -55,8 +56,6 @@ def _deep(frames, function):
 
 
 def _depth():
-    import sys
-
     frame, depth = sys._getframe(1), 0
     while frame is not None:
         frame, depth = frame.f_back, depth + 1

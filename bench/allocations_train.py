@@ -152,7 +152,7 @@ def _said(frame):
 def _unknown(point):
     """Share of the bytes without a line of the user's, a package's or a generated file's."""
     named = sum(point["kinds"].get(kind, 0) for kind in ("user", "library", "generated"))
-    return 1 - named / point["bytes"] if point["bytes"] else 0.0
+    return 1 - named / point["bytes"] if point["bytes"] else 1.0
 
 
 # -- the loop ---------------------------------------------------------------
