@@ -4,8 +4,8 @@
 #
 # bench/gpu.sh SECONDS [--quick] [PART...]: what needs a GPU, within a budget
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
-# samples, single collections.  PARTs (seed observe train samples collect)
-# leave the others out.  Everything is written below $OUT, else bench/results.  PYTHON picks the interpreter; cumem
+# samples, single collections, device allocations.  PARTs (seed observe train
+# samples collect allocations) leave the others out.  Everything is written below $OUT, else bench/results.  PYTHON picks the interpreter; cumem
 # is the installed one, or PYTHONPATH's, or is built here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ budget=${1:?seconds}
 shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
-parts=" ${*:-seed observe train samples collect} "
+parts=" ${*:-seed observe train samples collect allocations} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}
 end=$((SECONDS + budget))
@@ -65,7 +65,7 @@ run_bench() {
     timeout $((seconds * 4 / 3 + 30)) "$python" "bench/$name.py" $quick \
         --seconds "$seconds" --output "$out" >>"$log" 2>&1 \
         || echo "bench/$name.py: exit $?"
-    tail -12 "$log"
+    tail -"${3:-12}" "$log"
 }
 
 wanted() { [[ $parts == *" $1 "* ]]; }
@@ -77,6 +77,8 @@ left=$((end - SECONDS))
 ! wanted observe || run_bench observe $((left / 5))
 ! wanted train || run_bench train $((left * 5 / 12))
 ! wanted samples || run_samples
+left=$((end - SECONDS))
+! wanted allocations || run_bench allocations $((left * 2 / 3)) 120
 left=$((end - SECONDS))
 ! wanted collect || run_bench collect $((left * 2 / 3))
 say "done"

@@ -11,6 +11,7 @@
 #include "../detector/alloc.h"
 #include "../reports/buffer.h"
 #include "allocations.h"
+#include "block_list.h"
 #include "devices.h"
 #include "documents.h"
 #include "forward.h"
@@ -56,6 +57,7 @@ SESSION_CALL(flush)
 SESSION_CALL(tag_types)
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(held)
+SESSION_CALL_ALONE(blocks)
 SESSION_CALL_ALONE(close)
 SESSION_CALL_ALONE(status)
 SESSION_CALL_ALONE(accelerator)
@@ -94,6 +96,7 @@ static PyMethodDef methods[] = {
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
     {"step", core_step, METH_O, NULL},
     {"held", core_held, METH_NOARGS, NULL},
+    {"blocks", core_blocks, METH_NOARGS, NULL},
     {"process_use", cm_process_use_of, METH_O, NULL},
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},

@@ -168,6 +168,39 @@ print("train" in names, any(name.endswith("backward") for name in names))
     assert done.out == "True True\n"
 
 
+def test_every_live_block_can_be_listed(stand_in, tmp_path):
+    done = run_ok(START + """
+import threading
+from cumem import _core
+assert _core.blocks() == []
+with cumem.observe_tensor_cycles(print):
+    def outer():
+        allocate(BASE, 512)
+        allocate(BASE + 512, 1024, device=3)
+    outer()
+    allocate(BASE + 4096)
+    free(BASE + 4096)
+    first, second = sorted(_core.blocks())
+    assert first[:4] == (BASE, 512, 0, None) and second[:4] == (BASE + 512, 1024, 3, None)
+    assert first[4] == threading.get_native_id() and first[5] is False
+    for block in (first, second):
+        print([name for _, _, name in block[6]])
+    (_, line, _), (_, second_line, _) = first[6][1], second[6][1]
+    assert first[6][0][0] == "<string>" and second_line == line + 1
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == "['allocate', 'outer', '<module>']\n" * 2
+
+
+def test_blocks_without_stacks_have_no_frames(stand_in, tmp_path):
+    run_ok(START + """
+from cumem import _core
+with cumem.observe_tensor_cycles(print):
+    allocate()
+    (*_, frames), = _core.blocks()
+    assert frames == [], frames
+""", cwd=tmp_path, STAND_IN=stand_in, CUMEM_STACKS=0)
+
+
 def test_run_backward_is_put_back(tmp_path, stand_in):
     run_ok(START + """
 x = torch.ones(3, requires_grad=True)

@@ -17,4 +17,5 @@ measure observe --seconds 45
 measure collect --seconds 90
 measure freeze --seconds 50
 measure scan --seconds 90
+measure allocations --seconds 60
 measure page --turns 3 --peer-seconds 5
