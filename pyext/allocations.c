@@ -15,7 +15,6 @@
 #include "../detector/alloc.h"
 #include "backward.h"
 
-#define STACK_FRAMES 64
 #define MAX_BLOCKS ((size_t)1 << 24)
 #define MATCHED_AT_ONCE 256u
 #define MOST_POOL_RANGES 256
@@ -42,23 +41,15 @@ on_event(void *context, const struct cm_event *event)
     cm_blocks_event(context, event);
 }
 
-/* A thread that runs no Python works for the one that waits in backward(). */
 static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
     (void)context;
     struct cm_objects *objects =
         atomic_load_explicit(&torch.objects, memory_order_acquire);
-    struct cm_site_id site = {0};
     *awaited = false;
-    if (objects != NULL) {
-        site = cm_objects_stack(objects, STACK_FRAMES);
-        if (site.index == 0) {
-            site = cm_backward_site();
-            *awaited = site.index != 0;
-        }
-    }
-    return site;
+    return objects != NULL ? cm_backward_stack(objects, awaited)
+                           : (struct cm_site_id){0};
 }
 
 static bool

@@ -175,3 +175,15 @@ cm_backward_site(void)
     }
     return site;
 }
+
+struct cm_site_id
+cm_backward_stack(struct cm_objects *objects, bool *awaited)
+{
+    struct cm_site_id site = cm_objects_stack(objects, STACK_FRAMES);
+    *awaited = false;
+    if (site.index == 0) {
+        site = cm_backward_site();
+        *awaited = site.index != 0;
+    }
+    return site;
+}
