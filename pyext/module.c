@@ -13,6 +13,7 @@
 #include "allocations.h"
 #include "devices.h"
 #include "documents.h"
+#include "driver_events.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -97,6 +98,7 @@ static PyMethodDef methods[] = {
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
+    {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},

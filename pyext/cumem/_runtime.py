@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-from . import _core, _settings
+from . import _core, _driver, _settings
 from ._report import CycleReport
 from ._version import __version__
 
@@ -185,8 +185,9 @@ def status():
     -------
     dict
         ``interceptor`` ("sentinel", "saveall" or "none"), ``why``, ``layouts``,
-        ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts), ``report``
-        (path or None).
+        ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts),
+        ``allocator_hook`` and ``driver`` (each with ``hook``, ``why`` and counts),
+        ``report`` (path or None).
     """
     return _core.status()
 
@@ -248,6 +249,7 @@ def _apply():
     least = min((handle._min_bytes for handle in warners), default=0)
     _core.configure(bool(observers), bool(warners), path, least)
     if _handles:
+        _driver.ask()
         _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, not _stacks_off())
     else:
         _detach()
