@@ -8,6 +8,7 @@
 #include "allocations.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../allocator_hooks/hook.h"
@@ -30,7 +31,9 @@ static struct {
     _Atomic(struct cm_objects *) objects; /* borrowed; NULL: no stacks */
     const struct cm_objects *user;        /* guarded by the GIL, as below */
     bool hooked, hopeless;
+    bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
+    char recorder[256];
     struct private_pool pools[MOST_POOL_RANGES];
     size_t pool_count;
 } torch = {.why = "torch is not imported"};
@@ -119,11 +122,19 @@ cm_allocations_blocks(void)
     return torch.blocks;
 }
 
+bool
+cm_allocations_heard(void)
+{
+    return torch.hooked;
+}
+
 const char *
 cm_allocations_hook(const char **why)
 {
     *why = torch.why;
-    return torch.hooked ? cm_torch_slot.name : "none";
+    return torch.hooked     ? cm_torch_slot.name
+           : torch.recorded ? "recorder"
+                            : "none";
 }
 
 /* ---- storages and their blocks */
@@ -236,6 +247,31 @@ cm_allocations_seed(PyObject *module, PyObject *blocks)
 }
 
 PyObject *
+cm_allocations_clear(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (torch.blocks != NULL && !torch.hooked) {
+        cm_blocks_clear(torch.blocks);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_allocations_recorder(PyObject *module, PyObject *args)
+{
+    int recorded;
+    const char *why;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ps:recorder", &recorded, &why)) {
+        return NULL;
+    }
+    torch.recorded = recorded != 0;
+    snprintf(torch.recorder, sizeof(torch.recorder), "%s", why);
+    Py_RETURN_NONE;
+}
+
+PyObject *
 cm_allocations_set_pools(PyObject *module, PyObject *pools)
 {
     (void)module;
@@ -281,12 +317,14 @@ cm_allocations_status(void)
 {
     struct cm_blocks_counts counts = {0};
     uint64_t live_count, bytes = live_bytes(&live_count);
+    const char *why, *hook = cm_allocations_hook(&why);
     if (torch.blocks != NULL) {
         cm_blocks_counts(torch.blocks, &counts);
     }
     return Py_BuildValue(
-        "{sssssOsKsKsKsKsKsKsK}", "hook",
-        torch.hooked ? cm_torch_slot.name : "none", "why", torch.why,
+        "{sssssNsOsKsKsKsKsKsKsK}", "hook", hook, "why", why, "recorder",
+        PyUnicode_DecodeUTF8(torch.recorder,
+                             (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "events",
         counts.events, "lost", counts.lost, "unknown_frees", counts.unknown,
         "mismatches", cm_torch_slot_mismatches(), "live_blocks", live_count,

@@ -377,6 +377,12 @@ cm_session_held(struct cm_session *self)
     Py_RETURN_NONE;
 }
 
+PyObject *
+cm_session_add_site(struct cm_session *self, PyObject *frames)
+{
+    return cm_objects_told_stack(self->objects, frames);
+}
+
 /* ---- iterations */
 
 static void
@@ -404,12 +410,13 @@ cm_session_step(struct cm_session *self, PyObject *number)
     self->iteration = iteration + 1;
     cm_digest_number(self->digest, "iteration", self->iteration);
     struct cm_blocks *blocks = cm_allocations_blocks();
-    if (blocks != NULL && cm_session_is_main(self)) {
+    if (cm_allocations_heard() && cm_session_is_main(self)) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {
             step_device(self, i, iteration);
         }
         cm_blocks_mark(blocks);
     }
+    cm_session_drain_warnings(self);
     Py_RETURN_NONE;
 }
 

@@ -50,6 +50,7 @@ SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(memory)
 SESSION_CALL(step)
+SESSION_CALL(add_site)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
@@ -98,6 +99,9 @@ static PyMethodDef methods[] = {
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
+    {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
+    {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},
+    {"add_site", core_add_site, METH_O, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
