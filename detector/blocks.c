@@ -356,6 +356,24 @@ cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
     cm_lock_give(&shard->lock);
 }
 
+void
+cm_blocks_clear(struct cm_blocks *self)
+{
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &self->shards[i];
+        cm_lock_take(&shard->lock);
+        for (size_t k = 0; k < shard->capacity; k++) {
+            if (shard->entries[k].live) {
+                forget(shard, &shard->entries[k]);
+            }
+        }
+        cm_lock_give(&shard->lock);
+    }
+    for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
+        atomic_store(&self->devices[i].untold, 0);
+    }
+}
+
 /* ---- looking up */
 
 static struct cm_block

@@ -50,6 +50,8 @@ struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
 void cm_blocks_free(struct cm_blocks *self);
 
 void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
+/* Nothing is live any more; the other counts stay. */
+void cm_blocks_clear(struct cm_blocks *self);
 
 /* The block that starts at this address; false: none. */
 bool cm_blocks_at(struct cm_blocks *self, uint64_t address,

@@ -8,6 +8,7 @@
 #include "allocations.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../allocator_hooks/hook.h"
@@ -16,7 +17,6 @@
 #include "backward.h"
 #include "forward.h"
 
-#define STACK_FRAMES 64
 #define MAX_BLOCKS ((size_t)1 << 24)
 #define MATCHED_AT_ONCE 256u
 #define MOST_POOL_RANGES 256
@@ -32,7 +32,9 @@ static struct {
     _Atomic(struct cm_objects *) objects; /* borrowed; NULL: no stacks */
     const struct cm_objects *user;        /* guarded by the GIL, as below */
     bool hooked, hopeless;
+    bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
+    char recorder[256];
     struct private_pool pools[MOST_POOL_RANGES];
     size_t pool_count;
 } torch = {.why = "torch is not imported"};
@@ -43,35 +45,15 @@ on_event(void *context, const struct cm_event *event)
     cm_blocks_event(context, event);
 }
 
-/* A thread that runs no Python works for the one that waits in backward(). */
-static struct cm_site_id
-awaited_site(struct cm_objects *objects)
-{
-    struct cm_site_id waiting = cm_backward_site();
-    struct cm_site_id forward = {0};
-    if (waiting.index != 0) {
-        forward = cm_forward_site();
-    }
-    return forward.index != 0 ? cm_forward_join(objects, forward, waiting)
-                              : waiting;
-}
-
 static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
     (void)context;
     struct cm_objects *objects =
         atomic_load_explicit(&torch.objects, memory_order_acquire);
-    struct cm_site_id site = {0};
     *awaited = false;
-    if (objects != NULL) {
-        site = cm_objects_stack(objects, STACK_FRAMES);
-        if (site.index == 0) {
-            site = awaited_site(objects);
-            *awaited = site.index != 0;
-        }
-    }
-    return site;
+    return objects != NULL ? cm_backward_stack(objects, awaited)
+                           : (struct cm_site_id){0};
 }
 
 static bool
@@ -142,11 +124,19 @@ cm_allocations_blocks(void)
     return torch.blocks;
 }
 
+bool
+cm_allocations_heard(void)
+{
+    return torch.hooked;
+}
+
 const char *
 cm_allocations_hook(const char **why)
 {
     *why = torch.why;
-    return torch.hooked ? cm_torch_slot.name : "none";
+    return torch.hooked     ? cm_torch_slot.name
+           : torch.recorded ? "recorder"
+                            : "none";
 }
 
 /* ---- storages and their blocks */
@@ -259,6 +249,31 @@ cm_allocations_seed(PyObject *module, PyObject *blocks)
 }
 
 PyObject *
+cm_allocations_clear(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (torch.blocks != NULL && !torch.hooked) {
+        cm_blocks_clear(torch.blocks);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_allocations_recorder(PyObject *module, PyObject *args)
+{
+    int recorded;
+    const char *why;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ps:recorder", &recorded, &why)) {
+        return NULL;
+    }
+    torch.recorded = recorded != 0;
+    snprintf(torch.recorder, sizeof(torch.recorder), "%s", why);
+    Py_RETURN_NONE;
+}
+
+PyObject *
 cm_allocations_set_pools(PyObject *module, PyObject *pools)
 {
     (void)module;
@@ -304,12 +319,14 @@ cm_allocations_status(void)
 {
     struct cm_blocks_counts counts = {0};
     uint64_t live_count, bytes = live_bytes(&live_count);
+    const char *why, *hook = cm_allocations_hook(&why);
     if (torch.blocks != NULL) {
         cm_blocks_counts(torch.blocks, &counts);
     }
     return Py_BuildValue(
-        "{sssssOsssKsKsKsKsKsKsK}", "hook",
-        torch.hooked ? cm_torch_slot.name : "none", "why", torch.why,
+        "{sssssNsOsssKsKsKsKsKsKsK}", "hook", hook, "why", why, "recorder",
+        PyUnicode_DecodeUTF8(torch.recorder,
+                             (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "forward",
         cm_forward_status(), "events", counts.events, "lost", counts.lost,
         "unknown_frees", counts.unknown, "mismatches",

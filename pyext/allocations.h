@@ -29,7 +29,9 @@ void cm_allocations_off(void);
 
 /* Borrowed; NULL: none yet. */
 struct cm_blocks *cm_allocations_blocks(void);
-/* "torch slot" or "none"; *why is a constant text. */
+/* The hook tells events: the blocks are those of now. */
+bool cm_allocations_heard(void);
+/* "torch slot", "recorder" or "none"; *why is a constant text. */
 const char *cm_allocations_hook(const char **why);
 
 /* Each storage of the heap learns of its block; `records` has its texts.  May
@@ -40,6 +42,11 @@ void cm_allocations_explain(struct cm_heap *heap,
 /* [none; raises] blocks that are live and were not seen being allocated: a
  * list of (address, bytes, device, stream or None, site). */
 PyObject *cm_allocations_seed(PyObject *module, PyObject *blocks);
+/* [none; never] forgets what was seeded, unless a hook keeps it up to date. */
+PyObject *cm_allocations_clear(PyObject *module, PyObject *unused);
+/* [none; raises] (torch's own recorder is read instead of the hook, why or why
+ * not: a text). */
+PyObject *cm_allocations_recorder(PyObject *module, PyObject *args);
 /* [none; raises] the private pools of torch's allocator, as a snapshot shows
  * them: a list of (address, bytes, name of the pool). */
 PyObject *cm_allocations_set_pools(PyObject *module, PyObject *pools);

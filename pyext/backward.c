@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "forward.h"
+
 enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
 
 struct waiting {
@@ -172,6 +174,30 @@ cm_backward_site(void)
             newest = order;
             site.index = atomic_load(&backward.waiting[i].site);
         }
+    }
+    return site;
+}
+
+static struct cm_site_id
+awaited_stack(struct cm_objects *objects)
+{
+    struct cm_site_id waiting = cm_backward_site();
+    struct cm_site_id forward = {0};
+    if (waiting.index != 0) {
+        forward = cm_forward_site();
+    }
+    return forward.index != 0 ? cm_forward_join(objects, forward, waiting)
+                              : waiting;
+}
+
+struct cm_site_id
+cm_backward_stack(struct cm_objects *objects, bool *awaited)
+{
+    struct cm_site_id site = cm_objects_stack(objects, STACK_FRAMES);
+    *awaited = false;
+    if (site.index == 0) {
+        site = awaited_stack(objects);
+        *awaited = site.index != 0;
     }
     return site;
 }

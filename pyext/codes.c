@@ -104,3 +104,60 @@ cm_objects_code(struct cm_objects *self, PyCodeObject *code)
     }
     return id;
 }
+
+/* ---- stacks that somebody else took */
+
+enum { MOST_TOLD = 256 };
+
+/* (filename, line, name); false raises. */
+static bool
+read_frame(struct cm_objects *self, PyObject *told, struct cm_frame *frame)
+{
+    PyObject *filename, *name;
+    long long line;
+    if (!PyTuple_CheckExact(told)
+        || !PyArg_ParseTuple(told, "ULU", &filename, &line, &name)) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "a frame is no tuple");
+        }
+        return false;
+    }
+    struct cm_code code = {
+        .filename = intern_str(self, filename),
+        .name = intern_str(self, name),
+        .qualified_name = intern_str(self, name),
+        .library = cm_is_library(self, filename),
+    };
+    frame->line = line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+    if (cm_records_add_code(self->records, &code, &frame->code) != CM_OK) {
+        frame->code.index = 0;
+    }
+    return true;
+}
+
+PyObject *
+cm_objects_told_stack(struct cm_objects *self, PyObject *told)
+{
+    struct cm_frame frames[MOST_TOLD];
+    struct cm_site_id id = {0};
+    if (!PyList_CheckExact(told)) {
+        PyErr_SetString(PyExc_TypeError, "a list of frames was expected");
+        return NULL;
+    }
+    struct cm_site site = {.frames = frames};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(told); i++) {
+        site.cut = site.frame_count == MOST_TOLD;
+        if (site.cut) {
+            break;
+        }
+        if (!read_frame(self, PyList_GET_ITEM(told, i),
+                        &frames[site.frame_count++])) {
+            return NULL;
+        }
+    }
+    if (site.frame_count == 0
+        || cm_records_add_site(self->records, &site, &id) != CM_OK) {
+        id.index = 0;
+    }
+    return PyLong_FromUnsignedLong(id.index);
+}

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../allocator_hooks/caller.h"
 #include "../allocator_hooks/process_use.h"
 #include "../detector/alloc.h"
 #include "allocations.h"
+#include "driver_events.h"
 #include "session_private.h"
 #include "tags.h"
 
@@ -211,49 +213,114 @@ struct groups {
     size_t count;
 };
 
-static struct cm_held *
-group_of(struct groups *self, const struct cm_block *block)
+static bool
+is_same_group(const struct cm_held *a, const struct cm_held *b)
 {
-    size_t at = (block->site.index * 31u + (unsigned)block->device * 7u
-                 + block->awaited)
+    return a->site.index == b->site.index && a->awaited == b->awaited
+           && strcmp(a->device, b->device) == 0
+           && strcmp(a->framework, b->framework) == 0
+           && strcmp(a->library, b->library) == 0;
+}
+
+/* NULL: too many.  `wanted`: all but its device, bytes and count. */
+static struct cm_held *
+group_of(struct groups *self, struct cm_held wanted, int device)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof(name), "cuda:%d", device);
+    wanted.device = name;
+    size_t at = (wanted.site.index * 31u + (unsigned)device * 7u
+                 + (unsigned char)wanted.library[0] + wanted.awaited)
                 % (MOST_HELD * 2);
     for (;; at = (at + 1) % (MOST_HELD * 2)) {
         struct cm_held *item = &self->items[at];
-        char name[NAME_BYTES];
-        snprintf(name, sizeof(name), "cuda:%d", block->device);
         if (item->device == NULL) {
             if (self->count == MOST_HELD) {
                 return NULL;
             }
             self->count++;
             memcpy(self->names[at], name, sizeof(name));
-            *item = (struct cm_held){.device = self->names[at],
-                                     .framework = "torch",
-                                     .site = block->site,
-                                     .awaited = block->awaited};
+            *item = wanted;
+            item->device = self->names[at];
             return item;
         }
-        if (item->site.index == block->site.index
-            && item->awaited == block->awaited
-            && strcmp(item->device, name) == 0) {
+        if (is_same_group(item, &wanted)) {
             return item;
         }
     }
 }
 
 static void
-add_held(struct groups *groups, const struct explained *explained,
-         const struct cm_block *blocks, size_t count)
+add_block(struct groups *groups, struct cm_held wanted,
+          const struct cm_block *block)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct cm_held *item = explains(explained, &blocks[i])
-                                   ? NULL
-                                   : group_of(groups, &blocks[i]);
-        if (item != NULL) {
-            item->bytes += blocks[i].bytes;
-            item->count++;
+    wanted.awaited = block->awaited;
+    struct cm_held *item = group_of(groups, wanted, block->device);
+    if (item != NULL) {
+        item->bytes += block->bytes;
+        item->count++;
+    }
+}
+
+static enum cm_status
+add_torch(struct groups *groups, const struct explained *explained)
+{
+    struct cm_block *blocks;
+    size_t count;
+    if (cm_allocations_blocks() == NULL) {
+        return CM_OK;
+    }
+    enum cm_status status =
+        cm_blocks_copy(cm_allocations_blocks(), &blocks, &count);
+    for (size_t i = 0; status == CM_OK && i < count; i++) {
+        if (!explains(explained, &blocks[i])) {
+            add_block(groups,
+                      (struct cm_held){.framework = "torch",
+                                       .library = "",
+                                       .site = blocks[i].site},
+                      &blocks[i]);
         }
     }
+    if (status == CM_OK) {
+        cm_free(blocks);
+    }
+    return status;
+}
+
+/* Whose memory from the driver is counted as what a framework has reserved. */
+static bool
+is_framework(const char *library)
+{
+    static const char *const names[] = {"libc10_cuda.so"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncmp(library, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum cm_status
+add_driver(struct groups *groups)
+{
+    struct cm_block *blocks;
+    size_t count;
+    enum cm_status status = cm_driver_events_copy(&blocks, &count);
+    for (size_t i = 0; status == CM_OK && i < count; i++) {
+        struct cm_origin origin = cm_driver_events_origin(blocks[i].site);
+        const char *library = cm_caller_name(origin.library);
+        if (!is_framework(library)) {
+            add_block(groups,
+                      (struct cm_held){.framework = "driver",
+                                       .library = library,
+                                       .site = origin.site},
+                      &blocks[i]);
+        }
+    }
+    if (status == CM_OK) {
+        cm_free(blocks);
+    }
+    return status;
 }
 
 /* The items stand side by side afterwards. */
@@ -272,8 +339,6 @@ static enum cm_status
 find_held(struct cm_session *self, struct explained *explained,
           struct groups *groups)
 {
-    struct cm_block *blocks;
-    size_t count;
     groups->items = cm_calloc(MOST_HELD * 2, sizeof(*groups->items));
     groups->names = cm_calloc(MOST_HELD * 2, sizeof(*groups->names));
     if (groups->items == NULL || groups->names == NULL) {
@@ -281,15 +346,15 @@ find_held(struct cm_session *self, struct explained *explained,
     }
     explained->session = self;
     (void)cm_tags_any(note_object, explained);
-    enum cm_status status =
-        cm_blocks_copy(cm_allocations_blocks(), &blocks, &count);
+    if (explained->count != 0) {
+        qsort(explained->addresses, explained->count, sizeof(uint64_t),
+              by_number);
+    }
+    enum cm_status status = add_torch(groups, explained);
     if (status == CM_OK) {
-        if (explained->count != 0) {
-            qsort(explained->addresses, explained->count, sizeof(uint64_t),
-                  by_number);
-        }
-        add_held(groups, explained, blocks, count);
-        cm_free(blocks);
+        status = add_driver(groups);
+    }
+    if (status == CM_OK) {
         close_ranks(groups);
         status = cm_digest_held(self->digest, groups->items, groups->count);
     }
@@ -302,7 +367,7 @@ cm_session_held(struct cm_session *self)
     struct explained explained = {0};
     struct groups groups = {0};
     if (!self->silent && cm_session_is_main(self)
-        && cm_allocations_blocks() != NULL) {
+        && (cm_allocations_blocks() != NULL || cm_driver_events_heard())) {
         self->no_memory +=
             find_held(self, &explained, &groups) == CM_NO_MEMORY;
     }
@@ -310,6 +375,12 @@ cm_session_held(struct cm_session *self)
     cm_free(groups.items);
     cm_free(groups.names);
     Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_add_site(struct cm_session *self, PyObject *frames)
+{
+    return cm_objects_told_stack(self->objects, frames);
 }
 
 /* ---- iterations */
@@ -339,12 +410,13 @@ cm_session_step(struct cm_session *self, PyObject *number)
     self->iteration = iteration + 1;
     cm_digest_number(self->digest, "iteration", self->iteration);
     struct cm_blocks *blocks = cm_allocations_blocks();
-    if (blocks != NULL && cm_session_is_main(self)) {
+    if (cm_allocations_heard() && cm_session_is_main(self)) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {
             step_device(self, i, iteration);
         }
         cm_blocks_mark(blocks);
     }
+    cm_session_drain_warnings(self);
     Py_RETURN_NONE;
 }
 

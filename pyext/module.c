@@ -14,6 +14,7 @@
 #include "block_list.h"
 #include "devices.h"
 #include "documents.h"
+#include "driver_events.h"
 #include "forward.h"
 #include "jax_reader.h"
 #include "memory.h"
@@ -51,6 +52,7 @@ SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(memory)
 SESSION_CALL(step)
+SESSION_CALL(add_site)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
@@ -103,6 +105,10 @@ static PyMethodDef methods[] = {
     {"forward_probe", cm_forward_probe, METH_O, NULL},
     {"forward_of", cm_forward_of, METH_O, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
+    {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
+    {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},
+    {"add_site", core_add_site, METH_O, NULL},
+    {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},

@@ -75,4 +75,8 @@ struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
  * Hot path: about 2 ns a frame when the stack was seen before. */
 struct cm_site_id cm_objects_stack(struct cm_objects *self, int max_frames);
 
+/* [new; raises] The number of a stack that somebody else took, 0 without
+ * memory: a list of (filename, line, name), innermost first. */
+PyObject *cm_objects_told_stack(struct cm_objects *self, PyObject *told);
+
 #endif

@@ -17,6 +17,7 @@
 #include "../reports/worker.h"
 #include "allocations.h"
 #include "devices.h"
+#include "driver_events.h"
 #include "sighting.h"
 #include "fate.h"
 #include "freeze.h"
@@ -70,6 +71,11 @@ cm_session_drain_warnings(struct cm_session *self)
             self, "warning",
             PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
         cm_free(text);
+    }
+    const char *said;
+    while (self->deliver != NULL && self == main_session
+           && (said = cm_driver_events_warning()) != NULL) {
+        deliver(self, "warning", PyUnicode_DecodeFSDefault(said));
     }
 }
 
@@ -131,6 +137,9 @@ cm_session_notice(struct cm_session *self)
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
         deliver(self, "notice", Py_NewRef(Py_None));
+    }
+    if (self == main_session) {
+        cm_driver_events_notice(self->objects, self->stacks, self->noticed);
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -404,6 +413,7 @@ cm_session_free(struct cm_session *self)
     if (main_session == self) {
         main_session = NULL;
         cm_allocations_stop();
+        cm_driver_events_stop();
         cm_tags_off();
     }
     cm_worker_free(self->worker);
@@ -411,7 +421,8 @@ cm_session_free(struct cm_session *self)
     cm_digest_free(self->digest);
     cm_freezer_free(self->freezer);
     cm_devices_free(self->devices);
-    if (!cm_allocations_use(self->objects)) {
+    if (!cm_allocations_use(self->objects)
+        && !cm_driver_events_use(self->objects)) {
         cm_objects_free(self->objects);
         cm_records_free(self->records);
     }
@@ -556,6 +567,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
     take_back(self);
     if (main_session == self) {
         cm_allocations_stop();
+        cm_driver_events_stop();
         cm_tags_stop(types);
         main_session = NULL;
         self->noticed = false;
@@ -574,6 +586,7 @@ cm_session_forked(struct cm_session *self)
     self->observed = self->warned = false;
     if (main_session == self) {
         cm_allocations_off();
+        cm_driver_events_off();
         cm_tags_off();
         main_session = NULL;
     }

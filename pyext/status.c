@@ -7,6 +7,7 @@
 
 #include "../detector/alloc.h"
 #include "allocations.h"
+#include "driver_events.h"
 #include "tags.h"
 
 static PyObject *
@@ -67,7 +68,7 @@ cm_session_status(struct cm_session *self)
     bool on = self->interceptor != NULL && !self->silent;
     char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
     PyObject *result = Py_BuildValue(
-        "{sssssNsNsOsNsNszs{sssn}sNss}", "interceptor",
+        "{sssssNsNsOsNsNszs{sssn}sNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
         layouts(self), "frameworks", cm_devices_status(self->devices),
@@ -75,7 +76,8 @@ cm_session_status(struct cm_session *self)
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
         "report", path, "frozen_objects", "how", frozen_seen, "count",
-        (Py_ssize_t)frozen, "allocator_hook", cm_allocations_status(), "scan",
+        (Py_ssize_t)frozen, "allocator_hook", cm_allocations_status(),
+        "driver", cm_driver_events_status(), "scan",
         cm_scan_unsupported() == NULL ? "read-only scan"
                                       : cm_scan_unsupported());
     cm_free(path);

@@ -345,6 +345,30 @@ everything(void *context)
 }
 
 static void
+forgets_what_was_live(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_block block;
+    cm_blocks_clear(blocks);
+    for (uint64_t i = 0; i < 1000; i++) {
+        tell(blocks, CM_EVENT_ALLOCATE, BASE + i * 512, 512);
+    }
+    cm_blocks_clear(blocks);
+    assert_int_equal(use_of(blocks, 0).live_bytes, 0);
+    assert_int_equal(use_of(blocks, 0).live_count, 0);
+    assert_int_equal(use_of(blocks, 0).allocations, 1000);
+    assert_false(cm_blocks_at(blocks, BASE, &block));
+    tell(blocks, CM_EVENT_FREE, BASE, 512);
+    assert_int_equal(counts_of(blocks).unknown, 1);
+    tell(blocks, CM_EVENT_ALLOCATE, BASE, 1024);
+    assert_true(cm_blocks_at(blocks, BASE, &block));
+    assert_int_equal(use_of(blocks, 0).live_bytes, 1024);
+    assert_int_equal(counts_of(blocks).lost, 0);
+    cm_blocks_free(blocks);
+}
+
+static void
 counts_what_it_had_no_memory_for(void **state)
 {
     (void)state;
@@ -364,6 +388,7 @@ main(void)
         cmocka_unit_test(takes_at_most_64_bytes_for_a_block),
         cmocka_unit_test(stops_at_its_bound),
         cmocka_unit_test(serves_threads_and_readers_at_once),
+        cmocka_unit_test(forgets_what_was_live),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -7,7 +7,7 @@ Nothing is imported, initialised or allocated; what cannot be said is None.
 
 import sys
 
-from . import _core, _frameworks
+from . import _core, _frameworks, _recorder
 
 _COMMON = (0, 0)
 
@@ -196,7 +196,7 @@ def segments():
     A snapshot of a long history takes seconds, and it is the user's to take.
     """
     torch = sys.modules.get("torch")
-    if _cuda() is None or _recorder_is_on(torch):
+    if _cuda() is None or (_recorder_is_on(torch) and not _recorder.is_ours()):
         return []
     try:
         return torch.cuda.memory_snapshot()

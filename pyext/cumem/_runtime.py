@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-from . import _core, _settings
+from . import _core, _driver, _recorder, _settings
 from ._report import CycleReport
 from ._version import __version__
 
@@ -151,11 +151,13 @@ def find_cycles(*, devices="auto"):
         _prepare()
         _core.watch(devices, _host_allowed())
         _note_memory(snapshot=True)
+        _recorder.seed()
         if not _attached["ran_out"]:
             _core.held()
         try:
             event = _core.scan(MANUAL, False)
         finally:
+            _recorder.forget()
             _apply()
     return CycleReport(event)
 
@@ -185,8 +187,9 @@ def status():
     -------
     dict
         ``interceptor`` ("sentinel", "saveall" or "none"), ``why``, ``layouts``,
-        ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts), ``report``
-        (path or None).
+        ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts),
+        ``allocator_hook`` and ``driver`` (each with ``hook``, ``why`` and counts),
+        ``report`` (path or None).
     """
     return _core.status()
 
@@ -248,6 +251,7 @@ def _apply():
     least = min((handle._min_bytes for handle in warners), default=0)
     _core.configure(bool(observers), bool(warners), path, least)
     if _handles:
+        _driver.ask()
         _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, not _stacks_off())
     else:
         _detach()
@@ -257,6 +261,7 @@ def _detach():
     from . import _steps
 
     _steps.detach()
+    _recorder.disarm()
     _core.remove(_tensor_types())
 
 
@@ -317,6 +322,7 @@ def _notice():
     _core.accelerator()
     _steps.attach()
     _memory.note_blocks()
+    _recorder.arm(not _stacks_off())
     _note_memory(snapshot=False)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
@@ -350,9 +356,11 @@ def _on_out_of_memory(device, size, total, free):
 def _scan(trigger, asked=None):
     _core.flush(20.0)
     _note_memory(snapshot=True, asked=asked)
+    _recorder.seed()
     if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
         _core.held()
     event = _core.scan(trigger, True)
+    _recorder.forget()
     if _core.event_key(event):
         _call_observers(event)
     _core.flush(20.0)

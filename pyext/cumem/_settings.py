@@ -61,6 +61,16 @@ def is_on(variable):
     return os.environ.get(variable, "") not in ("", "0")
 
 
+def parse_switch(value):
+    """True for ``1`` and its like, False for ``0``; raises ValueError that names the value."""
+    words = {"1": True, "on": True, "yes": True, "true": True,
+             "0": False, "off": False, "no": False, "false": False}  # fmt: skip
+    word = value.strip().lower()
+    if word not in words:
+        raise ValueError(f"not a switch: {value!r}; expected 1 or 0")
+    return words[word]
+
+
 def from_environment(variable, parse, default, problems):
     """The parsed value of a variable; its default, and a line in `problems`, when unreadable."""
     text = os.environ.get(variable, "")

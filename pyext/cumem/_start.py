@@ -38,7 +38,7 @@ def _say(text):
 
 
 def _start():
-    from . import _runtime, _settings
+    from . import _driver, _runtime, _settings
 
     problems = []
     devices = _settings.from_environment("CUMEM_DEVICES", _settings.parse_devices, "auto", problems)
@@ -48,4 +48,5 @@ def _start():
     logger = logging.getLogger("cumem")
     logger.addHandler(_OwnHandler())
     logger.propagate = False
+    _driver.inject()
     _runtime.warn_tensor_cycles(devices=devices, min_bytes=least)
