@@ -99,13 +99,25 @@ find_entries(void)
 }
 
 static bool
-enable_all(void)
+enable(bool allocating)
 {
     for (uint32_t id = 1; id < CM_CUPTI_MAX_IDS; id++) {
         if (entries[id] != NULL
+            && (entries[id]->action == CM_DRIVER_ALLOCATE) == allocating
             && !cm_callbacks_enable(CM_CUPTI_DRIVER_API, id)) {
             return false;
         }
+    }
+    return true;
+}
+
+/* One after the other, while other threads call the driver: frees before
+ * allocations, or what comes and goes meanwhile would seem to stay. */
+static bool
+enable_all(void)
+{
+    if (!enable(false) || !enable(true)) {
+        return false;
     }
     /* What an older CUPTI may lack. */
     (void)cm_callbacks_enable(CM_CUPTI_RESOURCE,

@@ -285,22 +285,71 @@ add_held(const struct cm_leak *leak, const struct cm_filenames *filenames,
     }
 }
 
+/* Whether both are of one library, as the driver's hook saw them. */
+static bool
+is_same_library(const struct cm_leak *leak,
+                const struct cm_leak_device *device,
+                const struct cm_leak_held *a, const struct cm_leak_held *b)
+{
+    return cm_memory_is_held(leak, a, device, true)
+           && cm_memory_is_held(leak, b, device, true)
+           && cm_text_same(a->library, b->library);
+}
+
+/* " train.py:57 main" */
+static void
+add_short_place(const struct cm_leak *leak,
+                const struct cm_filenames *filenames,
+                const struct cm_leak_held *held, struct cm_buffer *out)
+{
+    const struct cm_leak_site *site =
+        held->site != 0 ? cm_leak_site_at(leak, held->site) : NULL;
+
+    if (site != NULL && site->user_frame >= 0) {
+        const struct cm_leak_frame *frame = &site->frames[site->user_frame];
+
+        cm_buffer_addf(out, " %s:%" PRIu32 " %s",
+                       cm_filenames_short(filenames, frame->filename),
+                       frame->line, cm_leak_text(leak, frame->name));
+    }
+}
+
+/* With the place of what it holds most of, and all that it holds.  Nothing
+ * where one before says it. */
+static void
+add_library(const struct cm_leak *leak, const struct cm_filenames *filenames,
+            const struct cm_leak_device *device, size_t at,
+            struct cm_buffer *out)
+{
+    const struct cm_leak_held *most = &leak->held[at];
+    const char *library = cm_leak_text(leak, most->library);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < leak->held_count; i++) {
+        if (is_same_library(leak, device, most, &leak->held[i])) {
+            if (i < at) {
+                return;
+            }
+            bytes = cm_memory_sum(bytes, leak->held[i].bytes);
+        }
+    }
+    cm_buffer_add_text(out, out->length > 0 ? ", " : "");
+    add_name(out, library[0] != '\0' ? library : "not known");
+    cm_memory_add_size(out, " ", bytes, "");
+    add_short_place(leak, filenames, most, out);
+}
+
 /* What a hook of the driver saw, by library. */
 static void
-add_libraries(const struct cm_leak *leak, const struct cm_leak_device *device,
-              struct cm_line *line)
+add_libraries(const struct cm_leak *leak, const struct cm_filenames *filenames,
+              const struct cm_leak_device *device, struct cm_line *line)
 {
     struct cm_buffer text = {0};
 
     for (size_t i = 0; i < leak->held_count; i++) {
-        const struct cm_leak_held *held = &leak->held[i];
-        const char *library = cm_leak_text(leak, held->library);
-
-        if (cm_memory_is_held(leak, held, device, true)
+        if (cm_memory_is_held(leak, &leak->held[i], device, true)
             && text.length < CM_LINE_WIDTH) {
-            cm_buffer_add_text(&text, text.length > 0 ? ", " : "");
-            add_name(&text, library[0] != '\0' ? library : "not known");
-            cm_memory_add_size(&text, " ", held->bytes, "");
+            add_library(leak, filenames, device, i, &text);
         }
     }
     if (text.length > 0) {
@@ -341,7 +390,7 @@ cm_memory_table_add(const struct cm_leak *leak,
             add_held(leak, filenames, device, line);
         }
         if (lines_since(line, start) < MAX_LINES) {
-            add_libraries(leak, device, line);
+            add_libraries(leak, filenames, device, line);
         }
     }
 }

@@ -68,6 +68,29 @@ test_nothing_failed(void **state)
     cm_leak_release(&leak);
 }
 
+/* One item for each library, with the place of what it holds most of. */
+static void
+test_libraries(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(leak.held_count, 3);
+    assert_int_not_equal(leak.held[0].site, 0);
+    for (size_t i = 0; i < 2; i++) {
+        leak.held[i].framework = leak.held[2].framework;
+        leak.held[i].library = leak.held[2].library;
+        leak.held[i].bytes = leak.held[2].bytes;
+    }
+    leak.devices[0].asked_bytes = 0;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(
+        strstr(out.bytes, "   libs  libnccl.so.2 3.0 GiB train.py:57 main\n"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 /* With findings it is for whoever asks, or where memory ran out. */
 static void
 test_when_it_is_shown(void **state)
@@ -217,6 +240,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_nothing_failed),
+        cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_when_it_is_shown),
         cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_many_frameworks_stay_two_lines),

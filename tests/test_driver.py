@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from process import run, run_ok
+from test_memory import PRETEND
 
 TESTS = pathlib.Path(__file__).resolve().parent
 SOURCES = {
@@ -159,6 +160,22 @@ with cumem.observe_tensor_cycles(print):
         f"cuda:0 driver libcublasLt.so.13 {32 << 20} 2 workspace",
         f"cuda:1 driver libnccl.so.2 {3 << 20} 1 connect",
     ]
+
+
+def test_the_summary_has_a_row_for_the_libraries(fakes, tmp_path):
+    done = run_ok(START + "import torch\n" + PRETEND + """
+initialise()
+def main():
+    blas.fake_allocate(0, BASE, 30 * MIB)
+def more():
+    blas.fake_allocate(0, BASE + (1 << 30), 2 * MIB)
+with cumem.observe_tensor_cycles(print):
+    main()
+    more()
+    print(cumem.find_cycles().text)
+""", cwd=tmp_path, FAKES=fakes, CUMEM_DRIVER=1, CUMEM_WARN_CYCLES=0)
+    row = next(line for line in done.out.splitlines() if line.startswith("   libs"))
+    assert row.startswith("   libs  libcublasLt.so.13 32 MiB <string>:") and row.endswith(" main")
 
 
 def test_the_driver_loads_us_where_the_environment_starts_us(fakes, tmp_path):

@@ -101,11 +101,10 @@ static PyGetSetDef device_buffer_fields[] = {
 };
 
 static PyTypeObject device_buffer_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rmm.pylibrmm.device_buffer.DeviceBuffer",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name =
+        "rmm.pylibrmm.device_buffer.DeviceBuffer",
     .tp_basicsize = sizeof(struct device_buffer),
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = device_buffer_new,
     .tp_dealloc = device_buffer_dealloc,
     .tp_traverse = device_buffer_traverse,
@@ -175,11 +174,10 @@ static PyGetSetDef buffer_fields[] = {
 };
 
 static PyTypeObject buffer_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "cuda.core._memory._buffer.Buffer",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name =
+        "cuda.core._memory._buffer.Buffer",
     .tp_basicsize = sizeof(struct buffer),
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = buffer_new,
     .tp_dealloc = buffer_dealloc,
     .tp_traverse = buffer_traverse,
@@ -192,8 +190,8 @@ static PyGetSetDef resource_fields[] = {
 };
 
 static PyTypeObject resource_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "cuda.core._memory._buffer.MemoryResource",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name =
+        "cuda.core._memory._buffer.MemoryResource",
     .tp_basicsize = sizeof(PyObject),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_new = PyType_GenericNew,
@@ -214,8 +212,7 @@ static PyGetSetDef device_resource_fields[] = {
 };
 
 static PyTypeObject device_resource_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "cuda.core.DeviceMemoryResource",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cuda.core.DeviceMemoryResource",
     .tp_basicsize = sizeof(PyObject),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_base = &resource_type,

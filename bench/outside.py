@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""CUMEM_DRIVER=1 and torch's recorder on a machine with a GPU and torch; two minutes.
+
+    python bench/outside.py
+
+Each check is a process of its own and prints what it saw; exit status 1 when one failed.
+"""
+
+import os
+import subprocess
+import sys
+
+BEGIN = """
+import gc, logging, os, sys
+logging.basicConfig(format="warning: %(message)s")
+if os.environ["CUMEM_WARN_CYCLES"] == "1" and "cumem" not in sys.modules:
+    import cumem._start  # a build folder has no cumem.pth
+    cumem._start.main()
+import torch, cumem
+
+def driver():
+    return cumem.status()["driver"]
+
+def held():
+    report = cumem.find_cycles().report
+    sites = {site["id"]: site for site in report["sites"]}
+    for row in report.get("held", []):
+        frames = sites[row["site"]]["frames"] if row["site"] in sites else []
+        at = next((f"{f['filename']}:{f['line']} {f['name']}" for f in frames), "?")
+        yield row["framework"], row["library"], row["bytes"], row["count"], at
+"""
+
+# cudaMalloc past torch, as a library would; then NCCL where it is built in.
+OUTSIDE = """
+import ctypes
+def malloc():
+    runtime = ctypes.CDLL(next(l.split()[-1] for l in open("/proc/self/maps") if "libcudart" in l))
+    assert runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(32 << 20)) == 0
+def matmul():
+    x = torch.ones(2048, 2048, device="cuda")
+    return torch.nn.functional.linear(x.half(), x.half(), x[0].half())
+def nccl():
+    torch.distributed.init_process_group("nccl", init_method="tcp://127.0.0.1:29511", rank=0, world_size=1)
+    torch.distributed.all_reduce(torch.ones(1 << 20, device="cuda"))
+    torch.cuda.synchronize()
+kept = [matmul()]
+malloc()
+if torch.distributed.is_nccl_available():
+    nccl()
+rows = list(held())
+for row in rows:
+    print(*row)
+print(driver())
+assert driver()["hook"] == "driver" and driver()["trouble"] is None
+assert any(row[0] == "driver" and row[2] >= 32 << 20 for row in rows), "cudaMalloc was not seen"
+assert not any("libc10_cuda" in (row[1] or "") for row in rows)
+print(cumem.memory())
+os._exit(0)
+"""
+
+CHECKS = {
+    "injected": ({"CUMEM_WARN_CYCLES": 1}, OUTSIDE),
+    "subscribed at run time": ({"CUMEM_WARN_CYCLES": 0}, "cumem.warn_tensor_cycles()\n" + OUTSIDE),
+    "torch.profiler beside it": ({"CUMEM_WARN_CYCLES": 1}, """
+x = torch.ones(1 << 20, device="cuda")
+gc.collect()
+with torch.profiler.profile() as profile:
+    (x * 2).sum().item()
+    gc.collect()
+cumem.flush()
+print("GPU events:", sum(e.device_type.name == "CUDA" for e in profile.events()), driver())
+"""),
+    "torch.profiler before it": ({"CUMEM_WARN_CYCLES": 0}, """
+x = torch.ones(1 << 20, device="cuda")
+with torch.profiler.profile() as profile:
+    (x * 2).sum().item()
+cumem.warn_tensor_cycles()
+gc.collect()
+cumem.flush()
+print(driver())
+with torch.profiler.profile() as profile:
+    (x * 2).sum().item()
+    gc.collect()
+cumem.flush()
+print("GPU events:", sum(e.device_type.name == "CUDA" for e in profile.events()))
+"""),
+    # Without an observer the slot is not heard and tensors have no stacks of ours.
+    "the recorder": ({"CUMEM_WARN_CYCLES": 0, "CUMEM_DRIVER": 0}, """
+from cumem import _recorder
+torch.ones(1, device="cuda")
+with cumem.observe_tensor_cycles(print):
+    print(cumem.status()["allocator_hook"]["hook"])
+_recorder.arm(True)
+hook = cumem.status()["allocator_hook"]
+assert hook["hook"] == "recorder" and torch._C._cuda_isHistoryEnabled(), hook
+class Node: pass
+def allocate():
+    return torch.ones(8 << 20, device="cuda")
+node = Node()
+node.link, node.tensor = node, allocate()
+del node
+report = cumem.find_cycles().report
+storage, = report["storages"]
+site = next(s for s in report["sites"] if s["id"] == storage["site"])
+print([(f["name"], f["line"]) for f in site["frames"]], storage)
+assert site["frames"][0]["name"] == "allocate"
+assert not torch._C._cuda_isHistoryEnabled()
+"""),
+}
+
+
+def main():
+    failed = 0
+    for name, (variables, code) in CHECKS.items():
+        variables = {"CUMEM_DRIVER": 1, **variables}
+        environment = dict(os.environ, **{key: str(value) for key, value in variables.items()})
+        done = subprocess.run([sys.executable, "-c", BEGIN + code], env=environment,
+                              capture_output=True, text=True, timeout=300)  # fmt: skip
+        failed += done.returncode != 0
+        print(f"== {name}: {'ok' if done.returncode == 0 else f'FAILED ({done.returncode})'}")
+        print(done.stdout + done.stderr, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
