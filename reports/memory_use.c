@@ -398,7 +398,7 @@ map_sites(const struct cm_leak *from, struct cm_leak *to, const uint32_t *ids)
         cm_grow((void **)&to->site_map, &to->site_map_capacity, count,
                 sizeof(to->site_map[0]));
 
-    if (status != CM_OK) {
+    if (status != CM_OK || count == 0) {
         return status;
     }
     memset(to->site_map + known_before, 0,
