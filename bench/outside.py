@@ -28,7 +28,7 @@ def held():
     for row in report.get("held", []):
         frames = sites[row["site"]]["frames"] if row["site"] in sites else []
         at = next((f"{f['filename']}:{f['line']} {f['name']}" for f in frames), "?")
-        yield row["framework"], row["library"], row["bytes"], row["count"], at
+        yield row["framework"], row.get("library"), row["bytes"], row["count"], at
 """
 
 # cudaMalloc past torch, as a library would; then NCCL where it is built in.

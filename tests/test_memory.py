@@ -136,6 +136,60 @@ assert not sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
            cwd=tmp_path)
 
 
+def test_the_numbers_of_the_programs_own_hooks_are_theirs(stand_in, tmp_path):  # noqa: F811
+    """Neither taken by ours, nor is a dict changed that a step goes through."""
+    run_ok(START + """
+import gc
+torch.cuda._initialized = True
+torch.cuda.is_initialized = lambda: False
+torch.cuda.memory_stats = lambda index: {}
+torch.cuda.memory_snapshot = lambda: []
+optim = sys.modules["torch.optim.optimizer"]
+hooks = optim._global_optimizer_post_hooks
+seen = []
+def own(*_):
+    gc.collect()
+    gc.collect()
+    seen.append(list(hooks))
+handle = cumem.observe_tensor_cycles(print)
+layer = torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+theirs = optim.register_optimizer_step_post_hook(own)
+assert theirs.id == 0, theirs.id
+torch.cuda.is_initialized = lambda: True
+optimizer.step()
+assert seen == [[0]], seen
+from cumem import _runtime
+_runtime._deliver("memory", None)  # as every few seconds
+optimizer.step()
+assert seen[1] == [0, "cumem"], seen
+own = lambda *_: handle.remove()
+last = optim.register_optimizer_step_post_hook(own)
+assert last.id == 1
+optimizer.step()
+last.remove()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_asking_torch_collects_nothing_that_is_looked_for(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + PRETEND + """
+import gc
+def snapshot():
+    [[] for _ in range(100_000)]
+    return segments
+torch.cuda.memory_snapshot = snapshot
+for enabled in (True, False):
+    (gc.enable if enabled else gc.disable)()
+    node = type("Node", (), {})()
+    node.link, node.tensor = node, torch.zeros(1 << 20)
+    del node
+    report = cumem.find_cycles(devices="cpu").report
+    assert len(report["cycles"]) == 1
+    assert gc.isenabled() == enabled
+    gc.collect()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_memory_that_ran_out_is_reported_without_any_cycle(stand_in, tmp_path):  # noqa: F811
     done = run_ok(START + PRETEND + """
 from cumem import _runtime

@@ -129,6 +129,8 @@ def mask(text):
 
 
 def without_header(text):
+    """Without what differs from device to device: the bytes at the top, where its memory is."""
+    text = re.sub(r"^memory cuda.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines
                    if line == CLEAN or not line.startswith("cumem"))

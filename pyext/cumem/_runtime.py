@@ -8,6 +8,8 @@ page in that call; warnings are analysed on a native thread and arrive later.
 """
 
 import atexit
+import contextlib
+import gc
 import logging
 import os
 import sys
@@ -146,7 +148,7 @@ def find_cycles(*, devices="auto"):
     stays above zero (the method of CPython's own collector), on a copy of the
     counts.  The pause is that of about one full collection.
     """
-    with _lock:
+    with _lock, _no_collection():
         devices = _settings.parse_devices(devices)
         _prepare()
         _core.watch(devices, _host_allowed())
@@ -291,6 +293,9 @@ def _deliver(kind, payload):
     elif kind == "notice":
         _notice()
     elif kind == "memory":
+        from . import _steps
+
+        _steps.attach()
         _note_memory(snapshot=False)
 
 
@@ -353,14 +358,27 @@ def _on_out_of_memory(device, size, total, free):
         _core.unraisable(_on_out_of_memory)
 
 
+@contextlib.contextmanager
+def _no_collection():
+    """What a scan asks of torch is thousands of dicts: they are not to have collected what it looks for."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _scan(trigger, asked=None):
     _core.flush(20.0)
-    _note_memory(snapshot=True, asked=asked)
-    _recorder.seed()
-    if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
-        _core.held()
-    event = _core.scan(trigger, True)
-    _recorder.forget()
+    with _no_collection():
+        _note_memory(snapshot=True, asked=asked)
+        _recorder.seed()
+        if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
+            _core.held()
+        event = _core.scan(trigger, True)
+        _recorder.forget()
     if _core.event_key(event):
         _call_observers(event)
     _core.flush(20.0)

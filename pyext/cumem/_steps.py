@@ -6,7 +6,9 @@ import sys
 
 from . import _core
 
-_state = {"done": 0, "told": False, "optimizer": None, "hook": None}
+_KEY = "cumem"
+
+_state = {"done": 0, "told": False, "optimizer": None}
 
 
 def step(name=None):
@@ -48,15 +50,42 @@ def _on_optimizer(optimizer, args, kwargs):
 
 def attach():
     """Hear torch's optimizers; twice is fine."""
-    module = sys.modules.get("torch.optim.optimizer")
-    register = getattr(module, "register_optimizer_step_post_hook", None)
-    if _state["hook"] is None and register is not None:
-        _state["hook"] = register(_on_optimizer)
+    hooks = _hooks()
+    if hooks is None or _KEY in hooks or _is_iterated(hooks):
+        return
+    hooks[_KEY] = _on_optimizer
 
 
 def detach():
     """Take the hook out of torch again."""
-    hook, _state["hook"] = _state["hook"], None
     _state["optimizer"] = None
-    if hook is not None:
-        hook.remove()
+    hooks = _hooks()
+    if hooks is not None and _KEY in hooks and not _is_iterated(hooks):
+        del hooks[_KEY]
+
+
+def _hooks():
+    """torch's hooks after each optimizer's step, by number.
+
+    Not its register function: that takes a number away from the program's own hooks, and
+    they are counted in what a program may print.
+    """
+    module = sys.modules.get("torch.optim.optimizer")
+    return getattr(module, "_global_optimizer_post_hooks", None)
+
+
+def _is_iterated(hooks):
+    """Whether a step goes through `hooks` now: a change would raise in it.
+
+    We may be called in a collection within somebody's hook.
+    """
+    return bool(hooks) and any(map(_is_stepping, sys._current_frames().values()))
+
+
+def _is_stepping(frame):
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "wrapper" and code.co_filename.endswith("optimizer.py"):
+            return True
+        frame = frame.f_back
+    return False
