@@ -28,6 +28,7 @@ static struct {
     _Atomic(PyCFunction) original;
     _Atomic(struct cm_objects *) objects;
     struct waiting waiting[MOST_WAITING];
+    _Atomic size_t used; /* places that were ever taken: few */
     _Atomic uint64_t last_order;
 } backward = {.last_order = 1};
 
@@ -38,6 +39,11 @@ take_place(void)
         uint64_t is_free = 0;
         if (atomic_compare_exchange_strong(&backward.waiting[i].order,
                                            &is_free, 1)) {
+            size_t used = atomic_load(&backward.used);
+            while (used <= i
+                   && !atomic_compare_exchange_weak(&backward.used, &used,
+                                                    i + 1)) {
+            }
             return &backward.waiting[i];
         }
     }
@@ -168,7 +174,7 @@ cm_backward_site(void)
 {
     uint64_t newest = 1;
     struct cm_site_id site = {0};
-    for (size_t i = 0; i < MOST_WAITING; i++) {
+    for (size_t i = 0; i < atomic_load(&backward.used); i++) {
         uint64_t order = atomic_load(&backward.waiting[i].order);
         if (order > newest) {
             newest = order;

@@ -9,7 +9,8 @@
  * gone up by one.  Where the number stands in a node is learnt from the
  * grad_fn of two tensors on the CPU.
  *
- * Cost: 2 ns for each tensor, some 20 ns for each allocation in backward. */
+ * Cost: 2 ns for each tensor, some 30 ns for each allocation in backward:
+ * stacks that were joined once are found by their two numbers. */
 
 #include "forward.h"
 
@@ -23,6 +24,7 @@
 
 enum {
     RING = 1 << 14,
+    JOINED = 1 << 10,
     MOST_AT_ONCE = 256, /* nodes between two tensors: more are one operation */
     NODE_WORDS = 16,
     TRIES = 16,
@@ -53,6 +55,7 @@ static struct {
     _Atomic int tries;
     _Atomic uint64_t thread; /* of the forward pass; UINT64_MAX: several */
     struct place ring[RING];
+    _Atomic uint64_t joined[JOINED]; /* lately: pair_of() and a site */
     _Atomic uint32_t between; /* the frame between two stacks: its code */
 } forward;
 
@@ -211,9 +214,9 @@ frame_between(struct cm_objects *objects)
     return known;
 }
 
-struct cm_site_id
-cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
-                struct cm_site_id waiting)
+static struct cm_site_id
+join(struct cm_objects *objects, struct cm_site_id forward_site,
+     struct cm_site_id waiting)
 {
     struct cm_frame frames[MOST_FRAMES];
     const struct cm_site *above =
@@ -239,6 +242,35 @@ cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
                : waiting;
 }
 
+/* The numbers of both in the upper 40 bits, which leaves 24 to that of the
+ * stack they make; 0: one of them is too large. */
+static uint64_t
+pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
+{
+    return (forward_site.index | waiting.index) >> 20 != 0
+               ? 0
+               : (uint64_t)forward_site.index << 44
+                     | (uint64_t)waiting.index << 24;
+}
+
+struct cm_site_id
+cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
+                struct cm_site_id waiting)
+{
+    uint64_t pair = pair_of(forward_site, waiting);
+    _Atomic uint64_t *place =
+        &forward.joined[pair * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+    uint64_t known = atomic_load(place);
+    if (pair != 0 && known >> 24 == pair >> 24) {
+        return (struct cm_site_id){known & 0xFFFFFF};
+    }
+    struct cm_site_id site = join(objects, forward_site, waiting);
+    if (pair != 0 && site.index <= 0xFFFFFF) {
+        atomic_store(place, pair | site.index);
+    }
+    return site;
+}
+
 /* ---- from Python, with the GIL */
 
 void
@@ -250,6 +282,9 @@ cm_forward_stop(void)
     forward.peek = NULL;
     for (size_t i = 0; i < RING; i++) {
         atomic_store(&forward.ring[i].number, 0);
+    }
+    for (size_t i = 0; i < JOINED; i++) {
+        atomic_store(&forward.joined[i], 0);
     }
 }
 
