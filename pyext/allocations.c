@@ -51,9 +51,15 @@ on_site(void *context, bool *awaited)
     (void)context;
     struct cm_objects *objects =
         atomic_load_explicit(&torch.objects, memory_order_acquire);
+    struct cm_site_id site = {0};
     *awaited = false;
-    return objects != NULL ? cm_backward_stack(objects, awaited)
-                           : (struct cm_site_id){0};
+    if (objects != NULL) {
+        site = cm_backward_stack(objects, awaited);
+        if (!*awaited && cm_forward_asks()) {
+            cm_forward_note(site);
+        }
+    }
+    return site;
 }
 
 static bool
@@ -87,6 +93,7 @@ cm_allocations_notice(struct cm_objects *objects, bool stacks)
         torch.why = "the allocator's own report to its profiler is heard";
         if (stacks) {
             cm_backward_start(objects);
+            cm_forward_start();
         }
     }
 }
@@ -128,6 +135,12 @@ bool
 cm_allocations_heard(void)
 {
     return torch.hooked;
+}
+
+bool
+cm_allocations_told(void)
+{
+    return torch.hooked && cm_blocks_devices(torch.blocks) > 0;
 }
 
 const char *
@@ -172,6 +185,18 @@ explain_storage(struct cm_storage *storage, const struct cm_block *block,
     storage->pool = pool_of(block->address, records);
 }
 
+/* What is not known to be made elsewhere was made with its memory. */
+static void
+explain_nodes(struct cm_heap *heap)
+{
+    for (size_t i = 1; i <= heap->node_count; i++) {
+        struct cm_node *node = &heap->nodes[i];
+        if (node->storage.index != 0 && node->site.index == 0) {
+            node->site = heap->storages[node->storage.index].site;
+        }
+    }
+}
+
 void
 cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
 {
@@ -194,6 +219,7 @@ cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
             explain_storage(&heap->storages[first + i], &blocks[i], records);
         }
     }
+    explain_nodes(heap);
 }
 
 /* ---- from Python */

@@ -31,6 +31,8 @@ void cm_allocations_off(void);
 struct cm_blocks *cm_allocations_blocks(void);
 /* The hook tells events: the blocks are those of now. */
 bool cm_allocations_heard(void);
+/* And it has told of memory, which another allocator's does not. */
+bool cm_allocations_told(void);
 /* "torch slot", "recorder" or "none"; *why is a constant text. */
 const char *cm_allocations_hook(const char **why);
 

@@ -44,6 +44,10 @@ cm_session_watch(struct cm_session *self, PyObject *args)
         return NULL;
     }
     cm_devices_watch(self->devices, names, host_allowed != 0);
+    if (cm_session_is_main(self)) {
+        cm_tags_blocks_known(cm_allocations_told()
+                             && !cm_devices_host_counts(self->devices));
+    }
     Py_RETURN_NONE;
 }
 
@@ -217,7 +221,7 @@ cm_session_tag_types(struct cm_session *self, PyObject *types)
          cm_session_is_main(self) && i < PyList_GET_SIZE(types); i++) {
         PyObject *type = PyList_GET_ITEM(types, i);
         if (PyType_Check(type)) {
-            cm_tags_type((PyTypeObject *)type);
+            cm_tags_torch_type((PyTypeObject *)type);
         }
     }
     Py_RETURN_NONE;

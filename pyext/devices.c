@@ -26,6 +26,7 @@ struct reader_slot {
     void *state;
     PyObject *name; /* owned: interned module name */
     enum cm_learnt learnt;
+    bool present;       /* the module was there at the last look */
     const char *reason; /* constant */
 };
 
@@ -43,7 +44,13 @@ struct cm_devices {
     bool host_allowed;
     bool accelerator_seen;
     bool untracked;
+    Py_ssize_t modules_seen; /* how many were imported at the last look */
+    unsigned looks;
 };
+
+/* A module that takes another's place changes no number: all are looked up
+ * again now and then. */
+enum { LOOKS_BETWEEN = 64 };
 
 struct cm_devices *
 cm_devices_new(const struct cm_objects *objects)
@@ -101,11 +108,13 @@ learn(struct cm_devices *self, size_t index, PyObject *module)
 }
 
 static void
-notice_one(struct cm_devices *self, size_t index, PyObject *modules)
+notice_one(struct cm_devices *self, size_t index, PyObject *modules,
+           bool imports)
 {
     struct reader_slot *slot = &self->slots[index];
-    if (slot->learnt == CM_LEARNT_LATER) {
+    if (slot->learnt == CM_LEARNT_LATER && (imports || slot->present)) {
         PyObject *module = PyDict_GetItemWithError(modules, slot->name);
+        slot->present = module != NULL;
         if (module != NULL && PyModule_Check(module)) {
             Py_INCREF(module);
             learn(self, index, module);
@@ -124,8 +133,12 @@ cm_devices_notice(struct cm_devices *self)
     if (modules == NULL || !PyDict_CheckExact(modules)) {
         return;
     }
+    Py_ssize_t count = PyDict_GET_SIZE(modules);
+    bool imports =
+        count != self->modules_seen || self->looks++ % LOOKS_BETWEEN == 0;
+    self->modules_seen = count;
     for (size_t i = 0; i < READER_COUNT; i++) {
-        notice_one(self, i, modules);
+        notice_one(self, i, modules, imports);
     }
     PyErr_Clear();
 }
@@ -275,6 +288,14 @@ cm_devices_alive(const struct cm_devices *self,
             from = to;
         }
     }
+}
+
+bool
+cm_devices_host_counts(const struct cm_devices *self)
+{
+    return self->watched[0] != '\0'
+               ? listed(self->watched, "cpu")
+               : self->host_allowed && !self->accelerator_seen;
 }
 
 bool

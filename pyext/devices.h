@@ -50,6 +50,8 @@ const char *cm_devices_field(struct cm_devices *self, PyObject *object,
 void cm_devices_alive(const struct cm_devices *self,
                       const struct cm_storage *storages, size_t count,
                       enum cm_alive *answers);
+/* Whether memory of the host is looked for by now. */
+bool cm_devices_host_counts(const struct cm_devices *self);
 /* An accelerator is in use in this process. */
 bool cm_devices_accelerator(const struct cm_devices *self);
 void cm_devices_saw_accelerator(struct cm_devices *self);

@@ -44,11 +44,10 @@ struct place {
 enum counted { NOT_SEEN = 0, IN_NODE, IN_BLOCK, NOWHERE };
 
 static struct {
-    /* Guarded by the GIL. */
-    bool searched;
-    peek_function *peek;
-    uint64_t reached;
+    bool searched; /* guarded by the GIL */
     /* Read by any thread. */
+    _Atomic(peek_function *) peek;
+    _Atomic uint64_t reached; /* written by the thread of the forward pass */
     _Atomic(node_function *) current_node;
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
     _Atomic int counted;        /* enum counted */
@@ -61,19 +60,21 @@ static struct {
 
 /* ---- the forward pass */
 
-static void
-search(void)
+void
+cm_forward_start(void)
 {
     char path[CM_SLOT_PATH];
-    forward.searched = true;
-    if (cm_slot_library("libtorch_cpu.so", path)) {
-        forward.peek = (peek_function *)cm_slot_original(
-            path, "_ZN2at15sequence_number4peekEv");
-        atomic_store(&forward.current_node,
-                     (node_function *)cm_slot_original(
-                         path, "_ZN5torch8autograd16get_current_nodeEv"));
-        forward.reached = forward.peek != NULL ? forward.peek() : 0;
+    if (forward.searched || !cm_slot_library("libtorch_cpu.so", path)) {
+        return;
     }
+    forward.searched = true;
+    atomic_store(&forward.current_node,
+                 (node_function *)cm_slot_original(
+                     path, "_ZN5torch8autograd16get_current_nodeEv"));
+    peek_function *peek = (peek_function *)cm_slot_original(
+        path, "_ZN2at15sequence_number4peekEv");
+    atomic_store(&forward.reached, peek != NULL ? peek() : 0);
+    atomic_store(&forward.peek, peek);
 }
 
 /* Numbers of several threads are the same: then none is known. */
@@ -95,13 +96,20 @@ write_place(uint64_t number, uint32_t site)
     atomic_store(&place->number, number + 1);
 }
 
+bool
+cm_forward_asks(void)
+{
+    peek_function *peek = atomic_load(&forward.peek);
+    uint64_t next = peek != NULL ? peek() : 0;
+    return next != 0 && next != atomic_load(&forward.reached);
+}
+
 void
 cm_forward_note(struct cm_site_id site)
 {
-    if (!forward.searched) {
-        search();
-    }
-    uint64_t next = forward.peek != NULL ? forward.peek() : 0;
+    peek_function *peek = atomic_load(&forward.peek);
+    uint64_t next = peek != NULL ? peek() : 0;
+    uint64_t reached = atomic_load(&forward.reached);
     if (next == 0 || site.index == 0) {
         return;
     }
@@ -109,13 +117,13 @@ cm_forward_note(struct cm_site_id site)
         atomic_store(&forward.thread, UINT64_MAX);
         return;
     }
-    if (next > forward.reached + MOST_AT_ONCE) {
-        forward.reached = next - MOST_AT_ONCE;
+    if (next > reached + MOST_AT_ONCE) {
+        reached = next - MOST_AT_ONCE;
     }
-    for (; forward.reached < next; forward.reached++) {
-        write_place(forward.reached, site.index);
+    for (; reached < next; reached++) {
+        write_place(reached, site.index);
     }
-    forward.reached = next;
+    atomic_store(&forward.reached, next);
 }
 
 static struct cm_site_id
@@ -279,7 +287,7 @@ cm_forward_stop(void)
     atomic_store(&forward.number_at, 0);
     atomic_store(&forward.thread, 0);
     forward.searched = false;
-    forward.peek = NULL;
+    atomic_store(&forward.peek, NULL);
     for (size_t i = 0; i < RING; i++) {
         atomic_store(&forward.ring[i].number, 0);
     }
@@ -291,7 +299,8 @@ cm_forward_stop(void)
 const char *
 cm_forward_status(void)
 {
-    if (forward.peek == NULL || atomic_load(&forward.current_node) == NULL) {
+    if (atomic_load(&forward.peek) == NULL
+        || atomic_load(&forward.current_node) == NULL) {
         return "torch does not say which node runs";
     }
     if (atomic_load(&forward.number_at) == 0) {

@@ -15,7 +15,10 @@
 
 #include "objects.h"
 
-/* A tensor was made at this site; with the GIL. */
+/* Whether this thread's operations have taken numbers that were not noted:
+ * then cm_forward_note is worth a stack; any thread. */
+bool cm_forward_asks(void);
+/* A tensor or its memory was made at this site; any thread. */
 void cm_forward_note(struct cm_site_id site);
 /* Of the node that this thread works for; any thread, without the GIL, calls
  * only autograd's own question for it.  Id 0: none, or not known. */
@@ -25,6 +28,8 @@ struct cm_site_id cm_forward_site(void);
 struct cm_site_id cm_forward_join(struct cm_objects *objects,
                                   struct cm_site_id forward,
                                   struct cm_site_id waiting);
+/* Looks for what torch says; with the GIL, once torch is loaded. */
+void cm_forward_start(void);
 /* Nothing is known any more; with the GIL. */
 void cm_forward_stop(void);
 const char *cm_forward_status(void);

@@ -130,8 +130,11 @@ cm_session_notice(struct cm_session *self)
     if (self == main_session) {
         const char *why;
         cm_allocations_notice(self->objects, self->stacks);
-        cm_digest_describe(self->digest, "allocator_hook",
-                           cm_allocations_hook(&why));
+        const char *hook = cm_allocations_hook(&why);
+        if (hook != self->described_hook) {
+            self->described_hook = hook;
+            cm_digest_describe(self->digest, "allocator_hook", hook);
+        }
     }
     if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
@@ -139,6 +142,8 @@ cm_session_notice(struct cm_session *self)
         deliver(self, "notice", Py_NewRef(Py_None));
     }
     if (self == main_session) {
+        cm_tags_blocks_known(cm_allocations_told()
+                             && !cm_devices_host_counts(self->devices));
         cm_driver_events_notice(self->objects, self->stacks, self->noticed);
     }
     PyErr_Restore(type, value, traceback);

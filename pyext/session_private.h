@@ -29,6 +29,7 @@ struct cm_session {
     struct cm_interceptor *interceptor; /* owned; NULL: not installed */
     struct cm_interceptor_counts past;  /* of interceptors removed since */
     const char *why;                    /* constant: why this interceptor */
+    const char *described_hook; /* constant: what the document says of it */
     struct cm_heap pending[CM_MAX_PENDING];
     size_t pending_count;
     bool observed, warned; /* somebody wants pages; warnings */

@@ -312,11 +312,14 @@ raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
     const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
     struct walked walked;
     bool found = false;
+    struct cm_site_id site = {0};
+    if (frame == NULL) {
+        return site;
+    }
     uint64_t hash = hash_stack(frame, max_frames, &walked.count, &walked.cut);
-    struct cm_site_id site =
-        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
-                  hash, &found);
-    if (!found && walked.count != 0) {
+    site = find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                     hash, &found);
+    if (!found) {
         walk_stack(frame, &walked);
         site = add_site(self, &walked, hash);
     }

@@ -3,7 +3,7 @@
 
 /* An open-addressing table from object address to site (16 bytes a place,
  * at most 3/4 full, linear probing with backward-shift deletion).  Cost of one
- * tensor made and freed: one stack capture and two look-ups. */
+ * tensor made and freed: two look-ups, and a stack where nobody else has it. */
 
 #include "tags.h"
 
@@ -26,6 +26,7 @@ static struct {
     uint32_t next_order;
     uint64_t made, lost;
     bool stacks;
+    bool blocks; /* the allocator's hook has the stacks of torch's memory */
     void (*on_tensor)(void);
     uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
@@ -127,22 +128,39 @@ find_watched(uint64_t address)
     return at;
 }
 
-/* [new; raises] as PyType_GenericAlloc. */
+static void
+tag(PyObject *object, bool asks)
+{
+    struct cm_site_id site = {0};
+    if (object == NULL || tags.objects == NULL) {
+        return;
+    }
+    if (tags.stacks && asks) {
+        site = cm_objects_stack(tags.objects, STACK_FRAMES);
+        cm_forward_note(site);
+    }
+    add_tag(object, site);
+    if (tags.on_tensor != NULL) {
+        tags.on_tensor();
+    }
+}
+
+/* [new; raises] as PyType_GenericAlloc, both. */
 static PyObject *
 tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
-    if (object != NULL && tags.objects != NULL) {
-        struct cm_site_id site = {0};
-        if (tags.stacks) {
-            site = cm_objects_stack(tags.objects, STACK_FRAMES);
-            cm_forward_note(site);
-        }
-        add_tag(object, site);
-        if (tags.on_tensor != NULL) {
-            tags.on_tensor();
-        }
-    }
+    tag(object, true);
+    return object;
+}
+
+/* A tensor whose memory was just allocated needs no stack of its own; a view
+ * that autograd has numbered does. */
+static PyObject *
+tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
+{
+    PyObject *object = PyType_GenericAlloc(type, items);
+    tag(object, !tags.blocks || cm_forward_asks());
     return object;
 }
 
@@ -180,22 +198,40 @@ cm_tags_on_tensor(void (*hook)(void))
     tags.on_tensor = hook;
 }
 
+static void
+wrap(PyTypeObject *type, allocfunc alloc)
+{
+    if (tags.objects != NULL && PyType_IS_GC(type)
+        && type->tp_alloc == PyType_GenericAlloc
+        && type->tp_free == PyObject_GC_Del) {
+        type->tp_alloc = alloc;
+        type->tp_free = tagging_free;
+    }
+}
+
 void
 cm_tags_type(PyTypeObject *type)
 {
-    if (tags.objects == NULL || !PyType_IS_GC(type)
-        || type->tp_alloc != PyType_GenericAlloc
-        || type->tp_free != PyObject_GC_Del) {
-        return;
-    }
-    type->tp_alloc = tagging_alloc;
-    type->tp_free = tagging_free;
+    wrap(type, tagging_alloc);
+}
+
+void
+cm_tags_torch_type(PyTypeObject *type)
+{
+    wrap(type, tagging_alloc_of_torch);
+}
+
+void
+cm_tags_blocks_known(bool known)
+{
+    tags.blocks = known;
 }
 
 static void
 unwrap(PyTypeObject *type)
 {
-    if (type->tp_alloc == tagging_alloc) {
+    if (type->tp_alloc == tagging_alloc
+        || type->tp_alloc == tagging_alloc_of_torch) {
         type->tp_alloc = PyType_GenericAlloc;
     }
     if (type->tp_free == tagging_free) {

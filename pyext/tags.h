@@ -17,9 +17,9 @@
 #include "objects.h"
 
 struct cm_tag {
-    uint64_t address; /* of the object; 0: empty place */
-    uint32_t order;   /* counts up: which object was made first */
-    struct cm_site_id site;
+    uint64_t address;       /* of the object; 0: empty place */
+    uint32_t order;         /* counts up: which object was made first */
+    struct cm_site_id site; /* 0: that of its memory */
 };
 
 /* Starts tagging objects of types given to cm_tags_type(); `objects` captures
@@ -33,6 +33,10 @@ void cm_tags_stop(PyObject *types);
 /* Wraps one type, which may be static; types with an allocator of their own are
  * left alone. */
 void cm_tags_type(PyTypeObject *type);
+/* The same for torch's, whose stacks the allocator's hook may have. */
+void cm_tags_torch_type(PyTypeObject *type);
+/* Whether it has those of all tensors that count. */
+void cm_tags_blocks_known(bool known);
 /* NULL: the object is not tagged (made before tagging, or an own allocator). */
 const struct cm_tag *cm_tags_find(PyObject *object);
 /* Objects of this type die without a word: tp_free is not ours. */

@@ -34,7 +34,7 @@ tag_early(PyObject *module)
     PyObject *tensor =
         dict != NULL ? PyDict_GetItemString(dict, "Tensor") : NULL;
     if (tensor != NULL && PyType_Check(tensor)) {
-        cm_tags_type((PyTypeObject *)tensor);
+        cm_tags_torch_type((PyTypeObject *)tensor);
     }
 }
 
