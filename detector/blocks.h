@@ -8,7 +8,8 @@
  * other are not counted twice.
  *
  * cm_blocks_event() may come from any thread, under the allocator's own lock:
- * it takes one leaf mutex of ours and calls nothing.  Memory: at most 64 bytes
+ * it takes one leaf mutex of ours and calls nothing.  Every question below
+ * sees all events that came before it.  Memory: at most 64 bytes
  * for each block that was live at the peak. */
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "event.h"
+#include "site_use.h"
 #include "status.h"
 
 struct cm_block {
@@ -38,8 +40,9 @@ struct cm_block_use {
 
 struct cm_blocks_counts {
     uint64_t events;
-    uint64_t lost;    /* no memory, no such device, too many blocks */
-    uint64_t unknown; /* frees of what was allocated before we looked */
+    uint64_t lost;       /* no memory, no such device, too many blocks */
+    uint64_t unknown;    /* frees of what was allocated before we looked */
+    uint64_t lost_sites; /* changes of a site's sums, for want of memory */
     uint64_t out_of_memory;
     uint64_t footprint; /* bytes of native memory */
 };
@@ -68,12 +71,17 @@ enum cm_status cm_blocks_copy(struct cm_blocks *self, struct cm_block **result,
                               size_t *count) CM_CHECKED;
 
 /* All zero for a device that was never seen. */
-void cm_blocks_use(struct cm_blocks *self, int device,
+void cm_blocks_use(struct cm_blocks *self, int index,
                    struct cm_block_use *result);
 /* Devices with this number and above were never seen. */
 int cm_blocks_devices(struct cm_blocks *self);
 /* An iteration is over: the peak starts again at what is live. */
 void cm_blocks_mark(struct cm_blocks *self);
+/* The sites of one device whose live bytes changed since the last call, in no
+ * order; *result is the caller's to free with cm_free(). */
+enum cm_status cm_blocks_changes(struct cm_blocks *self, int index,
+                                 struct cm_site_use **result, size_t *count)
+    CM_CHECKED;
 void cm_blocks_counts(struct cm_blocks *self, struct cm_blocks_counts *result);
 
 #endif

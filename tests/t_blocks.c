@@ -324,7 +324,7 @@ everything(void *context)
     for (uint64_t i = 0; i < 2000; i++) {
         tell(blocks, CM_EVENT_ALLOCATE, BASE + i * 512, 512);
     }
-    if (counts_of(blocks).lost != 0) {
+    if (counts_of(blocks).lost != 0 || counts_of(blocks).lost_sites != 0) {
         status = CM_NO_MEMORY;
     }
     assert_int_equal(use_of(blocks, 0).live_count + counts_of(blocks).lost,
@@ -340,8 +340,67 @@ everything(void *context)
         status = CM_NO_MEMORY;
     }
     cm_free(copies);
+    struct cm_site_use *uses;
+    if (cm_blocks_changes(blocks, 0, &uses, &count) != CM_OK) {
+        status = CM_NO_MEMORY;
+    }
+    cm_free(uses);
     cm_blocks_free(blocks);
     return status;
+}
+
+static const struct cm_site_use *
+use_at(const struct cm_site_use *uses, size_t count, uint32_t site)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (uses[i].site.index == site) {
+            return &uses[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+tell_site(struct cm_blocks *blocks, uint64_t address, uint64_t bytes,
+          uint32_t site)
+{
+    struct cm_event event = {.address = address,
+                             .bytes = bytes,
+                             .site = {site},
+                             .kind = CM_EVENT_ALLOCATE};
+    cm_blocks_event(blocks, &event);
+}
+
+/* A site's sums with what waits, and each change told once. */
+static void
+adds_up_what_each_site_holds(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_site_use *uses;
+    size_t count;
+    for (uint64_t i = 0; i < 1000; i++) {
+        tell_site(blocks, BASE + i * 512, 512, 7);
+        tell_site(blocks, BASE + (1 << 20) + i * 512, 256, 9);
+        tell(blocks, CM_EVENT_FREE, BASE + (1 << 20) + i * 512, 256);
+    }
+    assert_int_equal(cm_blocks_changes(blocks, 0, &uses, &count), CM_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(use_at(uses, count, 7)->bytes, 512000);
+    assert_int_equal(use_at(uses, count, 7)->count, 1000);
+    assert_int_equal(use_at(uses, count, 9)->bytes, 0);
+    assert_int_equal(use_at(uses, count, 9)->count, 0);
+    cm_free(uses);
+    tell(blocks, CM_EVENT_FREE, BASE, 512);
+    assert_int_equal(cm_blocks_changes(blocks, 0, &uses, &count), CM_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(uses[0].bytes, 511488);
+    cm_free(uses);
+    assert_int_equal(cm_blocks_changes(blocks, 5, &uses, &count), CM_OK);
+    assert_int_equal(count, 0);
+    assert_null(uses);
+    assert_int_equal(cm_blocks_changes(blocks, -1, &uses, &count), CM_OK);
+    cm_blocks_free(blocks);
 }
 
 static void
@@ -388,6 +447,7 @@ main(void)
         cmocka_unit_test(takes_at_most_64_bytes_for_a_block),
         cmocka_unit_test(stops_at_its_bound),
         cmocka_unit_test(serves_threads_and_readers_at_once),
+        cmocka_unit_test(adds_up_what_each_site_holds),
         cmocka_unit_test(forgets_what_was_live),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
     };
