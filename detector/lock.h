@@ -10,13 +10,14 @@
  * Leaf: while one is held, no other lock is taken, nothing of the user's runs
  * and the process does not fork. */
 
-#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 
 #include "status.h"
 
 struct cm_lock {
-    pthread_mutex_t mutex;
-    struct cm_lock *next; /* borrowed; guarded by the list's own mutex */
+    _Atomic uint32_t state; /* 0 free, 1 held, 2 held and waited for */
+    struct cm_lock *next;   /* borrowed; guarded by the list's own mutex */
     struct cm_lock *previous;
 };
 
@@ -25,7 +26,27 @@ enum cm_status cm_lock_init(struct cm_lock *self) CM_CHECKED;
 /* Before: cm_lock_init answered CM_OK, and nobody holds the lock. */
 void cm_lock_release(struct cm_lock *self);
 
-void cm_lock_take(struct cm_lock *self);
-void cm_lock_give(struct cm_lock *self);
+/* What take and give do where another thread wants it too. */
+void cm_lock_wait(struct cm_lock *self);
+void cm_lock_wake(struct cm_lock *self);
+
+static inline void
+cm_lock_take(struct cm_lock *self)
+{
+    uint32_t is_free = 0;
+    if (!atomic_compare_exchange_strong_explicit(&self->state, &is_free, 1,
+                                                 memory_order_acquire,
+                                                 memory_order_relaxed)) {
+        cm_lock_wait(self);
+    }
+}
+
+static inline void
+cm_lock_give(struct cm_lock *self)
+{
+    if (atomic_exchange_explicit(&self->state, 0, memory_order_release) == 2) {
+        cm_lock_wake(self);
+    }
+}
 
 #endif

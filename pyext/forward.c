@@ -82,18 +82,20 @@ static bool
 is_forward_thread(void)
 {
     uint64_t self = (uint64_t)thrd_current();
-    uint64_t nobody = 0;
-    return atomic_compare_exchange_strong(&forward.thread, &nobody, self)
-           || nobody == self;
+    uint64_t who = atomic_load(&forward.thread);
+    return who == self
+           || (who == 0
+               && atomic_compare_exchange_strong(&forward.thread, &who, self));
 }
 
 static void
 write_place(uint64_t number, uint32_t site)
 {
     struct place *place = &forward.ring[number % RING];
-    atomic_store(&place->number, 0);
-    atomic_store(&place->site, site);
-    atomic_store(&place->number, number + 1);
+    atomic_store_explicit(&place->number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&place->site, site, memory_order_relaxed);
+    atomic_store_explicit(&place->number, number + 1, memory_order_release);
 }
 
 bool
@@ -123,7 +125,7 @@ cm_forward_note(struct cm_site_id site)
     for (; reached < next; reached++) {
         write_place(reached, site.index);
     }
-    atomic_store(&forward.reached, next);
+    atomic_store_explicit(&forward.reached, next, memory_order_relaxed);
 }
 
 static struct cm_site_id
