@@ -11,6 +11,7 @@
 #include "fate.h"
 #include "freeze.h"
 #include "sighting.h"
+#include "steps.h"
 #include "tags.h"
 
 /* The user asked, or memory ran out: there is time to look at all of it. */
@@ -144,6 +145,7 @@ cm_session_scan(struct cm_session *self, PyObject *args)
         return NULL;
     }
     cm_session_notice(self);
+    cm_steps_tell(self);
     self->trigger = (enum cm_trigger)trigger;
     PyObject *result =
         cm_scan(on_scanned, self, NULL) == 0
@@ -189,6 +191,7 @@ PyObject *
 cm_session_close(struct cm_session *self)
 {
     enum cm_status status = CM_OK;
+    cm_steps_tell(self);
     if (!self->silent && self->warned) {
         Py_BEGIN_ALLOW_THREADS
         cm_worker_flush(self->worker, 20.0);

@@ -383,43 +383,6 @@ cm_session_add_site(struct cm_session *self, PyObject *frames)
     return cm_objects_told_stack(self->objects, frames);
 }
 
-/* ---- iterations */
-
-static void
-step_device(struct cm_session *self, int device, int64_t number)
-{
-    struct cm_block_use use;
-    char name[NAME_BYTES];
-    cm_blocks_use(cm_allocations_blocks(), device, &use);
-    if (use.allocations == 0) {
-        return;
-    }
-    snprintf(name, sizeof(name), "cuda:%d", device);
-    cm_digest_iteration(self->digest, name, number, self->step_bytes[device],
-                        (int64_t)use.live_bytes, (int64_t)use.peak_bytes);
-    self->step_bytes[device] = (int64_t)use.live_bytes;
-}
-
-PyObject *
-cm_session_step(struct cm_session *self, PyObject *number)
-{
-    int64_t iteration = PyLong_AsLongLong(number);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    self->iteration = iteration + 1;
-    cm_digest_number(self->digest, "iteration", self->iteration);
-    struct cm_blocks *blocks = cm_allocations_blocks();
-    if (cm_allocations_heard() && cm_session_is_main(self)) {
-        for (int i = 0; i < cm_blocks_devices(blocks); i++) {
-            step_device(self, i, iteration);
-        }
-        cm_blocks_mark(blocks);
-    }
-    cm_session_drain_warnings(self);
-    Py_RETURN_NONE;
-}
-
 /* ---- to Python */
 
 static PyObject *

@@ -16,8 +16,6 @@ PyObject *cm_session_memory(struct cm_session *self, PyObject *rows);
 PyObject *cm_session_held(struct cm_session *self);
 /* [new; raises] As cm_objects_told_stack(). */
 PyObject *cm_session_add_site(struct cm_session *self, PyObject *frames);
-/* [none; raises] An iteration is over: its number, from 0. */
-PyObject *cm_session_step(struct cm_session *self, PyObject *number);
 /* [new; raises] (total, used, free, own, others, why) of a CUDA device; bytes
  * or None. */
 PyObject *cm_process_use_of(PyObject *module, PyObject *index);

@@ -21,6 +21,7 @@
 #include "observe_garbage.h"
 #include "session.h"
 #include "sighting.h"
+#include "steps.h"
 
 struct module_state {
     struct cm_session *session; /* owned */
@@ -51,19 +52,26 @@ SESSION_CALL(configure)
 SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(memory)
-SESSION_CALL(step)
 SESSION_CALL(add_site)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
 SESSION_CALL(tag_types)
 SESSION_CALL_ALONE(drain)
+SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(blocks)
 SESSION_CALL_ALONE(close)
 SESSION_CALL_ALONE(status)
 SESSION_CALL_ALONE(accelerator)
 SESSION_CALL_ALONE(forked)
+
+static PyObject *
+core_stepped(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct module_state *state = PyModule_GetState(module);
+    return cm_session_stepped(state->session, args, count);
+}
 
 static PyObject *
 core_unraisable(PyObject *module, PyObject *where)
@@ -96,7 +104,9 @@ static PyMethodDef methods[] = {
     {"forked", core_forked, METH_NOARGS, NULL},
     {"unraisable", core_unraisable, METH_O, NULL},
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
-    {"step", core_step, METH_O, NULL},
+    {"step", core_step, METH_NOARGS, NULL},
+    {"stepped", (PyCFunction)(void (*)(void))core_stepped, METH_FASTCALL,
+     NULL},
     {"held", core_held, METH_NOARGS, NULL},
     {"blocks", core_blocks, METH_NOARGS, NULL},
     {"process_use", cm_process_use_of, METH_O, NULL},

@@ -18,10 +18,11 @@
 #include "allocations.h"
 #include "devices.h"
 #include "driver_events.h"
-#include "sighting.h"
 #include "fate.h"
 #include "freeze.h"
 #include "session_private.h"
+#include "sighting.h"
+#include "steps.h"
 #include "tags.h"
 
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
@@ -41,42 +42,6 @@ now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
-/* [none; never] calls deliver(kind, payload); `payload` is taken. */
-static void
-deliver(struct cm_session *self, const char *kind, PyObject *payload)
-{
-    PyObject *callable = Py_XNewRef(self->deliver);
-    if (callable != NULL && payload != NULL) {
-        PyObject *answer =
-            PyObject_CallFunction(callable, "sO", kind, payload);
-        if (answer == NULL) {
-            PyErr_WriteUnraisable(callable);
-        }
-        Py_XDECREF(answer);
-    }
-    PyErr_Clear();
-    Py_XDECREF(payload);
-    Py_XDECREF(callable);
-}
-
-void
-cm_session_drain_warnings(struct cm_session *self)
-{
-    char *text;
-    while (self->deliver != NULL
-           && (text = cm_digest_take_warning(self->digest)) != NULL) {
-        deliver(
-            self, "warning",
-            PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
-        cm_free(text);
-    }
-    const char *said;
-    while (self->deliver != NULL && self == main_session
-           && (said = cm_driver_events_warning()) != NULL) {
-        deliver(self, "warning", PyUnicode_DecodeFSDefault(said));
-    }
 }
 
 bool
@@ -139,7 +104,7 @@ cm_session_notice(struct cm_session *self)
     if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
-        deliver(self, "notice", Py_NewRef(Py_None));
+        cm_session_deliver(self, "notice", Py_NewRef(Py_None));
     }
     if (self == main_session) {
         cm_tags_blocks_known(cm_allocations_told()
@@ -223,9 +188,10 @@ static void
 ask_memory(struct cm_session *self)
 {
     uint64_t now = now_ns();
+    cm_steps_time(self, now);
     if (self->noticed && now - self->memory_asked_ns > MEMORY_INTERVAL_NS) {
         self->memory_asked_ns = now;
-        deliver(self, "memory", Py_NewRef(Py_None));
+        cm_session_deliver(self, "memory", Py_NewRef(Py_None));
     }
 }
 
@@ -244,7 +210,7 @@ digest_now(struct cm_session *self, struct cm_heap *heap)
         self->no_memory++;
     }
     if (cm_sighting_count(event) != 0) {
-        deliver(self, "report", Py_NewRef(event));
+        cm_session_deliver(self, "report", Py_NewRef(event));
     }
     Py_DECREF(event);
 }
@@ -289,6 +255,9 @@ hand_over(struct cm_session *self)
         cm_fate_observe(&heaps[i], self->devices);
     }
     ask_memory(self);
+    if (count != 0) {
+        cm_steps_tell(self);
+    }
     for (size_t i = 0; i < count; i++) {
         if (self->observed) {
             digest_now(self, &heaps[i]);

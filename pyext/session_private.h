@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include "../detector/event.h"
+#include "../detector/iterations.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "devices.h"
@@ -15,6 +16,14 @@
 #include "objects.h"
 
 enum { CM_MAX_PENDING = 8 };
+
+enum { CM_MOST_STEP_ROWS = 64 };
+
+/* What a device held when an iteration began, ended, and at most in it. */
+struct cm_step_row {
+    int64_t number, start, end, peak;
+    int device;
+};
 
 struct cm_session {
     PyObject *module;  /* borrowed: it owns us */
@@ -40,9 +49,12 @@ struct cm_session {
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
-    int64_t iteration;                    /* -1: none was told */
-    int64_t step_bytes[CM_MAX_DEVICES];   /* live when it began */
-    enum cm_trigger trigger;              /* of the scan under way */
+    struct cm_iterations iterations;
+    int64_t iteration;                  /* the one under way; -1: none ended */
+    int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
+    struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
+    size_t step_count;
+    enum cm_trigger trigger;   /* of the scan under way */
     struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
     size_t scanned_count;
     uint64_t memory_asked_ns;
@@ -54,6 +66,9 @@ void cm_session_counts(const struct cm_session *self,
                        struct cm_interceptor_counts *result);
 /* Looks for what was imported or initialised since. */
 void cm_session_notice(struct cm_session *self);
+/* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
+void cm_session_deliver(struct cm_session *self, const char *kind,
+                        PyObject *payload);
 /* Says the warnings that wait. */
 void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in. */

@@ -8,14 +8,12 @@ from . import _core
 
 _KEY = "cumem"
 
-_state = {"done": 0, "told": False, "optimizer": None}
-
 
 def step(name=None):
     """End an iteration: what was allocated since the last one is told apart.
 
-    A program that never calls this has an iteration at each ``step()`` of the
-    optimizer that steps first; from the first call on, only this one counts.
+    A program that never calls this has an iteration each time that all of its
+    optimizers have stepped; from the first call on, only this one counts.
 
     Parameters
     ----------
@@ -29,23 +27,7 @@ def step(name=None):
     """
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a str, not {type(name).__name__}")
-    _state["told"] = True
-    _end()
-
-
-def _end():
-    _core.step(_state["done"])
-    _state["done"] += 1
-
-
-def _on_optimizer(optimizer, args, kwargs):
-    """torch's global hook after every optimizer's step."""
-    if _state["told"]:
-        return
-    if _state["optimizer"] is None:
-        _state["optimizer"] = id(optimizer)
-    if _state["optimizer"] == id(optimizer):
-        _end()
+    _core.step()
 
 
 def attach():
@@ -53,12 +35,11 @@ def attach():
     hooks = _hooks()
     if hooks is None or _KEY in hooks or _is_iterated(hooks):
         return
-    hooks[_KEY] = _on_optimizer
+    hooks[_KEY] = _core.stepped
 
 
 def detach():
     """Take the hook out of torch again."""
-    _state["optimizer"] = None
     hooks = _hooks()
     if hooks is not None and _KEY in hooks and not _is_iterated(hooks):
         del hooks[_KEY]

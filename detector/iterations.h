@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_ITERATIONS_H
+#define CM_ITERATIONS_H
+
+/* Where an iteration of the program ends: at its own word, else when each of
+ * its optimizers has stepped, so that gradient accumulation, several
+ * optimizers and a critic that steps five times for one of its generator are
+ * one iteration each; else after each second.  Plain state, guarded by its
+ * owner. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cm_iterations_by {
+    CM_BY_TIME = 0, /* nobody stepped so far */
+    CM_BY_OPTIMIZER,
+    CM_BY_STEP
+};
+
+enum { CM_MOST_OPTIMIZERS = 32 };
+
+/* Zeroed before first use. */
+struct cm_iterations {
+    int64_t done;
+    enum cm_iterations_by by;
+    struct {
+        uintptr_t optimizer;
+        uint32_t steps; /* since the iteration began */
+    } active[CM_MOST_OPTIMIZERS];
+    size_t active_count;
+    uint64_t slice_began_ns;
+};
+
+/* Each of these says whether an iteration has just ended; `done` counts it. */
+bool cm_iterations_told(struct cm_iterations *self);
+/* `optimizer`: any number that is its own while it lives. */
+bool cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer);
+bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
+
+/* "step", "optimizer" or "time". */
+const char *cm_iterations_name(enum cm_iterations_by by);
+
+#endif

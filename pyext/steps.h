@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_STEPS_H
+#define CM_STEPS_H
+
+/* Ends of iterations, and what each device held at them. */
+
+#include <Python.h>
+
+#include "session.h"
+
+/* [none; never] cumem.step(). */
+PyObject *cm_session_step(struct cm_session *self);
+/* [none; never] torch's hook after the step of every optimizer: its arguments
+ * are the optimizer and those of the step. */
+PyObject *cm_session_stepped(struct cm_session *self, PyObject *const *args,
+                             Py_ssize_t count);
+/* Where nobody steps, a slice of time may be over. */
+void cm_steps_time(struct cm_session *self, uint64_t now_ns);
+/* The document gets the rows that wait; before it is written. */
+void cm_steps_tell(struct cm_session *self);
+
+#endif

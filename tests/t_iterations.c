@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "../detector/iterations.h"
+#include "fail_each.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* How many iterations the optimizers A, B, ... end in this order. */
+static int64_t
+after(struct cm_iterations *self, const char *steps)
+{
+    int64_t before = self->done;
+    for (; *steps != '\0'; steps++) {
+        int64_t done = self->done;
+        bool ended = cm_iterations_optimizer(self, (uintptr_t)*steps);
+        assert_int_equal(self->done, done + ended);
+    }
+    return self->done - before;
+}
+
+static void
+ends_with_each_step_of_one_optimizer(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    assert_int_equal(after(&iterations, "AAAAA"), 5);
+    assert_int_equal(iterations.by, CM_BY_OPTIMIZER);
+}
+
+static void
+counts_several_optimizers_once(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AB"); /* not known yet that there are two */
+    assert_int_equal(after(&iterations, "ABABABAB"), 4);
+    assert_int_equal(after(&iterations, "BABA"), 2);
+}
+
+static void
+counts_a_critic_with_its_generator(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "DDDDDGDDDDDG");
+    assert_int_equal(after(&iterations, "DDDDDGDDDDDGDDDDDG"), 3);
+}
+
+static void
+forgets_an_optimizer_that_is_done_with(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "ABABAB");
+    assert_int_equal(after(&iterations, "BBBBBBBBBBBBBBB"), 1);
+    assert_int_equal(after(&iterations, "BBBB"), 4);
+    assert_int_equal(after(&iterations, "CCCCCCCCCCCCCCCCCC"), 3);
+}
+
+static void
+bears_more_optimizers_than_it_knows(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    for (uintptr_t i = 1; i < 1000; i++) {
+        cm_iterations_optimizer(&iterations, i);
+    }
+    assert_in_range(iterations.active_count, 1, CM_MOST_OPTIMIZERS);
+    assert_in_range(iterations.done, 1, 1000);
+}
+
+static void
+believes_the_program_above_all(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AA");
+    assert_true(cm_iterations_told(&iterations));
+    assert_int_equal(after(&iterations, "AAAA"), 0);
+    assert_false(cm_iterations_time(&iterations, 100 * SECOND));
+    assert_int_equal(iterations.done, 3);
+    assert_string_equal(cm_iterations_name(iterations.by), "step");
+}
+
+static void
+takes_slices_of_time_where_nobody_steps(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    assert_false(cm_iterations_time(&iterations, 5 * SECOND));
+    assert_false(cm_iterations_time(&iterations, 5 * SECOND + SECOND / 2));
+    assert_true(cm_iterations_time(&iterations, 6 * SECOND));
+    assert_true(cm_iterations_time(&iterations, 60 * SECOND));
+    assert_false(cm_iterations_time(&iterations, 60 * SECOND));
+    assert_string_equal(cm_iterations_name(iterations.by), "time");
+    after(&iterations, "A");
+    assert_false(cm_iterations_time(&iterations, 70 * SECOND));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_with_each_step_of_one_optimizer),
+        cmocka_unit_test(counts_several_optimizers_once),
+        cmocka_unit_test(counts_a_critic_with_its_generator),
+        cmocka_unit_test(forgets_an_optimizer_that_is_done_with),
+        cmocka_unit_test(bears_more_optimizers_than_it_knows),
+        cmocka_unit_test(believes_the_program_above_all),
+        cmocka_unit_test(takes_slices_of_time_where_nobody_steps),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
