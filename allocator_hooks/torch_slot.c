@@ -7,11 +7,12 @@
  *
  * We come under the allocator's lock, with or without the GIL.  The call tells
  * the allocator's own total as well: each event is checked against it, byte
- * for byte.  Cost besides the sink: two thread-local reads, a coarse clock and
- * the stream, about 15 ns.
+ * for byte.  An allocation takes this thread's current stream unless it names
+ * another, which is rare.  What is not in the cache costs most here: no clock
+ * is asked.
  *
  * Facts: c10/core/Allocator.h, c10/cuda/CUDACachingAllocator.cpp (since torch
- * 1.10), torch/csrc/inductor/aoti_torch/c/shim.h. */
+ * 1.10). */
 
 #define _GNU_SOURCE
 #include "hook.h"
@@ -19,10 +20,10 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "slot.h"
+#include "torch_stream.h"
 
 /* c10::Device, handed over by value. */
 struct torch_device {
@@ -31,7 +32,6 @@ struct torch_device {
 
 typedef void report_function(void *address, int64_t bytes, size_t allocated,
                              size_t reserved, struct torch_device device);
-typedef int32_t stream_function(int32_t device, void **stream);
 
 static const char *const symbols[] = {
     "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
@@ -41,7 +41,6 @@ static const char *const symbols[] = {
 static struct {
     struct cm_sink sink; /* written before `listening`, then read only */
     _Atomic(report_function *) original;
-    _Atomic(stream_function *) current_stream;
     atomic_bool listening;
     struct cm_slots slots; /* guarded by the caller of start and stop */
     /* Of each device: what we have added up, plus 1; 0: not seen. */
@@ -62,27 +61,6 @@ thread_id(void)
         thread.id = (uint32_t)gettid();
     }
     return thread.id;
-}
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
-/* Allocations take this thread's current stream unless they name another. */
-static uint64_t
-stream_now(int device)
-{
-    stream_function *ask =
-        atomic_load_explicit(&torch.current_stream, memory_order_relaxed);
-    void *stream;
-    if (ask == NULL || ask(device, &stream) != 0) {
-        return CM_STREAM_UNKNOWN;
-    }
-    return (uint64_t)(uintptr_t)stream;
 }
 
 /* The allocator's lock orders the events of one device. */
@@ -115,9 +93,8 @@ tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
         check_sum(device, bytes, allocated);
     }
     if (!free) {
-        event.stream = stream_now(device);
+        event.stream = cm_torch_stream_now(device);
         event.thread = thread_id();
-        event.time_ns = now_ns();
         if (torch.sink.site != NULL) {
             event.site = torch.sink.site(torch.sink.context, &event.awaited);
         }
@@ -164,17 +141,6 @@ find_slot(void)
            "through a slot: a static build, or a newer torch";
 }
 
-static void
-find_stream(void)
-{
-    char path[CM_SLOT_PATH];
-    if (cm_slot_library("libtorch_cuda.so", path)) {
-        void *found =
-            cm_slot_original(path, "aoti_torch_get_current_cuda_stream");
-        atomic_store(&torch.current_stream, (stream_function *)found);
-    }
-}
-
 static bool
 start(const struct cm_sink *sink, const char *where, const char **why)
 {
@@ -188,7 +154,7 @@ start(const struct cm_sink *sink, const char *where, const char **why)
         *why = missing;
         return false;
     }
-    find_stream();
+    cm_torch_stream_find();
     torch.sink = *sink;
     for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
         atomic_store(&torch.sums[i], 0);

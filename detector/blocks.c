@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "alloc.h"
 #include "block_table.h"
@@ -171,11 +172,22 @@ release(struct device *self, uint64_t address)
     forget(self, table, entry);
 }
 
+static uint32_t
+now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint32_t)((uint64_t)t.tv_sec * 1000
+                      + (uint64_t)t.tv_nsec / 1000000);
+}
+
 static void
 take_in(const struct cm_blocks *all, struct device *self)
 {
+    uint32_t now = self->waiting_count != 0 ? now_ms() : 0;
     for (uint32_t i = 0; i < self->waiting_count; i++) {
-        const struct cm_block_entry *event = &self->waiting[i];
+        struct cm_block_entry *event = &self->waiting[i];
+        event->time_ms = event->time_ms != 0 ? event->time_ms : now;
         if (i + AHEAD < self->waiting_count) {
             uint64_t next = self->waiting[i + AHEAD].address;
             cm_block_table_prefetch(table_of(self, next), next);

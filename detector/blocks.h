@@ -22,8 +22,8 @@
 
 struct cm_block {
     uint64_t address, bytes;
-    uint64_t stream; /* CM_STREAM_UNKNOWN */
-    uint64_t time_ns;
+    uint64_t stream;  /* CM_STREAM_UNKNOWN */
+    uint64_t time_ns; /* of the event, else when it was taken in */
     uint32_t thread;
     struct cm_site_id site;
     int16_t device;

@@ -31,7 +31,7 @@ struct cm_event {
     /* What the allocator holds on this device after the event; 0 where it
      * does not say. */
     uint64_t allocated, reserved;
-    uint64_t time_ns; /* CLOCK_MONOTONIC, a few ms coarse */
+    uint64_t time_ns; /* CLOCK_MONOTONIC, a few ms coarse; 0: not told */
     uint32_t thread;  /* the kernel's thread id; 0: not known */
     struct cm_site_id site;
     int16_t device;

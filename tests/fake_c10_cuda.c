@@ -16,6 +16,22 @@ void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 void fake_report(int device_type, int device, uint64_t address, int64_t bytes);
 void fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count);
 uint64_t fake_allocated(int device);
+struct fake_stream _ZN3c104cuda20getCurrentCUDAStreamEa(int8_t device);
+extern int64_t fake_stream_id;
+
+struct fake_stream {
+    struct fake_device device;
+    int64_t id;
+};
+
+int64_t fake_stream_id;
+
+struct fake_stream
+_ZN3c104cuda20getCurrentCUDAStreamEa(int8_t device)
+{
+    return (struct fake_stream){{1, device}, fake_stream_id};
+}
+
 void *fake_from_thread(void *address);
 
 static struct {

@@ -106,7 +106,7 @@ events(void)
     CHECK(4, block.bytes == 1024 && block.device == 2);
     CHECK(5, block.site.index == 7 && block.awaited);
     CHECK(6, block.thread == (uint32_t)gettid() && block.time_ns != 0);
-    CHECK(7, block.stream == CM_STREAM_UNKNOWN);
+    CHECK(7, block.stream == 0);
     CHECK(8, use_of(2).reserved == 1024 + 4096);
     fake.report(1, 2, BASE, -1024);
     CHECK(9, use_of(2).live_bytes == 0 && *fake.reports == 2);
