@@ -16,6 +16,7 @@
 
 #define _GNU_SOURCE
 #include "hook.h"
+#include "../detector/hot.h"
 #include "torch_slot.h"
 
 #include <stdatomic.h>
@@ -54,7 +55,7 @@ static _Thread_local struct {
 } thread;
 
 /* gettid() is a system call. */
-static uint32_t
+CM_HOT static uint32_t
 thread_id(void)
 {
     if (thread.id == 0) {
@@ -64,7 +65,7 @@ thread_id(void)
 }
 
 /* The allocator's lock orders the events of one device. */
-static void
+CM_HOT static void
 check_sum(int device, int64_t bytes, uint64_t allocated)
 {
     _Atomic uint64_t *sum = &torch.sums[device];
@@ -75,7 +76,7 @@ check_sum(int device, int64_t bytes, uint64_t allocated)
     atomic_store_explicit(sum, allocated + 1, memory_order_relaxed);
 }
 
-static void
+CM_HOT static void
 tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
      int device)
 {
@@ -102,7 +103,7 @@ tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
     torch.sink.event(torch.sink.context, &event);
 }
 
-static void
+CM_HOT static void
 on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
           struct torch_device device)
 {

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "../detector/event.h"
+#include "../detector/hot.h"
 #include "slot.h"
 
 enum { MOST_IDS = 64 };
@@ -65,7 +66,7 @@ ask_handle(int device)
 }
 
 /* Before: it is this thread's current one. */
-static uint64_t
+CM_HOT static uint64_t
 handle_of(uint64_t id, int device)
 {
     uint64_t wanted = id << 6 | (uint64_t)device;
@@ -83,7 +84,7 @@ handle_of(uint64_t id, int device)
     return handle;
 }
 
-uint64_t
+CM_HOT uint64_t
 cm_torch_stream_now(int device)
 {
     id_function *current =

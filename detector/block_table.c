@@ -4,6 +4,7 @@
 #include "block_table.h"
 
 #include "alloc.h"
+#include "hot.h"
 
 #define FIRST_ENTRIES 64u
 
@@ -14,7 +15,7 @@ cm_block_table_release(struct cm_block_table *self)
     *self = (struct cm_block_table){0};
 }
 
-static uint64_t
+CM_HOT static uint64_t
 hash_of(uint64_t address)
 {
     uint64_t hash = address * UINT64_C(0x9E3779B97F4A7C15);
@@ -23,14 +24,14 @@ hash_of(uint64_t address)
 }
 
 /* The upper half spreads over any capacity, without a division. */
-static size_t
+CM_HOT static size_t
 home_of(uint64_t address, size_t capacity)
 {
     return (size_t)((hash_of(address) >> 32) * capacity >> 32);
 }
 
 /* Its place, or the free one where it belongs.  Before: one place is free. */
-static struct cm_block_entry *
+CM_HOT static struct cm_block_entry *
 find(struct cm_block_entry *entries, size_t capacity, uint64_t address)
 {
     size_t at = home_of(address, capacity);
@@ -62,7 +63,7 @@ make_anew(struct cm_block_table *self, size_t most)
     return true;
 }
 
-struct cm_block_entry *
+CM_HOT struct cm_block_entry *
 cm_block_table_place(struct cm_block_table *self, uint64_t address,
                      size_t most)
 {
@@ -81,7 +82,7 @@ cm_block_table_place(struct cm_block_table *self, uint64_t address,
     return entry;
 }
 
-struct cm_block_entry *
+CM_HOT struct cm_block_entry *
 cm_block_table_find(const struct cm_block_table *self, uint64_t address)
 {
     struct cm_block_entry *entry =

@@ -19,6 +19,7 @@
 
 #include "alloc.h"
 #include "block_table.h"
+#include "hot.h"
 #include "lock.h"
 #include "streams.h"
 
@@ -90,7 +91,7 @@ cm_blocks_free(struct cm_blocks *self)
 }
 
 /* NULL: never seen. */
-static struct device *
+CM_HOT static struct device *
 device_at(const struct cm_blocks *self, int index)
 {
     return atomic_load_explicit(&self->devices[index], memory_order_acquire);
@@ -118,13 +119,13 @@ add_device(struct cm_blocks *self, int index)
 
 /* ---- one device; before all of these: its lock is held */
 
-static struct cm_block_table *
+CM_HOT static struct cm_block_table *
 table_of(struct device *self, uint64_t address)
 {
     return &self->tables[address * UINT64_C(0x9E3779B97F4A7C15) >> 62];
 }
 
-static void
+CM_HOT static void
 forget(struct device *self, struct cm_block_table *table,
        struct cm_block_entry *entry)
 {
@@ -135,7 +136,7 @@ forget(struct device *self, struct cm_block_table *table,
     entry->live = false;
 }
 
-static void
+CM_HOT static void
 allocate(struct device *self, const struct cm_block_entry *event, size_t most)
 {
     struct cm_block_table *table = table_of(self, event->address);
@@ -160,7 +161,7 @@ allocate(struct device *self, const struct cm_block_entry *event, size_t most)
     }
 }
 
-static void
+CM_HOT static void
 release(struct device *self, uint64_t address)
 {
     struct cm_block_table *table = table_of(self, address);
@@ -181,7 +182,7 @@ now_ms(void)
                       + (uint64_t)t.tv_nsec / 1000000);
 }
 
-static void
+CM_HOT static void
 take_in(const struct cm_blocks *all, struct device *self)
 {
     uint32_t now = self->waiting_count != 0 ? now_ms() : 0;
@@ -217,7 +218,7 @@ hold(struct cm_blocks *self, int index)
 /* ---- events */
 
 /* Most sources tell what they hold; the others are added up. */
-static void
+CM_HOT static void
 note_totals(struct device *self, const struct cm_event *event)
 {
     if ((event->allocated | event->reserved) == 0) {
@@ -231,7 +232,7 @@ note_totals(struct device *self, const struct cm_event *event)
     }
 }
 
-static void
+CM_HOT static void
 wait_in_line(struct cm_blocks *all, struct device *self,
              const struct cm_event *event)
 {
@@ -258,7 +259,7 @@ wait_in_line(struct cm_blocks *all, struct device *self,
     }
 }
 
-static struct device *
+CM_HOT static struct device *
 device_of(struct cm_blocks *self, const struct cm_event *event)
 {
     if (event->device < 0 || event->device >= CM_MAX_DEVICES
@@ -274,7 +275,7 @@ device_of(struct cm_blocks *self, const struct cm_event *event)
     return device;
 }
 
-void
+CM_HOT void
 cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
 {
     if (event->kind == CM_EVENT_OUT_OF_MEMORY) {

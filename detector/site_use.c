@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "hot.h"
 
 enum { MOST_SITES = 1 << 22 };
 
@@ -40,7 +41,7 @@ grow(struct cm_site_uses *self, size_t index)
 }
 
 /* Its place, marked as changed; NULL: no memory. */
-static struct cm_site_place *
+CM_HOT static struct cm_site_place *
 touch(struct cm_site_uses *self, struct cm_site_id site)
 {
     struct cm_site_place *place = site.index < self->capacity
@@ -60,7 +61,7 @@ touch(struct cm_site_uses *self, struct cm_site_id site)
     return place;
 }
 
-void
+CM_HOT void
 cm_site_uses_add(struct cm_site_uses *self, struct cm_site_id site,
                  uint64_t bytes)
 {
@@ -71,7 +72,7 @@ cm_site_uses_add(struct cm_site_uses *self, struct cm_site_id site,
     }
 }
 
-void
+CM_HOT void
 cm_site_uses_subtract(struct cm_site_uses *self, struct cm_site_id site,
                       uint64_t bytes)
 {

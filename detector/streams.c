@@ -6,9 +6,10 @@
 #include <stdbool.h>
 
 #include "event.h"
+#include "hot.h"
 
 /* Whether the place is `wanted`'s, by now or before. */
-static bool
+CM_HOT static bool
 is_taken_for(_Atomic uint64_t *place, uint64_t wanted)
 {
     uint64_t there = atomic_load_explicit(place, memory_order_relaxed);
@@ -18,7 +19,7 @@ is_taken_for(_Atomic uint64_t *place, uint64_t wanted)
                    || there == wanted));
 }
 
-uint32_t
+CM_HOT uint32_t
 cm_streams_number(struct cm_streams *self, uint64_t handle)
 {
     uint32_t at = (uint32_t)(handle * UINT64_C(0x9E3779B97F4A7C15) >> 55);

@@ -14,6 +14,7 @@
 #include "../allocator_hooks/hook.h"
 #include "../allocator_hooks/torch_slot.h"
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 #include "backward.h"
 #include "forward.h"
 
@@ -39,13 +40,13 @@ static struct {
     size_t pool_count;
 } torch = {.why = "torch is not imported"};
 
-static void
+CM_HOT static void
 on_event(void *context, const struct cm_event *event)
 {
     cm_blocks_event(context, event);
 }
 
-static struct cm_site_id
+CM_HOT static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
     (void)context;

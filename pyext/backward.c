@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../detector/hot.h"
 #include "forward.h"
 
 enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
@@ -169,7 +170,7 @@ cm_backward_stop(void)
     }
 }
 
-struct cm_site_id
+CM_HOT struct cm_site_id
 cm_backward_site(void)
 {
     uint64_t newest = 1;
@@ -184,7 +185,7 @@ cm_backward_site(void)
     return site;
 }
 
-static struct cm_site_id
+CM_HOT static struct cm_site_id
 awaited_stack(struct cm_objects *objects)
 {
     struct cm_site_id waiting = cm_backward_site();
@@ -196,7 +197,7 @@ awaited_stack(struct cm_objects *objects)
                               : waiting;
 }
 
-struct cm_site_id
+CM_HOT struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
     struct cm_site_id site = cm_objects_stack(objects, STACK_FRAMES);

@@ -19,6 +19,7 @@
 #include <threads.h>
 
 #include "../allocator_hooks/slot.h"
+#include "../detector/hot.h"
 #include "objects_private.h"
 #include "torch_layout.h"
 
@@ -78,7 +79,7 @@ cm_forward_start(void)
 }
 
 /* Numbers of several threads are the same: then none is known. */
-static bool
+CM_HOT static bool
 is_forward_thread(void)
 {
     uint64_t self = (uint64_t)thrd_current();
@@ -88,7 +89,7 @@ is_forward_thread(void)
                && atomic_compare_exchange_strong(&forward.thread, &who, self));
 }
 
-static void
+CM_HOT static void
 write_place(uint64_t number, uint32_t site)
 {
     struct place *place = &forward.ring[number % RING];
@@ -98,7 +99,7 @@ write_place(uint64_t number, uint32_t site)
     atomic_store_explicit(&place->number, number + 1, memory_order_release);
 }
 
-bool
+CM_HOT bool
 cm_forward_asks(void)
 {
     peek_function *peek = atomic_load(&forward.peek);
@@ -106,7 +107,7 @@ cm_forward_asks(void)
     return next != 0 && next != atomic_load(&forward.reached);
 }
 
-void
+CM_HOT void
 cm_forward_note(struct cm_site_id site)
 {
     peek_function *peek = atomic_load(&forward.peek);
@@ -128,7 +129,7 @@ cm_forward_note(struct cm_site_id site)
     atomic_store_explicit(&forward.reached, next, memory_order_relaxed);
 }
 
-static struct cm_site_id
+CM_HOT static struct cm_site_id
 site_of(uint64_t number)
 {
     struct place *place = &forward.ring[number % RING];
@@ -175,7 +176,7 @@ learn_count(node_function *current_node)
     }
 }
 
-struct cm_site_id
+CM_HOT struct cm_site_id
 cm_forward_site(void)
 {
     struct cm_site_id site = {0};
@@ -254,7 +255,7 @@ join(struct cm_objects *objects, struct cm_site_id forward_site,
 
 /* The numbers of both in the upper 40 bits, which leaves 24 to that of the
  * stack they make; 0: one of them is too large. */
-static uint64_t
+CM_HOT static uint64_t
 pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
 {
     return (forward_site.index | waiting.index) >> 20 != 0
@@ -263,7 +264,7 @@ pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
                      | (uint64_t)waiting.index << 24;
 }
 
-struct cm_site_id
+CM_HOT struct cm_site_id
 cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
                 struct cm_site_id waiting)
 {

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 
 enum { MAX_FRAMES = 256, FIRST_SITES = 1024, MAX_SITES = 1 << 19 };
 
@@ -55,7 +56,7 @@ cm_stack_release(struct cm_objects *self)
 
 /* ---- the table */
 
-static struct cm_site_id
+CM_HOT static struct cm_site_id
 find_site(const struct cm_site_table *table, uint64_t hash, bool *found)
 {
     *found = false;
@@ -192,7 +193,7 @@ finish(uint64_t hash, uint32_t count, bool cut)
 }
 
 /* This thread's state, with or without the GIL; NULL: not Python's thread. */
-static PyThreadState *
+CM_HOT static PyThreadState *
 this_thread(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -205,7 +206,7 @@ this_thread(void)
     return thread != NULL ? thread : PyGILState_GetThisThreadState();
 }
 
-static const struct cm_raw_frame *
+CM_HOT static const struct cm_raw_frame *
 raw_frame_current(PyThreadState *thread)
 {
 #if PY_VERSION_HEX < 0x030D0000
@@ -226,7 +227,7 @@ running_code(const struct cm_raw_frame *frame)
 }
 
 /* A function that is being entered has not reached its first instruction. */
-static __attribute__((noinline)) bool
+CM_HOT static __attribute__((noinline)) bool
 is_entered(const struct cm_raw_frame *frame)
 {
     const PyCodeObject *code = running_code(frame);
@@ -258,7 +259,7 @@ next_frame(const struct cm_raw_frame *frame)
     return frame;
 }
 
-const struct cm_raw_frame *
+CM_HOT const struct cm_raw_frame *
 cm_raw_frame_next(const struct cm_raw_frame *frame)
 {
     return next_frame(frame);
@@ -266,7 +267,7 @@ cm_raw_frame_next(const struct cm_raw_frame *frame)
 
 /* Only the innermost can be one that is being entered: the others have called
  * it. */
-const struct cm_raw_frame *
+CM_HOT const struct cm_raw_frame *
 cm_raw_frame_first(PyThreadState *thread)
 {
     const struct cm_raw_frame *frame =
@@ -277,7 +278,7 @@ cm_raw_frame_first(PyThreadState *thread)
     return frame;
 }
 
-static uint64_t
+CM_HOT static uint64_t
 hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
            uint32_t *count, bool *cut)
 {
@@ -306,7 +307,7 @@ walk_stack(const struct cm_raw_frame *frame, struct walked *walked)
     }
 }
 
-static struct cm_site_id
+CM_HOT static struct cm_site_id
 raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
 {
     const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
@@ -356,7 +357,7 @@ public_stack(struct cm_objects *self, PyThreadState *thread,
     return found || walked.count == 0 ? site : add_site(self, &walked, hash);
 }
 
-struct cm_site_id
+CM_HOT struct cm_site_id
 cm_objects_stack(struct cm_objects *self, int max_frames)
 {
     PyThreadState *thread = this_thread();

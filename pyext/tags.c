@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 #include "forward.h"
 
 #define FIRST_PLACES 4096u
@@ -33,14 +34,14 @@ static struct {
     uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 } tags;
 
-static uint32_t
+CM_HOT static uint32_t
 place_of(uint64_t address, uint32_t place_count)
 {
     uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
     return (uint32_t)(hash >> 32) & (place_count - 1);
 }
 
-static uint32_t
+CM_HOT static uint32_t
 find_place(const struct cm_tag *places, uint32_t count, uint64_t address)
 {
     uint32_t at = place_of(address, count);
@@ -71,7 +72,7 @@ grow_places(void)
     return true;
 }
 
-static void
+CM_HOT static void
 add_tag(PyObject *object, struct cm_site_id site)
 {
     if (tags.live >= tags.place_count / 4 * 3 && !grow_places()) {
@@ -88,7 +89,7 @@ add_tag(PyObject *object, struct cm_site_id site)
 }
 
 /* Moves later tags of the same run back over the hole at `at`. */
-static void
+CM_HOT static void
 close_hole(uint32_t at)
 {
     uint32_t mask = tags.place_count - 1;
@@ -104,7 +105,7 @@ close_hole(uint32_t at)
     tags.places[hole].address = 0;
 }
 
-static void
+CM_HOT static void
 drop_tag(uint64_t address)
 {
     if (tags.place_count == 0) {
@@ -128,7 +129,7 @@ find_watched(uint64_t address)
     return at;
 }
 
-static void
+CM_HOT static void
 tag(PyObject *object, bool asks)
 {
     struct cm_site_id site = {0};
@@ -156,7 +157,7 @@ tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 
 /* A tensor whose memory was just allocated needs no stack of its own; a view
  * that autograd has numbered does. */
-static PyObject *
+CM_HOT static PyObject *
 tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
@@ -165,7 +166,7 @@ tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
 }
 
 /* [none; never] as PyObject_GC_Del. */
-static void
+CM_HOT static void
 tagging_free(void *object)
 {
     uint64_t address = (uint64_t)(uintptr_t)object;
