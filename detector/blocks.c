@@ -215,8 +215,6 @@ hold(struct cm_blocks *self, int index)
     return device;
 }
 
-/* ---- events */
-
 /* Most sources tell what they hold; the others are added up. */
 CM_HOT static void
 note_totals(struct device *self, const struct cm_event *event)
@@ -511,8 +509,6 @@ cm_blocks_copy(struct cm_blocks *self, struct cm_block **result, size_t *count)
     *count = used;
     return status;
 }
-
-/* ---- sums */
 
 void
 cm_blocks_use(struct cm_blocks *self, int index, struct cm_block_use *result)
