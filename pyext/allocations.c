@@ -57,7 +57,7 @@ on_site(void *context, bool *awaited)
     if (objects != NULL) {
         site = cm_backward_stack(objects, awaited);
         if (!*awaited && cm_forward_asks()) {
-            cm_forward_note(site);
+            cm_forward_note(site, true);
         }
     }
     return site;

@@ -26,7 +26,6 @@ struct reader_slot {
     void *state;
     PyObject *name; /* owned: interned module name */
     enum cm_learnt learnt;
-    bool present;       /* the module was there at the last look */
     const char *reason; /* constant */
 };
 
@@ -44,13 +43,7 @@ struct cm_devices {
     bool host_allowed;
     bool accelerator_seen;
     bool untracked;
-    Py_ssize_t modules_seen; /* how many were imported at the last look */
-    unsigned looks;
 };
-
-/* A module that takes another's place changes no number: all are looked up
- * again now and then. */
-enum { LOOKS_BETWEEN = 64 };
 
 struct cm_devices *
 cm_devices_new(const struct cm_objects *objects)
@@ -108,13 +101,11 @@ learn(struct cm_devices *self, size_t index, PyObject *module)
 }
 
 static void
-notice_one(struct cm_devices *self, size_t index, PyObject *modules,
-           bool imports)
+notice_one(struct cm_devices *self, size_t index, PyObject *modules)
 {
     struct reader_slot *slot = &self->slots[index];
-    if (slot->learnt == CM_LEARNT_LATER && (imports || slot->present)) {
+    if (slot->learnt == CM_LEARNT_LATER) {
         PyObject *module = PyDict_GetItemWithError(modules, slot->name);
-        slot->present = module != NULL;
         if (module != NULL && PyModule_Check(module)) {
             Py_INCREF(module);
             learn(self, index, module);
@@ -133,12 +124,8 @@ cm_devices_notice(struct cm_devices *self)
     if (modules == NULL || !PyDict_CheckExact(modules)) {
         return;
     }
-    Py_ssize_t count = PyDict_GET_SIZE(modules);
-    bool imports =
-        count != self->modules_seen || self->looks++ % LOOKS_BETWEEN == 0;
-    self->modules_seen = count;
     for (size_t i = 0; i < READER_COUNT; i++) {
-        notice_one(self, i, modules, imports);
+        notice_one(self, i, modules);
     }
     PyErr_Clear();
 }

@@ -108,7 +108,7 @@ cm_forward_asks(void)
 }
 
 CM_HOT void
-cm_forward_note(struct cm_site_id site)
+cm_forward_note(struct cm_site_id site, bool newest_alone)
 {
     peek_function *peek = atomic_load(&forward.peek);
     uint64_t next = peek != NULL ? peek() : 0;
@@ -120,7 +120,10 @@ cm_forward_note(struct cm_site_id site)
         atomic_store(&forward.thread, UINT64_MAX);
         return;
     }
-    if (next > reached + MOST_AT_ONCE) {
+    if (newest_alone) {
+        reached = next - 1;
+    }
+    else if (next > reached + MOST_AT_ONCE) {
         reached = next - MOST_AT_ONCE;
     }
     for (; reached < next; reached++) {

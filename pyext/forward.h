@@ -18,8 +18,9 @@
 /* Whether this thread's operations have taken numbers that were not noted:
  * then cm_forward_note is worth a stack; any thread. */
 bool cm_forward_asks(void);
-/* A tensor or its memory was made at this site; any thread. */
-void cm_forward_note(struct cm_site_id site);
+/* A tensor was made at this site, and all nodes since the last; or its memory
+ * was, for which the newest node alone is known to be; any thread. */
+void cm_forward_note(struct cm_site_id site, bool newest_alone);
 /* Of the node that this thread works for; any thread, without the GIL, calls
  * only autograd's own question for it.  Id 0: none, or not known. */
 struct cm_site_id cm_forward_site(void);

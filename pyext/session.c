@@ -30,6 +30,9 @@
 static const struct cm_freeze_bounds in_collection = {
     .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 11000000};
 #define SLOW_COLLECTION_NS UINT64_C(1000000)
+/* Once all is attached, frameworks are looked for after imports, and in each of
+ * so many collections: one may have taken another's place. */
+enum { LOOKS_BETWEEN = 64 };
 #define MEMORY_INTERVAL_NS UINT64_C(500000000)
 
 /* The session that torch's tags and pending calls belong to: torch lives in
@@ -142,7 +145,12 @@ static void
 on_start(void *context)
 {
     struct cm_session *self = context;
-    if (!self->silent) {
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    Py_ssize_t imported = modules != NULL ? PyDict_GET_SIZE(modules) : 0;
+    bool quiet = self->noticed && imported == self->imported
+                 && ++self->quiet_starts % LOOKS_BETWEEN != 0;
+    self->imported = imported;
+    if (!self->silent && !quiet) {
         cm_session_notice(self);
     }
 }

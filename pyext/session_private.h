@@ -46,6 +46,8 @@ struct cm_session {
     bool stacks;           /* allocations are known by their stacks */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
+    Py_ssize_t imported; /* modules at the last collection */
+    uint32_t quiet_starts;
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */

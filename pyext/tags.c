@@ -138,7 +138,7 @@ tag(PyObject *object, bool asks)
     }
     if (tags.stacks && asks) {
         site = cm_objects_stack(tags.objects, STACK_FRAMES);
-        cm_forward_note(site);
+        cm_forward_note(site, false);
     }
     add_tag(object, site);
     if (tags.on_tensor != NULL) {
@@ -155,13 +155,12 @@ tagging_alloc(PyTypeObject *type, Py_ssize_t items)
     return object;
 }
 
-/* A tensor whose memory was just allocated needs no stack of its own; a view
- * that autograd has numbered does. */
+/* A tensor whose memory's allocation is heard needs no stack of its own. */
 CM_HOT static PyObject *
 tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
-    tag(object, !tags.blocks || cm_forward_asks());
+    tag(object, !tags.blocks);
     return object;
 }
 

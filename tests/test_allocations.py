@@ -181,7 +181,7 @@ with cumem.observe_tensor_cycles(print):
     allocate(BASE + 4096)
     free(BASE + 4096)
     first, second = sorted(_core.blocks())
-    assert first[:4] == (BASE, 512, 0, None) and second[:4] == (BASE + 512, 1024, 3, None)
+    assert first[:4] == (BASE, 512, 0, 0) and second[:4] == (BASE + 512, 1024, 3, 0)
     assert first[4] == threading.get_native_id() and first[5] is False
     for block in (first, second):
         print([name for _, _, name in block[6]])
