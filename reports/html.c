@@ -489,7 +489,8 @@ write_page(struct cm_sheet *self)
 static enum cm_status
 prepare(struct cm_sheet *self)
 {
-    size_t *cycles = cm_calloc(self->leak->cycle_count + 1, sizeof(*cycles));
+    struct cm_leak_finding *cycles =
+        cm_calloc(self->leak->cycle_count + 1, sizeof(*cycles));
     enum cm_status status = CM_NO_MEMORY;
 
     self->findings =
@@ -500,7 +501,7 @@ prepare(struct cm_sheet *self)
     pick(self);
     number(self);
     for (size_t i = 0; i < self->count; i++) {
-        cycles[i] = self->findings[i].cycle;
+        cycles[i].index = self->findings[i].cycle;
     }
     status =
         cm_filenames_init(&self->filenames, self->leak, cycles, self->count);
