@@ -401,9 +401,9 @@ names_growth(const struct cm_suppressions *self, const struct cm_leak *leak,
     return named;
 }
 
-/* Returns how many of them a person would have heard of. */
-static size_t
-apply_to_growth(const struct cm_suppressions *self, struct cm_leak *leak)
+size_t
+cm_suppressions_apply_growth(const struct cm_suppressions *self,
+                             struct cm_leak *leak)
 {
     size_t kept = 0, told = 0;
 
@@ -445,5 +445,6 @@ size_t
 cm_suppressions_apply_leak(const struct cm_suppressions *self,
                            struct cm_leak *leak)
 {
-    return apply_to_cycles(self, leak) + apply_to_growth(self, leak);
+    return apply_to_cycles(self, leak)
+           + cm_suppressions_apply_growth(self, leak);
 }
