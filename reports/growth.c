@@ -215,6 +215,14 @@ cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
     return true;
 }
 
+int
+cm_growth_percent(double confidence)
+{
+    int percent = (int)(100 * confidence + 0.5);
+
+    return percent < 99 ? percent : 99;
+}
+
 static void
 add_since(const struct cm_leak *leak, const struct cm_leak_growth *growth,
           struct cm_buffer *out)
@@ -257,7 +265,8 @@ cm_growth_add_sentence(const struct cm_leak *leak,
     }
     add_since(leak, growth, out);
     if (verdict == CM_GROWTH_GROWING) {
-        cm_buffer_addf(out, " (%.0f %% sure)", 100 * growth->confidence);
+        cm_buffer_addf(out, " (%d %% sure)",
+                       cm_growth_percent(growth->confidence));
     }
     before = out->length;
     cm_buffer_add_text(out, "; ");

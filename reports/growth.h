@@ -50,6 +50,8 @@ void cm_growth_add_slope(const struct cm_leak *leak, double bytes,
  * not known. */
 bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
                         double seconds, struct cm_buffer *out);
+/* Of a confidence, never more than 99. */
+int cm_growth_percent(double confidence);
 /* "gradients" for the category "gradient"; its name for others. */
 const char *cm_growth_plural(const char *category);
 /* "iteration", or "time slice" where none was seen. */
