@@ -15,36 +15,18 @@
 
 #include "../detector/alloc.h"
 #include "../graph/finding.h"
+#include "digest_private.h"
 #include "file.h"
+#include "growth_told.h"
 #include "leak.h"
 #include "leak_json.h"
 #include "ledger.h"
 #include "summary.h"
 #include "suppress.h"
 
-#define MAX_WARNINGS 64u
-#define MAX_COLLECTIONS 2000u
 #define LONGEST_INTERVAL_NS UINT64_C(60000000000)
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
 #define MAX_NAME_TRIES 1000
-
-struct cm_digest {
-    struct cm_records *records; /* borrowed */
-    pthread_mutex_t lock;
-    /* Guarded by lock, all below. */
-    struct cm_leak leak;
-    struct cm_suppressions suppressions;
-    char *path; /* owned: as asked for */
-    bool warn;
-    bool path_claimed; /* leak.source_path is ours to replace */
-    bool dirty, urgent;
-    uint64_t min_bytes, last_write_ns, interval_ns;
-    uint64_t collections_seen, collection_step;
-    struct cm_memory_rows rows;   /* of the iterations */
-    char *warnings[MAX_WARNINGS]; /* owned */
-    size_t first_warning, warning_count;
-    struct cm_digest_counts counts;
-};
 
 static uint64_t
 now_ns(void)
@@ -80,8 +62,10 @@ cm_digest_free(struct cm_digest *self)
         return;
     }
     for (size_t i = 0; i < self->warning_count; i++) {
-        cm_free(self->warnings[(self->first_warning + i) % MAX_WARNINGS]);
+        cm_free(self->warnings[(self->first_warning + i)
+                               % CM_DIGEST_MAX_WARNINGS]);
     }
+    cm_growth_told_release(&self->told);
     cm_suppressions_release(&self->suppressions);
     cm_leak_release(&self->leak);
     cm_free(self->path);
@@ -93,8 +77,9 @@ cm_digest_free(struct cm_digest *self)
 static void
 queue_warning(struct cm_digest *self, const struct cm_buffer *text)
 {
-    size_t at = (self->first_warning + self->warning_count) % MAX_WARNINGS;
-    if (self->warning_count < MAX_WARNINGS
+    size_t at =
+        (self->first_warning + self->warning_count) % CM_DIGEST_MAX_WARNINGS;
+    if (self->warning_count < CM_DIGEST_MAX_WARNINGS
         && cm_buffer_status(text) == CM_OK) {
         self->warnings[at] = cm_strdup(cm_buffer_text(text));
         self->warning_count += self->warnings[at] != NULL;
@@ -236,50 +221,6 @@ cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* --- collections ------------------------------------------------------------ */
-
-/* Every second row goes when the table is full, and from then on only every
- * second collection gets one. */
-static void
-thin_collections(struct cm_digest *self)
-{
-    struct cm_leak *leak = &self->leak;
-    size_t kept = 0;
-    for (size_t i = 0; i < leak->collection_count; i += 2) {
-        leak->collections[kept++] = leak->collections[i];
-    }
-    leak->collection_count = kept;
-    self->collection_step *= 2;
-}
-
-void
-cm_digest_collection(struct cm_digest *self, int generation,
-                     uint64_t duration_us, uint64_t collected,
-                     uint64_t device_bytes)
-{
-    struct cm_leak_collection row = {
-        .iteration = -1,
-        .generation = generation,
-        .duration_us = duration_us,
-        .collected = collected,
-        .device_bytes_freed = device_bytes,
-    };
-    pthread_mutex_lock(&self->lock);
-    struct cm_leak *leak = &self->leak;
-    if (leak->collection_count >= MAX_COLLECTIONS) {
-        thin_collections(self);
-    }
-    bool due = self->collections_seen++ % self->collection_step == 0;
-    if (due
-        && cm_grow((void **)&leak->collections, &leak->collection_capacity,
-                   leak->collection_count + 1, sizeof(row))
-               == CM_OK) {
-        row.iteration = leak->iteration;
-        leak->collections[leak->collection_count++] = row;
-    }
-    pthread_mutex_unlock(&self->lock);
-}
-
 /* --- the report file ------------------------------------------------------------ */
 
 /* Before: lock held.  "leak-7.json" -> "leak-7-2.json" for the 2nd try. */
@@ -335,7 +276,9 @@ write_file(struct cm_digest *self, const struct cm_buffer *json)
 static bool
 write_is_due(const struct cm_digest *self, bool now)
 {
-    bool worth = self->leak.cycle_count != 0 || cm_memory_ran_out(&self->leak);
+    bool worth = self->leak.cycle_count != 0 || self->demanded
+                 || cm_memory_ran_out(&self->leak)
+                 || cm_growth_has_fault(&self->leak);
     if (self->path == NULL || !self->dirty || !worth) {
         return false;
     }
@@ -379,7 +322,7 @@ seen_from_here(const char *path)
     return below ? path + length + 1 : path;
 }
 
-/* Before: lock held.  The summary of what is new in this heap. */
+/* Before: lock held.  The summary of what is new. */
 static void
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 {
@@ -400,6 +343,19 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     cm_buffer_release(&text);
 }
 
+/* Before: lock held.  What is new is in the file before it is said, so that
+ * the file has a name. */
+void
+cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
+{
+    if (news->count != 0 && self->warn) {
+        if (write_is_due(self, true)) {
+            (void)write_report(self);
+        }
+        add_warning(self, news);
+    }
+}
+
 /* Before: lock held. */
 static enum cm_status
 record(struct cm_digest *self, const struct cm_heap *heap,
@@ -411,12 +367,7 @@ record(struct cm_digest *self, const struct cm_heap *heap,
     if (status == CM_OK) {
         self->dirty = true;
         self->urgent |= news.count != 0;
-        if (news.count != 0 && self->warn) {
-            if (write_is_due(self, true)) { /* first, so that it has a name */
-                (void)write_report(self);
-            }
-            add_warning(self, &news);
-        }
+        cm_digest_say(self, &news);
     }
     cm_ledger_news_release(&news);
     return status;
@@ -529,7 +480,8 @@ cm_digest_take_warning(struct cm_digest *self)
     pthread_mutex_lock(&self->lock);
     if (self->warning_count != 0) {
         text = self->warnings[self->first_warning];
-        self->first_warning = (self->first_warning + 1) % MAX_WARNINGS;
+        self->first_warning =
+            (self->first_warning + 1) % CM_DIGEST_MAX_WARNINGS;
         self->warning_count--;
     }
     pthread_mutex_unlock(&self->lock);

@@ -19,6 +19,7 @@
 #include "../detector/records.h"
 #include "../graph/finding.h"
 #include "buffer.h"
+#include "growth_use.h"
 #include "memory_use.h"
 
 struct cm_digest;
@@ -46,6 +47,17 @@ enum cm_status cm_digest_held(struct cm_digest *self,
 void cm_digest_iteration(struct cm_digest *self, const char *device,
                          int64_t number, int64_t start, int64_t end,
                          int64_t peak);
+/* Replaces the list of what grows (growth_use.h).  A fault that is new, or has
+ * doubled since it was named, is a warning and makes the report due. */
+enum cm_status cm_digest_growth(struct cm_digest *self,
+                                const struct cm_growth_use *items,
+                                size_t count) CM_CHECKED;
+/* One point of a device's timeline; all of a process come with the same
+ * categories, in the same order. */
+void cm_digest_timeline_add(struct cm_digest *self,
+                            const struct cm_timeline_use *point);
+/* The report was asked for: it is due, even when nothing is found. */
+void cm_digest_demand(struct cm_digest *self);
 void cm_digest_suppress(struct cm_digest *self, const char *path);
 /* `path` NULL: no report file.  Warnings name findings of at least
  * `min_bytes` at once. */
@@ -66,6 +78,11 @@ enum cm_status cm_digest_document(struct cm_digest *self,
                                   const struct cm_findings *findings,
                                   size_t count, struct cm_buffer *document)
     CM_CHECKED;
+/* Appends the document of the process as it is now, as the file would be. */
+enum cm_status cm_digest_export(struct cm_digest *self,
+                                struct cm_buffer *document) CM_CHECKED;
+/* Whether automatic collection is switched off, as last seen. */
+void cm_digest_collector_off(struct cm_digest *self, bool off);
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

@@ -116,6 +116,28 @@ done:
     cm_buffer_release(&mended);
 }
 
+void
+cm_excerpt_add_line(struct cm_sheet *self, const struct cm_leak_frame *place)
+{
+    const char *source = cm_sheet_text(self, place->source);
+    const char *before = cm_sheet_text(self, place->before);
+    const char *after = cm_sheet_text(self, place->after);
+    size_t indent = least_indent(
+        before, least_indent(after, least_indent(source, SIZE_MAX)));
+
+    if (source[0] == '\0') {
+        return;
+    }
+    cm_put(self, "<pre class=\"code\">");
+    if (count_lines(before) < place->line) {
+        add_code(self, "near", place->line - count_lines(before), before,
+                 indent);
+    }
+    add_code(self, "here", place->line, source, indent);
+    add_code(self, "near", place->line + 1, after, indent);
+    cm_put(self, "</pre>\n");
+}
+
 static void
 add_candidates(struct cm_sheet *self, const struct cm_leak_edge *edge)
 {
@@ -147,9 +169,8 @@ add_cut_heading(struct cm_sheet *self, const struct cm_leak_frame *place)
     cm_put(self, "</h3>\n");
 }
 
-/* A sentence in which `x` is code. */
-static void
-say_sentence(struct cm_sheet *self, const char *text)
+void
+cm_excerpt_say(struct cm_sheet *self, const char *text)
 {
     const char *open, *close;
 
@@ -182,7 +203,7 @@ cm_excerpt_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     }
     if (cycle->advice.index != 0) {
         cm_put(self, "<p class=\"fix\"><b>Fix</b> ");
-        say_sentence(self, cm_sheet_text(self, cycle->advice));
+        cm_excerpt_say(self, cm_sheet_text(self, cycle->advice));
         cm_put(self, "</p>\n");
     }
     if (edge != NULL) {

@@ -60,6 +60,17 @@ add_cycle(struct cm_filenames *self, const struct cm_leak_cycle *cycle)
     return status;
 }
 
+static enum cm_status
+add_growth(struct cm_filenames *self, const struct cm_leak_growth *growth)
+{
+    enum cm_status status = add_site(self, growth->site);
+
+    for (size_t i = 0; status == CM_OK && i < growth->made_at_count; i++) {
+        status = add(self, growth->made_at[i].filename);
+    }
+    return status;
+}
+
 static int
 by_id(const void *first, const void *second)
 {
@@ -87,13 +98,16 @@ make_different(struct cm_filenames *self)
 
 enum cm_status
 cm_filenames_init(struct cm_filenames *self, const struct cm_leak *leak,
-                  const size_t *cycles, size_t count)
+                  const struct cm_leak_finding *findings, size_t count)
 {
     enum cm_status status = CM_OK;
 
     self->leak = leak;
     for (size_t i = 0; status == CM_OK && i < count; i++) {
-        status = add_cycle(self, &leak->cycles[cycles[i]]);
+        size_t index = findings[i].index;
+
+        status = findings[i].growth ? add_growth(self, &leak->growth[index])
+                                    : add_cycle(self, &leak->cycles[index]);
     }
     for (size_t i = 0;
          status == CM_OK && i < leak->held_count && i < CM_FILENAMES_HELD;

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "growth.h"
 #include "leak.h"
 
 struct cm_filenames {
@@ -23,11 +24,11 @@ struct cm_filenames {
 #define CM_FILENAMES_HELD 40
 
 /* Every name in the places and allocation frames of the user's that the
- * findings `cycles` and what is held show.  `self` is zeroed before. */
+ * findings and what is held show.  `self` is zeroed before. */
 enum cm_status cm_filenames_init(struct cm_filenames *self,
                                  const struct cm_leak *leak,
-                                 const size_t *cycles, size_t count)
-    CM_CHECKED;
+                                 const struct cm_leak_finding *findings,
+                                 size_t count) CM_CHECKED;
 void cm_filenames_release(struct cm_filenames *self);
 /* Borrowed from the document. */
 const char *cm_filenames_short(const struct cm_filenames *self,

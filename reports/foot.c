@@ -7,47 +7,18 @@
 #include <stdlib.h> // qsort()
 #include <string.h>
 
+#include "collector.h"
 #include "sheet.h"
 
 /* Collections that are listed: those that freed most. */
 #define MAX_ROWS 10
+/* Bars of the drawing; each stands for its neighbours. */
+#define MAX_BARS 100
 
-struct total {
-    uint64_t duration_us, longest_us, device_bytes;
-};
-
-static struct total
-add_up(const struct cm_leak *leak)
-{
-    struct total total = {0};
-
-    for (size_t i = 0; i < leak->collection_count; i++) {
-        const struct cm_leak_collection *one = &leak->collections[i];
-
-        total.duration_us += one->duration_us;
-        total.device_bytes += one->device_bytes_freed;
-        if (one->duration_us > total.longest_us) {
-            total.longest_us = one->duration_us;
-        }
-    }
-    return total;
-}
-
-/* "830 us", "3.1 ms", "12 s" */
 static void
 put_time(struct cm_sheet *self, uint64_t us)
 {
-    if (us < 1000) {
-        cm_buffer_addf(self->out, "%" PRIu64 " \u00b5s", us);
-    }
-    else if (us < 1000000) {
-        cm_buffer_addf(self->out, "%" PRIu64 ".%" PRIu64 " ms", us / 1000,
-                       us / 100 % 10);
-    }
-    else {
-        cm_buffer_addf(self->out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000,
-                       us / 100000 % 10);
-    }
+    cm_collector_add_time(us, self->out);
 }
 
 static bool
@@ -103,26 +74,96 @@ add_row(struct cm_sheet *self, const struct cm_leak_collection *row)
     cm_put(self, "</td></tr>\n");
 }
 
+/* Of a bucket the longest pause and all bytes. */
+static struct cm_leak_collection
+fold_rows(const struct cm_leak *leak, size_t from, size_t to)
+{
+    struct cm_leak_collection sum = leak->collections[from];
+
+    for (size_t i = from + 1; i < to; i++) {
+        const struct cm_leak_collection *row = &leak->collections[i];
+
+        sum.device_bytes_freed += row->device_bytes_freed;
+        if (row->duration_us > sum.duration_us) {
+            sum.duration_us = row->duration_us;
+        }
+    }
+    return sum;
+}
+
 static void
-add_collections(struct cm_sheet *self)
+add_bar(struct cm_sheet *self, const char *class, size_t x, int y,
+        uint64_t number, uint64_t most)
+{
+    int height = most > 0 ? (int)((double)number / (double)most * 22) : 0;
+
+    if (number > 0) {
+        height = height > 0 ? height : 1;
+        cm_buffer_addf(self->out,
+                       "<rect class=\"%s\" x=\"%zu\" y=\"%d\" width=\"4\" "
+                       "height=\"%d\"/>",
+                       class, 5 * x, y > 24 ? y : y - height, height);
+    }
+}
+
+/* In their order: pauses upwards, freed bytes downwards. */
+static void
+add_bars(struct cm_sheet *self)
 {
     const struct cm_leak *leak = self->leak;
-    struct total total = add_up(leak);
+    size_t count = leak->collection_count;
+    size_t bars = count < MAX_BARS ? count : MAX_BARS;
+    struct cm_leak_collection rows[MAX_BARS];
+    uint64_t longest = 0, most = 0;
+
+    for (size_t i = 0; i < bars; i++) {
+        rows[i] = fold_rows(leak, i * count / bars, (i + 1) * count / bars);
+        longest =
+            rows[i].duration_us > longest ? rows[i].duration_us : longest;
+        most = rows[i].device_bytes_freed > most ? rows[i].device_bytes_freed
+                                                 : most;
+    }
+    cm_buffer_addf(self->out,
+                   "<svg class=\"gc\" viewBox=\"0 0 %d 50\" "
+                   "preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+                   5 * MAX_BARS);
+    for (size_t i = 0; i < bars; i++) {
+        add_bar(self, "pause", i, 24, rows[i].duration_us, longest);
+        add_bar(self, "freed", i, 26, rows[i].device_bytes_freed, most);
+    }
+    cm_put(self, "</svg>\n<p class=\"note\">pauses above, at most ");
+    put_time(self, longest);
+    cm_put(self, most > 0 ? "; device memory freed below, at most "
+                          : "; no device memory freed");
+    if (most > 0) {
+        cm_put_size(self, most);
+    }
+    cm_put(self, "</p>\n");
+}
+
+static void
+add_advice(struct cm_sheet *self)
+{
+    struct cm_buffer text = {0};
+
+    cm_collector_add_advice(self->leak, &text);
+    if (text.length > 0) {
+        cm_put(self, "<p class=\"advice\">");
+        cm_say(self, cm_buffer_text(&text));
+        cm_put(self, "</p>\n");
+    }
+    cm_sheet_take_failure(self, &text);
+    cm_buffer_release(&text);
+}
+
+static void
+add_rows(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
     size_t rows[MAX_ROWS];
     size_t count = pick_rows(leak, rows);
 
-    cm_put(self, "<section><h3>Collections</h3>\n");
-    if (leak->collection_count == 0) {
-        cm_put(self, "<p>None was seen.</p></section>\n");
-        return;
-    }
-    cm_buffer_addf(self->out, "<p>%zu seen, ", leak->collection_count);
-    put_time(self, total.duration_us);
-    cm_put(self, " in all, the longest ");
-    put_time(self, total.longest_us);
-    cm_put(self, "; they freed ");
-    cm_put_size(self, total.device_bytes);
-    cm_put(self, " of device memory.</p>\n<details><summary>");
+    cm_put(self, "<details><summary>");
     cm_put(self, leak->collection_count > count ? "Those that freed most"
                                                 : "Each of them");
     cm_put(self, "</summary><table><thead><tr><th>iteration</th>"
@@ -131,7 +172,34 @@ add_collections(struct cm_sheet *self)
     for (size_t i = 0; i < count; i++) {
         add_row(self, &leak->collections[rows[i]]);
     }
-    cm_put(self, "</tbody></table></details></section>\n");
+    cm_put(self, "</tbody></table></details>");
+}
+
+static void
+add_collections(struct cm_sheet *self)
+{
+    const struct cm_leak_collector *sum = &self->leak->collector;
+
+    cm_put(self, "<section><h3>Collections</h3>\n");
+    if (sum->seen == 0) {
+        cm_put(self, "<p>None was seen.</p>\n");
+        add_advice(self);
+        cm_put(self, "</section>\n");
+        return;
+    }
+    cm_buffer_addf(self->out, "<p>%" PRIu64 " seen, ", sum->seen);
+    put_time(self, sum->duration_us);
+    cm_put(self, " in all, the longest ");
+    put_time(self, sum->longest_us);
+    cm_put(self, "; they freed ");
+    cm_put_size(self, sum->device_bytes_freed);
+    cm_put(self, " of device memory.</p>\n");
+    add_advice(self);
+    if (self->leak->collection_count > 0) {
+        add_bars(self);
+        add_rows(self);
+    }
+    cm_put(self, "</section>\n");
 }
 
 static void

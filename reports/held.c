@@ -254,6 +254,23 @@ add_object(struct cm_sheet *self, uint32_t vertex, uint32_t site)
 }
 
 void
+cm_held_add_site(struct cm_sheet *self, uint32_t site, bool awaited)
+{
+    cm_put(self, "<section class=\"alloc\"><h3>Allocated at</h3>\n");
+    if (site == 0 || cm_leak_site_at(self->leak, site)->frame_count == 0) {
+        cm_put(self, "<p>Not known: no stack was recorded.</p>\n");
+    }
+    else {
+        add_stack(self, cm_leak_site_at(self->leak, site));
+    }
+    if (awaited) {
+        cm_put(self, "<p class=\"note\">In backward: another thread allocated "
+                     "it, this one waited.</p>\n");
+    }
+    cm_put(self, "</section>\n");
+}
+
+void
 cm_held_add_stack(struct cm_sheet *self, const struct cm_leak_cycle *cycle,
                   const struct cm_path *path)
 {

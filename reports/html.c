@@ -12,182 +12,15 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "growth.h"
 #include "memory_use.h"
 #include "memory_why.h"
 #include "page.h"
 #include "sheet.h"
 #include "summary.h"
 
-/* Findings of libraries, and small ones, that are written out. */
-#define MAX_FOLDED 50
 /* What the list, the foot and the script may take of the page at most. */
 #define RESERVED_BYTES ((size_t)512 * 1024)
-
-/* ===== which findings =================================================== */
-
-static bool
-is_dead(const struct cm_leak *leak, const struct cm_leak_cycle *cycle)
-{
-    return strcmp(cm_leak_text(leak, cycle->class), "resurrected") != 0;
-}
-
-static enum cm_sheet_group
-group_of(const struct cm_leak_cycle *cycle,
-         const struct cm_html_options *options)
-{
-    if (!options->all && cycle->library_package.index != 0) {
-        return CM_SHEET_LIBRARY;
-    }
-    return !options->all && cycle->peak_bytes < options->min_bytes
-               ? CM_SHEET_SMALL
-               : CM_SHEET_SHOWN;
-}
-
-static size_t
-most_of(enum cm_sheet_group group, const struct cm_html_options *options)
-{
-    size_t most = CM_HTML_MAX_FINDINGS;
-
-    if (options->top > 0 && options->top < most) {
-        most = options->top;
-    }
-    return group == CM_SHEET_SHOWN || most < MAX_FOLDED ? most : MAX_FOLDED;
-}
-
-/* Fills self->findings; they are numbered as the text numbers them, the
- * folded ones behind. */
-static void
-pick(struct cm_sheet *self)
-{
-    const struct cm_leak *leak = self->leak;
-
-    for (size_t i = 0; i < leak->cycle_count; i++) {
-        const struct cm_leak_cycle *cycle = &leak->cycles[i];
-        enum cm_sheet_group group = group_of(cycle, self->options);
-
-        if (!is_dead(leak, cycle)) {
-            continue;
-        }
-        self->bytes[group] += cycle->peak_bytes;
-        if (self->totals[group]++ < most_of(group, self->options)) {
-            self->findings[self->count++] =
-                (struct cm_sheet_finding){.cycle = i, .group = group};
-        }
-    }
-}
-
-static void
-number(struct cm_sheet *self)
-{
-    size_t next = 1;
-
-    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
-        for (size_t i = 0; i < self->count; i++) {
-            if ((int)self->findings[i].group == group) {
-                self->findings[i].number = next++;
-            }
-        }
-    }
-}
-
-size_t
-cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
-             size_t *cycles, size_t capacity)
-{
-    size_t picked = 0;
-
-    for (int group = 0; group < CM_SHEET_GROUPS; group++) {
-        size_t most = most_of((enum cm_sheet_group)group, options), count = 0;
-
-        for (size_t i = 0; i < leak->cycle_count && count < most; i++) {
-            if (picked < capacity && is_dead(leak, &leak->cycles[i])
-                && (int)group_of(&leak->cycles[i], options) == group) {
-                cycles[picked++] = i;
-                count++;
-            }
-        }
-    }
-    return picked;
-}
-
-/* ===== the findings as text ============================================= */
-
-static bool
-is_among(const uint64_t *fingerprints, size_t count, uint64_t fingerprint)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (fingerprints[i] == fingerprint) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The end of a block that begins at `at`: its further lines are indented. */
-static const char *
-block_end(const char *at)
-{
-    const char *end = strchr(at, '\n');
-
-    while (end != NULL && strncmp(end + 1, "   ", 3) == 0) {
-        end = strchr(end + 1, '\n');
-    }
-    return end != NULL ? end + 1 : at + strlen(at);
-}
-
-/* Cuts the summary into the blocks of the findings.  A line that begins with
- * `#` begins a block: no text of the document can begin a line. */
-static void
-share_out(struct cm_sheet *self, const uint64_t *only)
-{
-    const char *at = cm_buffer_text(&self->summary);
-    size_t next = 0;
-
-    at = at[0] == '#' ? at : strstr(at, "\n#");
-    for (size_t i = 0; at != NULL && next < self->count; i++) {
-        const struct cm_leak_cycle *cycle = &self->leak->cycles[i];
-        const char *end;
-
-        if (!is_dead(self->leak, cycle)
-            || !is_among(only, self->count, cycle->fingerprint)) {
-            continue;
-        }
-        at += at[0] == '\n';
-        end = block_end(at);
-        if (self->findings[next].cycle == i) {
-            self->findings[next].text = at;
-            self->findings[next++].text_bytes = (size_t)(end - at);
-        }
-        at = strstr(end - 1, "\n#");
-    }
-}
-
-static enum cm_status
-summarize(struct cm_sheet *self)
-{
-    struct cm_summary_options options = {
-        .all = true,
-        .all_frames = self->options->all_frames,
-        .report_name = "",
-        .only_count = self->count,
-    };
-    uint64_t *only = cm_calloc(self->count + 1, sizeof(*only));
-    enum cm_status status = CM_NO_MEMORY;
-
-    if (only == NULL) {
-        return status;
-    }
-    for (size_t i = 0; i < self->count; i++) {
-        only[i] = self->leak->cycles[self->findings[i].cycle].fingerprint;
-    }
-    options.only = only;
-    status = cm_summary_write(self->leak, &options, &self->summary);
-    if (status == CM_OK) {
-        share_out(self, only);
-    }
-    cm_free(only);
-    return status;
-}
 
 /* ===== head and verdict ================================================= */
 
@@ -198,6 +31,36 @@ add_hash(struct cm_sheet *self, const char *bytes)
 
     cm_page_hash(bytes, strlen(bytes), hash);
     cm_buffer_addf(self->out, "'%s'", hash);
+}
+
+/* Whether something is drawn that chart.js draws again. */
+static bool
+has_chart(const struct cm_sheet *self)
+{
+    return self->leak->growth_count > 0
+           || self->leak->timeline.device_count > 0;
+}
+
+static size_t
+count_growth(const struct cm_sheet *self)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        count += self->findings[i].growth != NULL;
+    }
+    return count;
+}
+
+static const char *
+title_of(const struct cm_sheet *self)
+{
+    size_t growth = count_growth(self);
+
+    if (growth == 0) {
+        return ": dead cycles";
+    }
+    return growth < self->count ? ": dead cycles, growth" : ": growth";
 }
 
 static void
@@ -211,6 +74,10 @@ add_head(struct cm_sheet *self)
     add_hash(self, cm_page_css);
     cm_put(self, "; script-src ");
     add_hash(self, cm_page_js);
+    if (has_chart(self)) {
+        cm_put(self, " ");
+        add_hash(self, cm_chart_js);
+    }
     cm_put(self, "\">\n<meta name=\"viewport\" "
                  "content=\"width=device-width,initial-scale=1\">\n"
                  "<meta name=\"referrer\" content=\"no-referrer\">\n"
@@ -219,9 +86,19 @@ add_head(struct cm_sheet *self)
     if (self->leak->rank >= 0) {
         cm_buffer_addf(self->out, " rank %" PRId64, self->leak->rank);
     }
-    cm_put(self, ": dead cycles</title>\n<style>");
+    cm_put(self, title_of(self));
+    cm_put(self, "</title>\n<style>");
     cm_put(self, cm_page_css);
     cm_put(self, "</style></head>\n<body>\n");
+}
+
+/* Whether it begins with a word, not with the name of a device. */
+static bool
+begins_with_a_word(const char *line, const char *end)
+{
+    size_t letters = strspn(line, "abcdefghijklmnopqrstuvwxyz");
+
+    return letters > 0 && line + letters < end && line[letters] == ' ';
 }
 
 /* "cumem [rank 3]: up to 5.1 of ..." as a sentence: "Up to 5.1 of ...". */
@@ -237,7 +114,7 @@ add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
     }
     cm_put(self, first ? "<h1>" : "<p class=\"also\">");
     if (line < end) {
-        cm_buffer_add_char(self->out, (char)(line[0] >= 'a' && line[0] <= 'z'
+        cm_buffer_add_char(self->out, (char)(begins_with_a_word(line, end)
                                                  ? line[0] - 'a' + 'A'
                                                  : line[0]));
         cm_escape_html_part(self->out, line + 1, (size_t)(end - line) - 1);
@@ -259,6 +136,24 @@ add_verdict(struct cm_sheet *self)
         first = false;
         at += length + (at[length] == '\n');
     }
+}
+
+/* What grows, where the verdict is about cycles. */
+static void
+add_growth(struct cm_sheet *self)
+{
+    struct cm_buffer text = {0};
+
+    for (size_t i = 0; i < self->leak->timeline.device_count; i++) {
+        cm_buffer_clear(&text);
+        cm_buffer_add_text(&text, ": ");
+        if (cm_growth_add_device(
+                self->leak, self->leak->timeline.devices[i].name, &text)) {
+            add_verdict_line(self, cm_buffer_text(&text), text.length, false);
+        }
+    }
+    cm_sheet_take_failure(self, &text);
+    cm_buffer_release(&text);
 }
 
 struct share {
@@ -373,6 +268,9 @@ add_top(struct cm_sheet *self)
 {
     cm_put(self, "<header class=\"top\">\n");
     add_verdict(self);
+    if (count_growth(self) < self->count) {
+        add_growth(self);
+    }
     for (size_t i = 0; i < self->leak->device_count; i++) {
         add_device(self, &self->leak->devices[i]);
     }
@@ -414,7 +312,9 @@ add_group(struct cm_sheet *self, enum cm_sheet_group group, size_t *left_out)
         if (self->findings[i].group != group) {
             continue;
         }
-        status = cm_pane_add(self, &self->findings[i]);
+        status = self->findings[i].growth != NULL
+                     ? cm_growth_pane_add(self, &self->findings[i])
+                     : cm_pane_add(self, &self->findings[i]);
         if (self->out->length > most) {
             cm_buffer_truncate(self->out, before);
             *left_out += 1;
@@ -461,54 +361,66 @@ static const char help[] =
     "<dt>\u2191 \u2193</dt><dd>previous and next finding</dd>"
     "<dt>/</dt><dd>search, Esc to clear</dd>"
     "<dt>c</dt><dd>copy the finding as text</dd>"
+    "<dt>\u2190 \u2192 + \u2212 0</dt>"
+    "<dd>in a drawing: read, zoom, show all</dd>"
     "<dt>?</dt><dd>this help, Esc to close</dd></dl></dialog>\n";
 
 static enum cm_status
 write_page(struct cm_sheet *self)
 {
-    enum cm_status status = summarize(self);
+    enum cm_status status = cm_sheet_summarize(self);
 
     if (status != CM_OK) {
         return status;
     }
     add_head(self);
     add_top(self);
+    status = cm_timeline_add_section(self);
     cm_put(self, "<div class=\"desk\">\n");
     cm_list_add(self);
-    status = add_panes(self);
+    status = status == CM_OK ? add_panes(self) : status;
     cm_put(self, "</div>\n");
+    cm_growth_add_table(self);
     cm_memory_add(self);
     cm_foot_add(self);
     cm_put(self, help);
     cm_put(self, "<script>");
     cm_put(self, cm_page_js);
-    cm_put(self, "</script>\n</body></html>\n");
+    cm_put(self, "</script>\n");
+    if (has_chart(self)) {
+        cm_put(self, "<script>");
+        cm_put(self, cm_chart_js);
+        cm_put(self, "</script>\n");
+    }
+    cm_put(self, "</body></html>\n");
     return status == CM_OK ? cm_buffer_status(self->out) : status;
 }
 
 static enum cm_status
 prepare(struct cm_sheet *self)
 {
-    size_t *cycles = cm_calloc(self->leak->cycle_count + 1, sizeof(*cycles));
+    size_t most = self->leak->cycle_count + self->leak->growth_count;
+    struct cm_leak_finding *shown = cm_calloc(most + 1, sizeof(*shown));
     enum cm_status status = CM_NO_MEMORY;
 
-    self->findings =
-        cm_calloc(self->leak->cycle_count + 1, sizeof(*self->findings));
-    if (cycles == NULL || self->findings == NULL) {
+    self->findings = cm_calloc(most + 1, sizeof(*self->findings));
+    if (shown == NULL || self->findings == NULL) {
         goto done;
     }
-    pick(self);
-    number(self);
+    cm_sheet_pick(self);
     for (size_t i = 0; i < self->count; i++) {
-        cycles[i] = self->findings[i].cycle;
+        const struct cm_leak_growth *growth = self->findings[i].growth;
+
+        shown[i] = (struct cm_leak_finding){.growth = growth != NULL,
+                                            .index = self->findings[i].cycle};
     }
     status =
-        cm_filenames_init(&self->filenames, self->leak, cycles, self->count);
+        cm_filenames_init(&self->filenames, self->leak, shown, self->count);
     if (status == CM_OK) {
         status = cm_paths_init(&self->paths, self->leak);
     }
 done:
-    cm_free(cycles);
+    cm_free(shown);
     return status;
 }
 

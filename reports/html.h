@@ -47,7 +47,7 @@ enum cm_status cm_html_write(const struct cm_leak *leak,
 
 /* The cycles that a page with these options writes out, as indices, in the
  * order of the page, at most `capacity`: what to hand to cm_dot_svgs().
- * Returns how many. */
+ * Returns how many; growth is not among them. */
 size_t cm_html_pick(const struct cm_leak *leak,
                     const struct cm_html_options *options, size_t *cycles,
                     size_t capacity);

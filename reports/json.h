@@ -38,6 +38,7 @@ struct cm_json {
     struct cm_buffer text; /* owned: scratch */
     struct cJSON *root;    /* owned */
     /* Where the reader is, for the error: array[index].list[item]. */
+    const char *object; /* NULL: not in one that stands alone */
     const char *array;
     size_t index;
     const char *list; /* NULL: not in one */
@@ -63,6 +64,11 @@ const char *cm_json_string(const struct cJSON *value);
 /* Seconds, a fraction too; 0 when it is missing. */
 double cm_json_seconds(struct cm_json *self, const struct cJSON *object,
                        const char *key);
+/* A number, a fraction too, from low to high. */
+double cm_json_real(struct cm_json *self, const struct cJSON *object,
+                    const char *key, double low, double high, double missing);
+/* -1 for what is no number. */
+double cm_json_value_of(const struct cJSON *value);
 /* A whole number from 0 to 2^53. */
 uint64_t cm_json_number(struct cm_json *self, const struct cJSON *object,
                         const char *key, uint64_t missing);
@@ -78,6 +84,9 @@ bool cm_json_flag(struct cm_json *self, const struct cJSON *object,
 /* Interned as valid UTF-8; id 0 when it is missing or empty. */
 struct cm_text_id cm_json_text(struct cm_json *self,
                                const struct cJSON *object, const char *key);
+/* The same for a value that has no key, which must be a text. */
+struct cm_text_id cm_json_text_value(struct cm_json *self,
+                                     const struct cJSON *value);
 /* A number written as hexadecimal text, with or without 0x. */
 uint64_t cm_json_hex(struct cm_json *self, const struct cJSON *object,
                      const char *key);

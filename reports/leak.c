@@ -9,6 +9,7 @@
 #include <stdlib.h> // qsort()
 
 #include "../detector/alloc.h"
+#include "growth.h"
 
 #define MAX_TEXT_BYTES ((size_t)512 << 20)
 
@@ -57,6 +58,34 @@ cm_leak_device_release(struct cm_leak_device *self)
 }
 
 void
+cm_leak_growth_release(struct cm_leak_growth *self)
+{
+    cm_free(self->holder);
+    cm_free(self->made_at);
+    cm_free(self->series);
+    cm_free(self->names);
+}
+
+void
+cm_leak_timeline_device_release(struct cm_leak_timeline_device *self)
+{
+    cm_free(self->categories);
+    cm_free(self->iterations);
+    cm_free(self->seconds);
+    cm_free(self->bytes);
+}
+
+void
+cm_leak_timeline_release(struct cm_leak_timeline *self)
+{
+    for (size_t i = 0; i < self->device_count; i++) {
+        cm_leak_timeline_device_release(&self->devices[i]);
+    }
+    cm_free(self->devices);
+    *self = (struct cm_leak_timeline){0};
+}
+
+void
 cm_leak_release(struct cm_leak *self)
 {
     if (self == NULL) {
@@ -69,6 +98,11 @@ cm_leak_release(struct cm_leak *self)
         cm_leak_cycle_release(&self->cycles[i]);
     }
     cm_free(self->cycles);
+    for (size_t i = 0; i < self->growth_count; i++) {
+        cm_leak_growth_release(&self->growth[i]);
+    }
+    cm_free(self->growth);
+    cm_leak_timeline_release(&self->timeline);
     for (size_t i = 0; i < self->site_count; i++) {
         cm_free(self->sites[i].frames);
     }
@@ -169,6 +203,52 @@ check_memory(const struct cm_leak *self)
     return NULL;
 }
 
+static const char *
+check_growth(const struct cm_leak *self, const struct cm_leak_growth *growth)
+{
+    if (growth->site > self->site_count) {
+        return "growth names a site that does not exist";
+    }
+    if ((growth->holder == NULL && growth->holder_count > 0)
+        || (growth->made_at == NULL && growth->made_at_count > 0)
+        || (growth->series == NULL && growth->series_count > 0)
+        || (growth->names == NULL && growth->name_count > 0)) {
+        return "growth counts what it does not have";
+    }
+    if (cm_growth_verdict(self, growth) == CM_GROWTH_NO_VERDICT) {
+        return "growth has a verdict that does not exist";
+    }
+    for (size_t i = 1; i < growth->series_count; i++) {
+        if (growth->series[i][0] < growth->series[i - 1][0]) {
+            return "the iterations of growth fall";
+        }
+    }
+    return NULL;
+}
+
+static const char *
+check_timeline(const struct cm_leak_timeline *self)
+{
+    for (size_t i = 0; i < self->device_count; i++) {
+        const struct cm_leak_timeline_device *device = &self->devices[i];
+
+        if (device->category_count > CM_LEAK_MAX_CATEGORIES
+            || (device->category_count == 0 && device->point_count > 0)
+            || (device->point_count > 0
+                && (device->iterations == NULL || device->seconds == NULL
+                    || device->bytes == NULL))) {
+            return "the timeline counts what it does not have";
+        }
+        for (size_t j = 1; j < device->point_count; j++) {
+            if (device->iterations[j] < device->iterations[j - 1]
+                || device->seconds[j] < device->seconds[j - 1]) {
+                return "the iterations of the timeline fall";
+            }
+        }
+    }
+    return NULL;
+}
+
 const char *
 cm_leak_check(const struct cm_leak *self)
 {
@@ -176,6 +256,10 @@ cm_leak_check(const struct cm_leak *self)
 
     fault = fault ? fault : check_storages(self);
     fault = fault ? fault : check_memory(self);
+    fault = fault ? fault : check_timeline(&self->timeline);
+    for (size_t i = 0; fault == NULL && i < self->growth_count; i++) {
+        fault = check_growth(self, &self->growth[i]);
+    }
     for (size_t i = 0; fault == NULL && i < self->cycle_count; i++) {
         const struct cm_leak_cycle *cycle = &self->cycles[i];
 
@@ -212,6 +296,20 @@ by_peak(const void *first, const void *second)
 }
 
 static int
+by_growth(const void *first, const void *second)
+{
+    const struct cm_leak_growth *a = first, *b = second;
+
+    if (a->peak_bytes != b->peak_bytes) {
+        return a->peak_bytes > b->peak_bytes ? -1 : 1;
+    }
+    if (a->fingerprint != b->fingerprint) {
+        return a->fingerprint < b->fingerprint ? -1 : 1;
+    }
+    return a->site < b->site ? -1 : a->site > b->site;
+}
+
+static int
 by_bytes(const void *first, const void *second)
 {
     const struct cm_leak_held *a = first, *b = second;
@@ -239,6 +337,10 @@ cm_leak_sort(struct cm_leak *self)
     if (self->cycle_count > 1) {
         qsort(self->cycles, self->cycle_count, sizeof(self->cycles[0]),
               by_peak);
+    }
+    if (self->growth_count > 1) {
+        qsort(self->growth, self->growth_count, sizeof(self->growth[0]),
+              by_growth);
     }
 }
 

@@ -147,6 +147,69 @@ struct cm_leak_collection {
     uint64_t duration_us, collected, device_bytes_freed;
 };
 
+/* All collections together: the list above may be thinned. */
+struct cm_leak_collector {
+    uint64_t seen, duration_us, longest_us, collected, device_bytes_freed;
+    bool off; /* automatic collection was switched off when last looked */
+};
+
+/* From a named root towards what grows: an object, and the reference that
+ * leads on from it ("" for the last, and where it says nothing). */
+struct cm_leak_holder {
+    struct cm_text_id annotation, edge;
+};
+
+#define CM_LEAK_SERIES_NUMBERS 3
+
+/* What one line of code allocates of one category, over the iterations. */
+struct cm_leak_growth {
+    uint64_t fingerprint; /* of the functions, the line and the category */
+    uint32_t site;        /* stack that allocates; 0: none */
+    bool awaited;         /* site is of the thread that waited */
+    struct cm_text_id category; /* parameter, gradient, optimizer,
+                                 * activation, input, other, outside */
+    struct cm_text_id device;
+    struct cm_text_id verdict;     /* growing, leak, lingering, settled, ok */
+    struct cm_leak_holder *holder; /* owned */
+    size_t holder_count;
+    struct cm_leak_frame *made_at; /* owned: where the holder is */
+    size_t made_at_count;
+    double bytes_per_iteration, count_per_iteration;
+    int64_t since_iteration;                   /* -1: not known */
+    uint64_t bytes, count;                     /* live now */
+    uint64_t peak_bytes;                       /* live at most */
+    int64_t (*series)[CM_LEAK_SERIES_NUMBERS]; /* owned: iteration, count,
+                                                * bytes; in order */
+    size_t series_count;
+    uint64_t autograd_depth;    /* nodes behind one of the objects */
+    double confidence;          /* of the verdict, 0 to 1 */
+    int64_t iterations_to_full; /* -1: not known */
+    double seconds_to_full;     /* below 0: not known */
+    struct cm_text_id rule, advice;
+    struct cm_text_id *names; /* owned: "layer1.0.weight.grad" */
+    size_t name_count;
+    struct cm_text_id library_package, library_link; /* "" when none */
+};
+
+#define CM_LEAK_MAX_CATEGORIES 16
+
+/* The live bytes of one device over the iterations. */
+struct cm_leak_timeline_device {
+    struct cm_text_id name;
+    struct cm_text_id *categories; /* owned */
+    size_t category_count;
+    int64_t *iterations; /* owned, as below: of each point, never falling */
+    double *seconds;     /* since the start */
+    uint64_t *bytes;     /* category_count a point */
+    size_t point_count, point_capacity;
+};
+
+struct cm_leak_timeline {
+    struct cm_text_id by; /* step, optimizer, time; "" when none */
+    struct cm_leak_timeline_device *devices; /* owned */
+    size_t device_count, device_capacity;
+};
+
 struct cm_leak {
     struct cm_texts *texts; /* owned */
     int64_t pid;
@@ -170,8 +233,12 @@ struct cm_leak {
     size_t storage_count, storage_capacity;
     struct cm_leak_cycle *cycles;
     size_t cycle_count, cycle_capacity;
+    struct cm_leak_growth *growth;
+    size_t growth_count, growth_capacity;
+    struct cm_leak_timeline timeline;
     struct cm_leak_collection *collections;
     size_t collection_count, collection_capacity;
+    struct cm_leak_collector collector;
     char
         *source_path; /* owned: file it was read from or written to, or NULL */
     uint32_t *site_map; /* owned; the ledger's alone, not in the file: the
@@ -189,10 +256,14 @@ void cm_leak_cycle_release(struct cm_leak_cycle *self);
 void cm_leak_device_init(struct cm_leak_device *self);
 /* What one device owns. */
 void cm_leak_device_release(struct cm_leak_device *self);
+/* What one of them owns. */
+void cm_leak_growth_release(struct cm_leak_growth *self);
+void cm_leak_timeline_device_release(struct cm_leak_timeline_device *self);
+void cm_leak_timeline_release(struct cm_leak_timeline *self);
 /* NULL when every invariant holds, else a constant text. */
 const char *cm_leak_check(const struct cm_leak *self);
-/* Cycles by peak_bytes, largest first, equal ones by fingerprint; what is held
- * by bytes, equal ones by site. */
+/* Cycles and growth by peak_bytes, largest first, equal ones by fingerprint;
+ * what is held by bytes, equal ones by site. */
 void cm_leak_sort(struct cm_leak *self);
 /* The stack that allocated the memory of `storage` as `vertex` has it (each
  * may be 0): the memory's own where that names a frame of the user's or the

@@ -51,8 +51,10 @@ cm_json_fail(struct cm_json *self, const char *key, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
+    cm_buffer_add_text(&text, self->object != NULL ? self->object : "");
     if (self->array != NULL) {
-        cm_buffer_addf(&text, "%s[%zu]", self->array, self->index);
+        cm_buffer_addf(&text, "%s%s[%zu]", text.length > 0 ? "." : "",
+                       self->array, self->index);
     }
     if (self->list != NULL) {
         cm_buffer_addf(&text, "%s%s[%zu]", text.length > 0 ? "." : "",
@@ -158,27 +160,18 @@ cm_json_flag(struct cm_json *self, const cJSON *object, const char *key)
     return cJSON_IsTrue(value);
 }
 
-/* A text, made valid UTF-8; id 0 when it is missing or empty. */
-struct cm_text_id
-cm_json_text(struct cm_json *self, const cJSON *object, const char *key)
+/* Made valid UTF-8; id 0 for the empty one. */
+static struct cm_text_id
+intern(struct cm_json *self, const char *bytes)
 {
     struct cm_text_id result = {0};
-    const cJSON *value = cm_json_get(object, key);
     enum cm_status status;
 
-    if (value == NULL) {
-        return result;
-    }
-    if (!cJSON_IsString(value)) {
-        cm_json_fail(self, key, "expected a text");
-        return result;
-    }
-    if (value->valuestring[0] == '\0') {
+    if (bytes[0] == '\0') {
         return result;
     }
     cm_buffer_truncate(&self->text, 0);
-    cm_utf8_add_valid(&self->text, value->valuestring,
-                      strlen(value->valuestring));
+    cm_utf8_add_valid(&self->text, bytes, strlen(bytes));
     status = cm_buffer_status(&self->text);
     if (status == CM_OK) {
         status = cm_texts_add(self->texts, self->text.bytes, self->text.length,
@@ -188,6 +181,29 @@ cm_json_text(struct cm_json *self, const cJSON *object, const char *key)
         run_out(self);
     }
     return result;
+}
+
+/* Id 0 also when it is missing. */
+struct cm_text_id
+cm_json_text(struct cm_json *self, const cJSON *object, const char *key)
+{
+    const cJSON *value = cm_json_get(object, key);
+
+    if (value != NULL && !cJSON_IsString(value)) {
+        cm_json_fail(self, key, "expected a text");
+        value = NULL;
+    }
+    return intern(self, value != NULL ? value->valuestring : "");
+}
+
+struct cm_text_id
+cm_json_text_value(struct cm_json *self, const cJSON *value)
+{
+    if (!cJSON_IsString(value)) {
+        cm_json_fail(self, NULL, "expected a text");
+        return (struct cm_text_id){0};
+    }
+    return intern(self, value->valuestring);
 }
 
 /* A number written as hexadecimal text, with or without 0x. */
@@ -430,6 +446,30 @@ cm_json_seconds(struct cm_json *self, const cJSON *object, const char *key)
         return 0;
     }
     return value->valuedouble;
+}
+
+double
+cm_json_real(struct cm_json *self, const cJSON *object, const char *key,
+             double low, double high, double missing)
+{
+    const cJSON *value = cm_json_get(object, key);
+
+    if (value == NULL) {
+        return missing;
+    }
+    if (!cJSON_IsNumber(value)
+        || !(value->valuedouble >= low && value->valuedouble <= high)) {
+        cm_json_fail(self, key, "expected a number from %.16g to %.16g", low,
+                     high);
+        return missing;
+    }
+    return value->valuedouble;
+}
+
+double
+cm_json_value_of(const cJSON *value)
+{
+    return cJSON_IsNumber(value) ? value->valuedouble : -1;
 }
 
 /* Brackets outside of texts: how deep they nest, at most. */

@@ -10,17 +10,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "growth_json.h"
 #include "json.h"
+#include "leak_json_read.h"
 
-struct reader {
-    struct cm_json json;
-    struct cm_leak *leak;
-    struct cm_json_ids sites, vertices, edges, storages;
-};
-
-static struct cm_leak_frame *
-read_frames(struct reader *self, const struct cJSON *object, const char *key,
-            size_t *count)
+struct cm_leak_frame *
+cm_leak_read_frames(struct cm_leak_reader *self, const struct cJSON *object,
+                    const char *key, size_t *count)
 {
     const struct cJSON *array = cm_json_array(&self->json, object, key), *item;
     size_t needed = cm_json_count(array), position = 0;
@@ -56,12 +52,14 @@ read_frames(struct reader *self, const struct cJSON *object, const char *key,
 }
 
 static void
-read_site(struct reader *self, const struct cJSON *item, size_t position)
+read_site(struct cm_leak_reader *self, const struct cJSON *item,
+          size_t position)
 {
     struct cm_leak_site *site = &self->leak->sites[position];
     int64_t user_frame;
 
-    site->frames = read_frames(self, item, "frames", &site->frame_count);
+    site->frames =
+        cm_leak_read_frames(self, item, "frames", &site->frame_count);
     user_frame = cm_json_known(&self->json, item, "user_frame");
     if (user_frame >= (int64_t)site->frame_count) {
         cm_json_fail(&self->json, "user_frame",
@@ -72,7 +70,8 @@ read_site(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 static void
-read_vertex(struct reader *self, const struct cJSON *item, size_t position)
+read_vertex(struct cm_leak_reader *self, const struct cJSON *item,
+            size_t position)
 {
     struct cm_leak_vertex *vertex = &self->leak->vertices[position];
 
@@ -86,7 +85,8 @@ read_vertex(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 static void
-read_edge(struct reader *self, const struct cJSON *item, size_t position)
+read_edge(struct cm_leak_reader *self, const struct cJSON *item,
+          size_t position)
 {
     struct cm_leak_edge *edge = &self->leak->edges[position];
 
@@ -94,11 +94,13 @@ read_edge(struct reader *self, const struct cJSON *item, size_t position)
     edge->kind = cm_json_text(&self->json, item, "kind");
     edge->tail = cm_json_id(&self->json, item, "tail", &self->vertices, true);
     edge->head = cm_json_id(&self->json, item, "head", &self->vertices, true);
-    edge->made_at = read_frames(self, item, "made_at", &edge->made_at_count);
+    edge->made_at =
+        cm_leak_read_frames(self, item, "made_at", &edge->made_at_count);
 }
 
 static void
-read_storage(struct reader *self, const struct cJSON *item, size_t position)
+read_storage(struct cm_leak_reader *self, const struct cJSON *item,
+             size_t position)
 {
     struct cm_leak_storage *storage = &self->leak->storages[position];
     const struct cJSON *stream = cm_json_get(item, "stream");
@@ -123,7 +125,7 @@ read_storage(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 static void
-read_shared(struct reader *self, const struct cJSON *item,
+read_shared(struct cm_leak_reader *self, const struct cJSON *item,
             struct cm_leak_cycle *cycle)
 {
     const struct cJSON *array =
@@ -145,9 +147,9 @@ read_shared(struct reader *self, const struct cJSON *item,
     self->json.list = NULL;
 }
 
-static void
-read_library(struct reader *self, const struct cJSON *item,
-             struct cm_leak_cycle *cycle)
+void
+cm_leak_read_library(struct cm_leak_reader *self, const struct cJSON *item,
+                     struct cm_text_id *package, struct cm_text_id *link)
 {
     const struct cJSON *library = cm_json_get(item, "library");
 
@@ -158,12 +160,13 @@ read_library(struct reader *self, const struct cJSON *item,
         cm_json_fail(&self->json, "library", "expected an object or null");
         return;
     }
-    cycle->library_package = cm_json_text(&self->json, library, "package");
-    cycle->library_link = cm_json_text(&self->json, library, "link");
+    *package = cm_json_text(&self->json, library, "package");
+    *link = cm_json_text(&self->json, library, "link");
 }
 
 static void
-read_cycle(struct reader *self, const struct cJSON *item, size_t position)
+read_cycle(struct cm_leak_reader *self, const struct cJSON *item,
+           size_t position)
 {
     struct cm_leak_cycle *cycle = &self->leak->cycles[position];
 
@@ -193,18 +196,20 @@ read_cycle(struct reader *self, const struct cJSON *item, size_t position)
     cycle->rule = cm_json_text(&self->json, item, "rule");
     cycle->advice = cm_json_text(&self->json, item, "advice");
     cycle->no_cut_reason = cm_json_text(&self->json, item, "no_cut_reason");
-    read_library(self, item, cycle);
+    cm_leak_read_library(self, item, &cycle->library_package,
+                         &cycle->library_link);
 }
 
 static uint64_t
-read_some_number(struct reader *self, const struct cJSON *item,
+read_some_number(struct cm_leak_reader *self, const struct cJSON *item,
                  const char *key)
 {
     return cm_json_number(&self->json, item, key, CM_LEAK_UNKNOWN);
 }
 
 static void
-read_framework(struct reader *self, const struct cJSON *item, void *place)
+read_framework(struct cm_leak_reader *self, const struct cJSON *item,
+               void *place)
 {
     struct cm_leak_framework *framework = place;
 
@@ -214,7 +219,7 @@ read_framework(struct reader *self, const struct cJSON *item, void *place)
 }
 
 static void
-read_pool(struct reader *self, const struct cJSON *item, void *place)
+read_pool(struct cm_leak_reader *self, const struct cJSON *item, void *place)
 {
     struct cm_leak_pool *pool = place;
 
@@ -228,10 +233,11 @@ read_pool(struct reader *self, const struct cJSON *item, void *place)
 }
 
 /* The objects of an array within an item. */
-static void *
-read_parts(struct reader *self, const struct cJSON *object, const char *key,
-           size_t part_bytes, size_t *count,
-           void (*read_part)(struct reader *, const struct cJSON *, void *))
+void *
+cm_leak_read_parts(struct cm_leak_reader *self, const struct cJSON *object,
+                   const char *key, size_t part_bytes, size_t *count,
+                   void (*read_part)(struct cm_leak_reader *,
+                                     const struct cJSON *, void *))
 {
     const struct cJSON *array = cm_json_array(&self->json, object, key), *item;
     size_t needed = cm_json_count(array);
@@ -257,7 +263,8 @@ read_parts(struct reader *self, const struct cJSON *object, const char *key,
 }
 
 static void
-read_iteration(struct reader *self, const struct cJSON *row, int64_t *numbers)
+read_iteration(struct cm_leak_reader *self, const struct cJSON *row,
+               int64_t *numbers)
 {
     const struct cJSON *value =
         cm_json_is_array(row) ? cm_json_first(row) : NULL;
@@ -272,7 +279,7 @@ read_iteration(struct reader *self, const struct cJSON *row, int64_t *numbers)
 }
 
 static void
-read_iterations(struct reader *self, const struct cJSON *item,
+read_iterations(struct cm_leak_reader *self, const struct cJSON *item,
                 struct cm_leak_device *device)
 {
     const struct cJSON *array = cm_json_array(&self->json, item, "iterations"),
@@ -297,7 +304,7 @@ read_iterations(struct reader *self, const struct cJSON *item,
 
 /* What older files do not have. */
 static void
-read_use(struct reader *self, const struct cJSON *item,
+read_use(struct cm_leak_reader *self, const struct cJSON *item,
          struct cm_leak_device *device)
 {
     device->cached = read_some_number(self, item, "cached");
@@ -309,16 +316,18 @@ read_use(struct reader *self, const struct cJSON *item,
     device->free = read_some_number(self, item, "free");
     device->largest_free = read_some_number(self, item, "largest_free");
     device->asked_bytes = cm_json_number(&self->json, item, "asked_bytes", 0);
-    device->frameworks =
-        read_parts(self, item, "frameworks", sizeof(*device->frameworks),
-                   &device->framework_count, read_framework);
-    device->pools = read_parts(self, item, "pools", sizeof(*device->pools),
-                               &device->pool_count, read_pool);
+    device->frameworks = cm_leak_read_parts(
+        self, item, "frameworks", sizeof(*device->frameworks),
+        &device->framework_count, read_framework);
+    device->pools =
+        cm_leak_read_parts(self, item, "pools", sizeof(*device->pools),
+                           &device->pool_count, read_pool);
     read_iterations(self, item, device);
 }
 
 static void
-read_device(struct reader *self, const struct cJSON *item, size_t position)
+read_device(struct cm_leak_reader *self, const struct cJSON *item,
+            size_t position)
 {
     struct cm_leak_device *device = &self->leak->devices[position];
 
@@ -336,7 +345,8 @@ read_device(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 static void
-read_held(struct reader *self, const struct cJSON *item, size_t position)
+read_held(struct cm_leak_reader *self, const struct cJSON *item,
+          size_t position)
 {
     struct cm_leak_held *held = &self->leak->held[position];
 
@@ -350,7 +360,8 @@ read_held(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 static void
-read_collection(struct reader *self, const struct cJSON *item, size_t position)
+read_collection(struct cm_leak_reader *self, const struct cJSON *item,
+                size_t position)
 {
     struct cm_leak_collection *collection = &self->leak->collections[position];
     int64_t generation = cm_json_known(&self->json, item, "generation");
@@ -365,9 +376,10 @@ read_collection(struct reader *self, const struct cJSON *item, size_t position)
 }
 
 /* Reads each item of an array whose room was made. */
-static void
-read_each(struct reader *self, const char *key,
-          void (*read_item)(struct reader *, const struct cJSON *, size_t))
+void
+cm_leak_read_each(struct cm_leak_reader *self, const char *key,
+                  void (*read_item)(struct cm_leak_reader *,
+                                    const struct cJSON *, size_t))
 {
     const struct cJSON *item;
     size_t position = 0;
@@ -387,9 +399,9 @@ read_each(struct reader *self, const char *key,
 }
 
 /* Room for the items of an array that have no ids. */
-static void *
-make_items(struct reader *self, const char *key, size_t item_bytes,
-           size_t *count)
+void *
+cm_leak_make_items(struct cm_leak_reader *self, const char *key,
+                   size_t item_bytes, size_t *count)
 {
     size_t needed =
         cm_json_count(cm_json_array(&self->json, self->json.root, key));
@@ -400,7 +412,7 @@ make_items(struct reader *self, const char *key, size_t item_bytes,
 }
 
 static void
-make_room(struct reader *self)
+make_room(struct cm_leak_reader *self)
 {
     struct cm_leak *leak = self->leak;
     struct cm_json *json = &self->json;
@@ -414,15 +426,17 @@ make_room(struct reader *self)
     leak->storages =
         cm_json_ids(json, "storages", &self->storages, sizeof(*leak->storages),
                     &leak->storage_count);
-    leak->devices = make_items(self, "devices", sizeof(*leak->devices),
-                               &leak->device_count);
-    leak->held =
-        make_items(self, "held", sizeof(*leak->held), &leak->held_count);
-    leak->cycles =
-        make_items(self, "cycles", sizeof(*leak->cycles), &leak->cycle_count);
+    leak->devices = cm_leak_make_items(self, "devices", sizeof(*leak->devices),
+                                       &leak->device_count);
+    leak->held = cm_leak_make_items(self, "held", sizeof(*leak->held),
+                                    &leak->held_count);
+    leak->cycles = cm_leak_make_items(self, "cycles", sizeof(*leak->cycles),
+                                      &leak->cycle_count);
+    leak->growth = cm_leak_make_items(self, "growth", sizeof(*leak->growth),
+                                      &leak->growth_count);
     leak->collections =
-        make_items(self, "collections", sizeof(*leak->collections),
-                   &leak->collection_count);
+        cm_leak_make_items(self, "collections", sizeof(*leak->collections),
+                           &leak->collection_count);
 }
 
 /* Documents of others may tell this from one side only. */
@@ -444,7 +458,7 @@ join_storages(struct cm_leak *leak)
 }
 
 static void
-read_process(struct reader *self)
+read_process(struct cm_leak_reader *self)
 {
     struct cm_leak *leak = self->leak;
     struct cm_json *json = &self->json;
@@ -502,7 +516,7 @@ check_format(struct cm_json *json)
 }
 
 static void
-read_document(struct reader *self)
+read_document(struct cm_leak_reader *self)
 {
     check_format(&self->json);
     if (self->json.status == CM_OK) {
@@ -512,14 +526,17 @@ read_document(struct reader *self)
     if (self->json.status != CM_OK) {
         return;
     }
-    read_each(self, "devices", read_device);
-    read_each(self, "sites", read_site);
-    read_each(self, "vertices", read_vertex);
-    read_each(self, "edges", read_edge);
-    read_each(self, "storages", read_storage);
-    read_each(self, "held", read_held);
-    read_each(self, "cycles", read_cycle);
-    read_each(self, "collections", read_collection);
+    cm_leak_read_each(self, "devices", read_device);
+    cm_leak_read_each(self, "sites", read_site);
+    cm_leak_read_each(self, "vertices", read_vertex);
+    cm_leak_read_each(self, "edges", read_edge);
+    cm_leak_read_each(self, "storages", read_storage);
+    cm_leak_read_each(self, "held", read_held);
+    cm_leak_read_each(self, "cycles", read_cycle);
+    cm_leak_read_each(self, "growth", cm_growth_read);
+    cm_timeline_read(self);
+    cm_leak_read_each(self, "collections", read_collection);
+    cm_collector_read(self);
     if (self->json.status == CM_OK) {
         join_storages(self->leak);
     }
@@ -529,11 +546,11 @@ enum cm_status
 cm_leak_json_read(const char *bytes, size_t length, struct cm_leak *result,
                   char error[CM_LEAK_JSON_ERROR_BYTES])
 {
-    struct reader self = {.leak = result,
-                          .sites.noun = "site",
-                          .vertices.noun = "vertex",
-                          .edges.noun = "edge",
-                          .storages.noun = "storage"};
+    struct cm_leak_reader self = {.leak = result,
+                                  .sites.noun = "site",
+                                  .vertices.noun = "vertex",
+                                  .edges.noun = "edge",
+                                  .storages.noun = "storage"};
 
     error[0] = '\0';
     self.json.status = cm_leak_init(result);

@@ -7,35 +7,106 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "growth.h"
 #include "sheet.h"
 
-static void
-add_item(struct cm_sheet *self, const struct cm_sheet_finding *finding)
+/* What the choice of kinds goes by: the rule, of growth the verdict. */
+static struct cm_text_id
+kind_of(const struct cm_sheet *self, const struct cm_sheet_finding *finding)
 {
-    const struct cm_leak_cycle *cycle = &self->leak->cycles[finding->cycle];
-    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
+    return finding->growth != NULL ? finding->growth->verdict
+                                   : self->leak->cycles[finding->cycle].rule;
+}
 
-    cm_buffer_addf(self->out,
-                   "<li data-kind=\"%" PRIu32 "\">"
-                   "<a href=\"#finding-%zu\"><b>",
-                   cycle->rule.index, finding->number);
-    cm_put_size(self, cycle->peak_bytes);
+static void
+put_library(struct cm_sheet *self, struct cm_text_id package)
+{
+    if (package.index != 0) {
+        cm_put(self, "in ");
+        cm_say(self, cm_sheet_text(self, package));
+        cm_put(self, ", ");
+    }
+}
+
+static void
+put_some_place(struct cm_sheet *self, const struct cm_leak_frame *place)
+{
     cm_put(self, "</b> <span class=\"place\">");
-    if (cut != NULL) {
-        cm_put_place(self, &cut->made_at[0]);
+    if (place != NULL) {
+        cm_put_place(self, place);
     }
     else {
         cm_put(self, "place not known");
     }
     cm_put(self, "</span><small>");
-    if (cycle->library_package.index != 0) {
-        cm_put(self, "in ");
-        cm_say(self, cm_sheet_text(self, cycle->library_package));
-        cm_put(self, ", ");
-    }
+}
+
+static void
+add_cycle(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
+{
+    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
+
+    cm_put_size(self, cycle->peak_bytes);
+    put_some_place(self, cut != NULL ? &cut->made_at[0] : NULL);
+    put_library(self, cycle->library_package);
     cm_put_size(self, cycle->bytes_each);
     if (cycle->count > 1) {
         cm_buffer_addf(self->out, " each, \u00d7%" PRIu64, cycle->count);
+    }
+}
+
+/* Where it is held, else where it is allocated; NULL: not known. */
+static const struct cm_leak_frame *
+place_of(const struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    const struct cm_leak_site *site =
+        growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
+
+    if (growth->made_at_count > 0) {
+        return &growth->made_at[0];
+    }
+    return site != NULL && site->user_frame >= 0
+               ? &site->frames[site->user_frame]
+               : NULL;
+}
+
+static void
+add_growth(struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    enum cm_growth_verdict verdict = cm_growth_verdict(self->leak, growth);
+    struct cm_buffer slope = {0};
+
+    cm_put_size(self, growth->peak_bytes);
+    put_some_place(self, place_of(self, growth));
+    put_library(self, growth->library_package);
+    cm_put(self, cm_growth_verdict_name(verdict));
+    if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
+        cm_growth_add_slope(self->leak, growth->bytes_per_iteration, &slope);
+        cm_put(self, " ");
+        cm_put(self, cm_buffer_text(&slope));
+    }
+    else {
+        cm_put(self, ", ");
+        cm_escape_html_label(
+            self->out, cm_growth_plural(cm_sheet_text(self, growth->category)),
+            40);
+    }
+    cm_sheet_take_failure(self, &slope);
+    cm_buffer_release(&slope);
+}
+
+static void
+add_item(struct cm_sheet *self, const struct cm_sheet_finding *finding)
+{
+    cm_buffer_addf(self->out,
+                   "<li data-kind=\"%" PRIu32 "\">"
+                   "<a href=\"#finding-%zu\"><b>",
+                   kind_of(self, finding).index, finding->number);
+    if (finding->growth != NULL) {
+        add_growth(self, finding->growth);
+    }
+    else {
+        add_cycle(self, &self->leak->cycles[finding->cycle]);
     }
     cm_put(self, "</small></a></li>\n");
 }
@@ -107,11 +178,10 @@ add_folded_items(struct cm_sheet *self, enum cm_sheet_group group)
 static bool
 rule_is_listed(const struct cm_sheet *self, size_t position)
 {
-    const struct cm_leak_cycle *cycles = self->leak->cycles;
+    struct cm_text_id kind = kind_of(self, &self->findings[position]);
 
     for (size_t i = 0; i < position; i++) {
-        if (cm_text_same(cycles[self->findings[i].cycle].rule,
-                         cycles[self->findings[position].cycle].rule)) {
+        if (cm_text_same(kind_of(self, &self->findings[i]), kind)) {
             return true;
         }
     }
@@ -128,11 +198,10 @@ add_kinds(struct cm_sheet *self)
         one = one && rule_is_listed(self, i);
     }
     cm_buffer_addf(self->out, "<div%s>", one ? " hidden" : "");
-    cm_put(self, "<select id=\"kind\" aria-label=\"Kind of cycle\">"
+    cm_put(self, "<select id=\"kind\" aria-label=\"Kind of finding\">"
                  "<option value=\"\">every kind</option>");
     for (size_t i = 0; i < self->count; i++) {
-        struct cm_text_id rule =
-            self->leak->cycles[self->findings[i].cycle].rule;
+        struct cm_text_id rule = kind_of(self, &self->findings[i]);
         const char *name = cm_sheet_text(self, rule);
 
         if (rule_is_listed(self, i)) {

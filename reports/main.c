@@ -14,6 +14,7 @@
 #include "buffer.h"
 #include "dot.h"
 #include "file.h"
+#include "growth.h"
 #include "html.h"
 #include "leak.h"
 #include "leak_json.h"
@@ -32,7 +33,7 @@ struct program {
     struct cm_options options;
     struct cm_leak leak;
     size_t suppressed;
-    size_t *shown; /* owned: indices of the findings to show */
+    struct cm_leak_finding *shown; /* owned: the findings to show */
     struct cm_summary_counts counts;
 };
 
@@ -106,6 +107,13 @@ apply_suppressions(struct program *self)
     return status;
 }
 
+static void
+add_rule(struct cm_buffer *rules, uint64_t fingerprint)
+{
+    cm_buffer_addf(rules, "fingerprint %016llx\n",
+                   (unsigned long long)fingerprint);
+}
+
 /* Leaves out what an earlier document has. */
 static enum cm_status
 apply_baseline(struct program *self)
@@ -123,8 +131,13 @@ apply_baseline(struct program *self)
         return status;
     }
     for (size_t i = 0; i < earlier.cycle_count; i++) {
-        cm_buffer_addf(&text, "fingerprint %016llx\n",
-                       (unsigned long long)earlier.cycles[i].fingerprint);
+        add_rule(&text, earlier.cycles[i].fingerprint);
+    }
+    for (size_t i = 0; i < earlier.growth_count; i++) {
+        if (cm_growth_is_told(
+                cm_growth_verdict(&earlier, &earlier.growth[i]))) {
+            add_rule(&text, earlier.growth[i].fingerprint);
+        }
     }
     status = cm_buffer_status(&text);
     if (status == CM_OK) {
@@ -255,16 +268,28 @@ write_page(const struct program *self, const char *path)
     return status;
 }
 
-/* The largest finding as SVG; as DOT the --top largest, one graph each. */
+/* Growth is no graph: only cycles are drawn. */
+static bool
+has_cycle(const struct program *self)
+{
+    for (size_t i = 0; i < self->counts.shown; i++) {
+        if (!self->shown[i].growth) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The largest cycle as SVG; as DOT the --top largest, one graph each. */
 static enum cm_status
 write_drawing(const struct program *self, const char *path)
 {
     bool svg = self->options.format == CM_FORMAT_SVG;
-    size_t count = self->options.top != 0 && !svg ? self->counts.shown : 1;
+    size_t left = self->options.top != 0 && !svg ? self->counts.shown : 1;
     struct cm_buffer content = {0};
     enum cm_status status = CM_OK;
 
-    if (self->counts.shown == 0) {
+    if (!has_cycle(self)) {
         say(self->options.input, ": no finding to draw",
             self->counts.library + self->counts.small > 0
                 ? " (--all shows hidden ones)"
@@ -274,9 +299,16 @@ write_drawing(const struct program *self, const char *path)
     /* A first line by which the file is known as ours. */
     cm_buffer_add_text(&content, svg ? "<!-- written by cyclereport -->\n"
                                      : "// written by cyclereport\n");
-    for (size_t i = 0; status == CM_OK && i < count; i++) {
-        status = svg ? cm_dot_svg(&self->leak, self->shown[i], &content)
-                     : cm_dot_write(&self->leak, self->shown[i], &content);
+    for (size_t i = 0; status == CM_OK && left > 0 && i < self->counts.shown;
+         i++) {
+        size_t cycle = self->shown[i].index;
+
+        if (self->shown[i].growth) {
+            continue;
+        }
+        status = svg ? cm_dot_svg(&self->leak, cycle, &content)
+                     : cm_dot_write(&self->leak, cycle, &content);
+        left--;
     }
     status = deliver(self, status, path, &content);
     cm_buffer_release(&content);
@@ -344,7 +376,9 @@ prepare(struct program *self)
         return status;
     }
     cm_leak_sort(&self->leak);
-    self->shown = cm_calloc(self->leak.cycle_count + 1, sizeof(size_t));
+    self->shown =
+        cm_calloc(self->leak.cycle_count + self->leak.growth_count + 1,
+                  sizeof(*self->shown));
     if (self->shown == NULL) {
         say(cm_status_text(CM_NO_MEMORY), "", "");
         return CM_NO_MEMORY;
@@ -352,6 +386,14 @@ prepare(struct program *self)
     options = summary_options(self, false);
     cm_summary_count(&self->leak, &options, &self->counts, self->shown);
     return CM_OK;
+}
+
+/* What was asked to fail on is there. */
+static bool
+has_failed(const struct program *self)
+{
+    return (self->options.fail_on_cycle && self->counts.cycles > 0)
+           || (self->options.fail_on_growth && self->counts.faults > 0);
 }
 
 int
@@ -376,9 +418,7 @@ main(int argc, char **argv)
         status = write_result(&self);
     }
     if (status == CM_OK) {
-        result = self.options.fail_on_cycle && self.counts.shown > 0
-                     ? EXIT_FINDINGS
-                     : EXIT_DONE;
+        result = has_failed(&self) ? EXIT_FINDINGS : EXIT_DONE;
     }
     cm_free(self.shown);
     cm_leak_release(&self.leak);

@@ -262,8 +262,8 @@ add_drawing(struct cm_sheet *self, const struct cm_sheet_finding *finding)
 
 /* ===== the whole ======================================================== */
 
-static void
-add_text(struct cm_sheet *self, const struct cm_sheet_finding *finding)
+void
+cm_pane_add_text(struct cm_sheet *self, const struct cm_sheet_finding *finding)
 {
     const char *text = finding->text;
     const char *space =
@@ -308,7 +308,7 @@ cm_pane_add(struct cm_sheet *self, const struct cm_sheet_finding *finding)
     cm_held_add_stack(self, cycle, &path);
     cm_held_add(self, cycle);
     cm_put(self, "</div>\n");
-    add_text(self, finding);
+    cm_pane_add_text(self, finding);
     cm_put(self, "</article>\n");
 done:
     cm_path_release(&path);

@@ -3,8 +3,10 @@
 #ifndef CM_SHEET_H
 #define CM_SHEET_H
 
-/* What the parts of a page share while it is written: html.c the frame, list.c
- * the list, pane.c one finding with excerpt.c and held.c, memory_page.c and foot.c
+/* What the parts of a page share while it is written: html.c the frame,
+ * page_findings.c which findings, list.c the list, pane.c one cycle and
+ * growth_pane.c one growth, with excerpt.c and held.c; timeline.c what stands
+ * above, growth_page.c, memory_page.c and foot.c
  * what stands below.  Not for others. */
 
 #include <stdbool.h>
@@ -29,6 +31,7 @@ enum cm_sheet_group {
 };
 
 struct cm_sheet_finding {
+    const struct cm_leak_growth *growth; /* NULL: it is a cycle */
     size_t cycle;
     size_t number; /* as the text counts; ids of the page are made of it */
     enum cm_sheet_group group;
@@ -50,18 +53,42 @@ struct cm_sheet {
     uint64_t bytes[CM_SHEET_GROUPS]; /* sum of their peaks */
 };
 
+/* Fills findings, count, totals and bytes.  Before: findings has room for all
+ * that the document has. */
+void cm_sheet_pick(struct cm_sheet *self);
+/* Fills the summary, and each finding's text. */
+enum cm_status cm_sheet_summarize(struct cm_sheet *self) CM_CHECKED;
 /* The findings by name, with the search. */
 void cm_list_add(struct cm_sheet *self);
 /* One finding, whole. */
 enum cm_status cm_pane_add(struct cm_sheet *self,
                            const struct cm_sheet_finding *finding) CM_CHECKED;
-/* Of a finding: where to cut and how to mend it. */
+enum cm_status cm_growth_pane_add(struct cm_sheet *self,
+                                  const struct cm_sheet_finding *finding)
+    CM_CHECKED;
+/* Of a finding of either kind: all of it as text. */
+void cm_pane_add_text(struct cm_sheet *self,
+                      const struct cm_sheet_finding *finding);
+/* Of a cycle: where to cut and how to mend it. */
 void cm_excerpt_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
-/* Of a finding: where its payload was allocated, and what that is. */
+/* A sentence in which `x` is code. */
+void cm_excerpt_say(struct cm_sheet *self, const char *text);
+/* A line with what is around it; nothing where it is not known. */
+void cm_excerpt_add_line(struct cm_sheet *self,
+                         const struct cm_leak_frame *place);
+/* A stack, 0: none. */
+void cm_held_add_site(struct cm_sheet *self, uint32_t site, bool awaited);
+/* Of a cycle: where its payload was allocated, and what that is. */
 void cm_held_add_stack(struct cm_sheet *self,
                        const struct cm_leak_cycle *cycle,
                        const struct cm_path *path);
 void cm_held_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
+/* The memory of each device over the iterations; nothing without any. */
+enum cm_status cm_timeline_add_section(struct cm_sheet *self) CM_CHECKED;
+/* A holder's name, without the marks that make a part of it code in text. */
+void cm_growth_put_name(struct cm_sheet *self, struct cm_text_id text);
+/* All lines that allocate what stays. */
+void cm_growth_add_table(struct cm_sheet *self);
 /* Where the memory of each device is, as far as the document says. */
 void cm_memory_add(struct cm_sheet *self);
 /* Of a device: why an allocation failed and the way out, if one did. */
@@ -105,6 +132,15 @@ static inline const char *
 cm_unindented(const char *source)
 {
     return source + strspn(source, " \t");
+}
+
+/* Takes over what went wrong with a part made apart. */
+static inline void
+cm_sheet_take_failure(struct cm_sheet *self, const struct cm_buffer *part)
+{
+    if (self->out->status == CM_OK) {
+        self->out->status = part->status;
+    }
 }
 
 /* "2 in libraries, 96 MiB" */

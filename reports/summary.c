@@ -17,82 +17,14 @@
 #include "path.h"
 #include "path_line.h"
 #include "size.h"
+#include "summary_lines.h"
 #include "utf8.h"
-
-#define INDENT 9
-#define FINGERPRINT_COLUMN (CM_LINE_WIDTH - 8)
-
-struct writer {
-    const struct cm_leak *leak;
-    const struct cm_summary_options *options;
-    struct cm_filenames filenames;
-    struct cm_paths paths;
-    struct cm_line line;
-};
-
-static const char *
-text_of(const struct writer *self, struct cm_text_id id)
-{
-    return cm_leak_text(self->leak, id);
-}
 
 static bool
 has_class(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
           const char *name)
 {
     return strcmp(cm_leak_text(leak, cycle->class), name) == 0;
-}
-
-static bool
-is_asked_for(const struct cm_summary_options *options, uint64_t fingerprint)
-{
-    for (size_t i = 0; i < options->only_count; i++) {
-        if (options->only[i] == fingerprint) {
-            return true;
-        }
-    }
-    return options->only == NULL;
-}
-
-/* The count that this cycle belongs to; NULL: it is not dead, holds nothing
- * that would be freed (all of it lives on elsewhere), or is not asked for. */
-static size_t *
-count_of(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
-         const struct cm_summary_options *options,
-         struct cm_summary_counts *counts)
-{
-    if (has_class(leak, cycle, "resurrected")
-        || (cycle->peak_bytes == 0 && !options->all)
-        || !is_asked_for(options, cycle->fingerprint)) {
-        return NULL;
-    }
-    if (!options->all && cycle->library_package.index != 0) {
-        return &counts->library;
-    }
-    if (!options->all && cycle->peak_bytes < options->min_bytes) {
-        return &counts->small;
-    }
-    return options->top != 0 && counts->shown >= options->top ? &counts->more
-                                                              : &counts->shown;
-}
-
-void
-cm_summary_count(const struct cm_leak *leak,
-                 const struct cm_summary_options *options,
-                 struct cm_summary_counts *result, size_t *shown)
-{
-    *result = (struct cm_summary_counts){0};
-    for (size_t i = 0; i < leak->cycle_count; i++) {
-        size_t *count = count_of(leak, &leak->cycles[i], options, result);
-
-        if (count == NULL) {
-            continue;
-        }
-        if (count == &result->shown && shown != NULL) {
-            shown[*count] = i;
-        }
-        *count += 1;
-    }
 }
 
 static bool
@@ -113,7 +45,7 @@ has_accelerator(const struct cm_leak *leak)
 }
 
 static void
-add_program(struct writer *self)
+add_program(struct cm_summary_writer *self)
 {
     cm_line_add(&self->line, CM_PAINT_LABEL, "cumem");
     if (self->leak->rank >= 0) {
@@ -124,9 +56,9 @@ add_program(struct writer *self)
 }
 
 static void
-add_device(struct writer *self, const struct cm_leak_device *device)
+add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
 {
-    const char *name = text_of(self, device->name);
+    const char *name = cm_summary_text(self, device->name);
     struct cm_line *line = &self->line;
     char size[CM_SIZE_TEXT_BYTES];
 
@@ -159,23 +91,48 @@ add_device(struct writer *self, const struct cm_leak_device *device)
     cm_line_end(line);
 }
 
-/* One line for each device, or one for all when no device says anything. */
-static void
-add_header(struct writer *self, size_t dead)
+/* One line for each device that has a fault; false: none has. */
+static bool
+add_growth(struct cm_summary_writer *self)
 {
+    struct cm_buffer text = {0};
     bool said = false;
 
-    for (size_t i = 0; dead > 0 && i < self->leak->device_count; i++) {
-        if (self->leak->devices[i].dead_peak > 0) {
-            add_device(self, &self->leak->devices[i]);
+    for (size_t i = 0; i < self->leak->timeline.device_count; i++) {
+        cm_buffer_clear(&text);
+        if (cm_growth_add_device(
+                self->leak, self->leak->timeline.devices[i].name, &text)) {
+            add_program(self);
+            cm_line_add(&self->line, CM_PAINT_TITLE, cm_buffer_text(&text));
+            cm_line_end(&self->line);
             said = true;
         }
     }
-    if (said) {
-        return;
-    }
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
+    return said;
+}
+
+/* When no device says anything. */
+static void
+add_plain_header(struct cm_summary_writer *self,
+                 const struct cm_summary_counts *counts)
+{
     add_program(self);
-    if (dead == 0) {
+    if (counts->dead > 0) {
+        cm_line_addf(&self->line, CM_PAINT_NONE,
+                     counts->dead == 1 ? "%zu dead cycle holds device memory"
+                                       : "%zu dead cycles hold device memory",
+                     counts->dead);
+    }
+    else if (counts->faults > 0) {
+        cm_line_addf(&self->line, CM_PAINT_NONE,
+                     counts->faults == 1
+                         ? "%zu line of code keeps more and more memory"
+                         : "%zu lines of code keep more and more memory",
+                     counts->faults);
+    }
+    else {
         cm_line_add(&self->line, CM_PAINT_NONE,
                     "no dead cycle holds device memory");
         if (self->options->suppressed > 0) {
@@ -183,17 +140,31 @@ add_header(struct writer *self, size_t dead)
                          self->options->suppressed);
         }
     }
-    else {
-        cm_line_addf(&self->line, CM_PAINT_NONE,
-                     dead == 1 ? "%zu dead cycle holds device memory"
-                               : "%zu dead cycles hold device memory",
-                     dead);
-    }
     cm_line_end(&self->line);
 }
 
 static void
-add_title(struct writer *self, const struct cm_leak_cycle *cycle,
+add_header(struct cm_summary_writer *self,
+           const struct cm_summary_counts *counts)
+{
+    bool said = false;
+
+    for (size_t i = 0; counts->dead > 0 && i < self->leak->device_count; i++) {
+        if (self->leak->devices[i].dead_peak > 0) {
+            add_device(self, &self->leak->devices[i]);
+            said = true;
+        }
+    }
+    if (!said && counts->dead == 0 && counts->faults > 0) {
+        said = add_growth(self);
+    }
+    if (!said) {
+        add_plain_header(self, counts);
+    }
+}
+
+static void
+add_title(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle,
           size_t number)
 {
     struct cm_line *line = &self->line;
@@ -209,7 +180,7 @@ add_title(struct writer *self, const struct cm_leak_cycle *cycle,
     if (cycle->library_package.index != 0) {
         cm_line_add(line, CM_PAINT_NONE, " in ");
         cm_line_add(line, CM_PAINT_NONE,
-                    text_of(self, cycle->library_package));
+                    cm_summary_text(self, cycle->library_package));
     }
     if (cycle->count > 1) {
         cm_line_addf(line, CM_PAINT_NONE, " x%" PRIu64, cycle->count);
@@ -221,33 +192,13 @@ add_title(struct writer *self, const struct cm_leak_cycle *cycle,
         cm_size_format(cycle->peak_bytes, size);
         cm_line_addf(line, CM_PAINT_NONE, ", at most %s at once", size);
     }
-    cm_line_fill(line, FINGERPRINT_COLUMN);
-    cm_line_addf(line, CM_PAINT_QUIET, "[%06" PRIx64 "]",
-                 cycle->fingerprint >> 40);
-    cm_line_end(line);
-}
-
-static void
-add_label(struct writer *self, const char *label)
-{
-    cm_buffer_add_fill(self->line.out, ' ', 3);
-    self->line.columns = 3;
-    cm_line_add(&self->line, CM_PAINT_LABEL, label);
-    cm_line_fill(&self->line, INDENT);
-}
-
-static void
-add_place(struct writer *self, const struct cm_leak_frame *frame,
-          enum cm_paint paint)
-{
-    cm_line_add(&self->line, paint,
-                cm_filenames_short(&self->filenames, frame->filename));
-    cm_line_addf(&self->line, paint, ":%" PRIu32, frame->line);
+    cm_summary_end_title(self, cycle->fingerprint);
 }
 
 /* Columns of " (or FILE:LINE, FILE:LINE)", 0 without further candidates. */
 static long
-candidates_columns(const struct writer *self, const struct cm_leak_edge *edge)
+candidates_columns(const struct cm_summary_writer *self,
+                   const struct cm_leak_edge *edge)
 {
     long columns = edge->made_at_count > 1 ? 4 : 0;
 
@@ -264,11 +215,11 @@ candidates_columns(const struct writer *self, const struct cm_leak_edge *edge)
 }
 
 static void
-add_candidates(struct writer *self, const struct cm_leak_edge *edge)
+add_candidates(struct cm_summary_writer *self, const struct cm_leak_edge *edge)
 {
     for (size_t i = 1; i < edge->made_at_count; i++) {
         cm_line_add(&self->line, CM_PAINT_NONE, i == 1 ? " (or " : ", ");
-        add_place(self, &edge->made_at[i], CM_PAINT_NONE);
+        cm_summary_add_place(self, &edge->made_at[i], CM_PAINT_NONE);
     }
     if (edge->made_at_count > 1) {
         cm_line_add(&self->line, CM_PAINT_NONE, ")");
@@ -276,28 +227,29 @@ add_candidates(struct writer *self, const struct cm_leak_edge *edge)
 }
 
 static void
-add_cut(struct writer *self, const struct cm_leak_cycle *cycle)
+add_cut(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle)
 {
     const struct cm_leak_edge *edge =
         cycle->cut_count > 0 ? cm_leak_edge_at(self->leak, cycle->cut[0])
                              : NULL;
-    const char *reason = text_of(self, cycle->no_cut_reason);
+    const char *reason = cm_summary_text(self, cycle->no_cut_reason);
     const char *source;
 
-    add_label(self, "cut");
+    cm_summary_add_label(self, "cut");
     if (edge == NULL || edge->made_at_count == 0) {
         cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
-        cm_line_add_wrapped(
-            &self->line,
-            reason[0] != '\0' ? reason : "the report does not say", INDENT);
+        cm_line_add_wrapped(&self->line,
+                            reason[0] != '\0' ? reason
+                                              : "the report does not say",
+                            CM_SUMMARY_INDENT);
         cm_line_end(&self->line);
         return;
     }
     if (!edge->made_at[0].certain) {
         cm_line_add(&self->line, CM_PAINT_NONE, "probably ");
     }
-    add_place(self, &edge->made_at[0], CM_PAINT_PLACE);
-    source = text_of(self, edge->made_at[0].source);
+    cm_summary_add_place(self, &edge->made_at[0], CM_PAINT_PLACE);
+    source = cm_summary_text(self, edge->made_at[0].source);
     if (source[0] != '\0') {
         cm_line_add(&self->line, CM_PAINT_NONE, "  ");
         cm_line_add_cut(
@@ -311,18 +263,18 @@ add_cut(struct writer *self, const struct cm_leak_cycle *cycle)
 }
 
 static void
-add_fix(struct writer *self, const struct cm_leak_cycle *cycle)
+add_fix(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle)
 {
-    const char *advice = text_of(self, cycle->advice);
-    const char *link = text_of(self, cycle->library_link);
+    const char *advice = cm_summary_text(self, cycle->advice);
+    const char *link = cm_summary_text(self, cycle->library_link);
 
     if (advice[0] != '\0') {
-        add_label(self, "fix");
-        cm_line_add_wrapped(&self->line, advice, INDENT);
+        cm_summary_add_label(self, "fix");
+        cm_line_add_wrapped(&self->line, advice, CM_SUMMARY_INDENT);
         cm_line_end(&self->line);
     }
     if (link[0] != '\0') {
-        add_label(self, "known");
+        cm_summary_add_label(self, "known");
         cm_line_add(&self->line, CM_PAINT_NONE, link);
         cm_line_end(&self->line);
     }
@@ -331,8 +283,8 @@ add_fix(struct writer *self, const struct cm_leak_cycle *cycle)
 /* The vertex at the end of the path when it holds a storage, else the first
  * vertex of the largest storage that goes with the cycle; 0: none. */
 static uint32_t
-largest_storage(const struct writer *self, const struct cm_leak_cycle *cycle,
-                const struct cm_path *path)
+largest_storage(const struct cm_summary_writer *self,
+                const struct cm_leak_cycle *cycle, const struct cm_path *path)
 {
     uint32_t result =
         path->count > 0 ? cm_leak_vertex_at(
@@ -352,28 +304,10 @@ last_vertex(const struct cm_path *path)
     return path->count > 0 ? path->steps[path->count - 1].vertex : 0;
 }
 
-static void
-add_frame(struct writer *self, const struct cm_leak_frame *frame)
-{
-    const char *name = text_of(self, frame->name);
-    const char *source = text_of(self, frame->source);
-
-    add_place(self, frame, CM_PAINT_PLACE);
-    if (name[0] != '\0') {
-        cm_line_add(&self->line, CM_PAINT_NONE, " ");
-        cm_line_add_cut(&self->line, name, 0);
-    }
-    if (source[0] != '\0' && self->line.columns < CM_LINE_WIDTH - 12) {
-        cm_line_add(&self->line, CM_PAINT_NONE, ": ");
-        cm_line_add_cut(&self->line, source, 0);
-    }
-    cm_line_end(&self->line);
-}
-
 /* When the object was made elsewhere than its memory: as a view is, or what an
  * extension returns. */
 static void
-add_object(struct writer *self, const struct cm_leak_site *site,
+add_object(struct cm_summary_writer *self, const struct cm_leak_site *site,
            uint32_t vertex)
 {
     uint32_t id =
@@ -389,29 +323,14 @@ add_object(struct writer *self, const struct cm_leak_site *site,
     there = &made->frames[made->user_frame];
     if (!cm_text_same(here->filename, there->filename)
         || here->line != there->line) {
-        cm_line_fill(&self->line, INDENT);
+        cm_line_fill(&self->line, CM_SUMMARY_INDENT);
         cm_line_add(&self->line, CM_PAINT_NONE, "the object: ");
-        add_frame(self, there);
+        cm_summary_add_frame(self, there);
     }
 }
 
 static void
-add_site(struct writer *self, const struct cm_leak_site *site)
-{
-    if (site != NULL && site->user_frame >= 0) {
-        add_frame(self, &site->frames[site->user_frame]);
-        return;
-    }
-    cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
-    cm_line_add(&self->line, CM_PAINT_NONE,
-                site == NULL || site->frame_count == 0
-                    ? "no stack was recorded"
-                    : "only library frames (--all-frames)");
-    cm_line_end(&self->line);
-}
-
-static void
-add_alloc(struct writer *self, const struct cm_leak_cycle *cycle,
+add_alloc(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle,
           const struct cm_path *path)
 {
     uint32_t storage = largest_storage(self, cycle, path);
@@ -424,25 +343,20 @@ add_alloc(struct writer *self, const struct cm_leak_cycle *cycle,
     bool own = block != NULL && block->block_bytes > 0 && id != 0
                && id == block->site;
 
-    add_label(self, "alloc");
+    cm_summary_add_label(self, "alloc");
     if (own && block->awaited) {
         cm_line_add(&self->line, CM_PAINT_NONE,
                     "(in backward, waiting thread) ");
     }
-    add_site(self, site);
+    cm_summary_add_site(self, site);
     if (own) {
         add_object(self, site, vertex);
     }
-    for (size_t i = 0;
-         site != NULL && self->options->all_frames && i < site->frame_count;
-         i++) {
-        cm_line_fill(&self->line, INDENT);
-        add_frame(self, &site->frames[i]);
-    }
+    cm_summary_add_frames(self, site);
 }
 
 static enum cm_status
-add_finding(struct writer *self, size_t cycle, size_t number)
+add_finding(struct cm_summary_writer *self, size_t cycle, size_t number)
 {
     const struct cm_leak_cycle *found = &self->leak->cycles[cycle];
     struct cm_path path = {0};
@@ -453,7 +367,7 @@ add_finding(struct writer *self, size_t cycle, size_t number)
         add_cut(self, found);
         add_fix(self, found);
         if (path.count > 0) {
-            add_label(self, "path");
+            cm_summary_add_label(self, "path");
             status = cm_path_line_add(&self->line, &path);
         }
         add_alloc(self, found, &path);
@@ -464,7 +378,8 @@ add_finding(struct writer *self, size_t cycle, size_t number)
 
 /* One part of the last line, with what parts it from the one before. */
 static void
-add_hidden(struct writer *self, bool *said, size_t count, const char *what)
+add_hidden(struct cm_summary_writer *self, bool *said, size_t count,
+           const char *what)
 {
     if (count > 0) {
         cm_line_addf(&self->line, CM_PAINT_NONE, "%s%zu %s",
@@ -474,7 +389,7 @@ add_hidden(struct writer *self, bool *said, size_t count, const char *what)
 }
 
 static const char *
-report_name(const struct writer *self)
+report_name(const struct cm_summary_writer *self)
 {
     const char *path = self->leak->source_path, *slash;
 
@@ -486,9 +401,9 @@ report_name(const struct writer *self)
 }
 
 static void
-add_lost(struct writer *self)
+add_lost(struct cm_summary_writer *self)
 {
-    const char *reason = text_of(self, self->leak->lost_reason);
+    const char *reason = cm_summary_text(self, self->leak->lost_reason);
 
     if (self->leak->lost_events == 0 && self->leak->lost_nodes == 0) {
         return;
@@ -504,7 +419,8 @@ add_lost(struct writer *self)
 }
 
 static void
-add_footer(struct writer *self, const struct cm_summary_counts *counts)
+add_footer(struct cm_summary_writer *self,
+           const struct cm_summary_counts *counts)
 {
     const char *name = report_name(self);
     char size[CM_SIZE_TEXT_BYTES], small[CM_SIZE_TEXT_BYTES + 8];
@@ -531,20 +447,31 @@ add_footer(struct writer *self, const struct cm_summary_counts *counts)
 
 /* Where memory ran out, always; else for whoever asks, or wonders. */
 static void
-add_memory(struct writer *self, size_t dead)
+add_memory(struct cm_summary_writer *self, size_t told)
 {
     bool asked_for = self->options->all && self->options->only == NULL;
 
-    cm_memory_table_add(self->leak, &self->filenames, !asked_for && dead > 0,
+    cm_memory_table_add(self->leak, &self->filenames, !asked_for && told > 0,
                         &self->line);
 }
 
 static enum cm_status
-write_all(struct writer *self, size_t *shown)
+add_shown(struct cm_summary_writer *self, struct cm_leak_finding finding,
+          size_t number)
+{
+    if (finding.growth) {
+        cm_growth_add_text(self, &self->leak->growth[finding.index], number);
+        return CM_OK;
+    }
+    return add_finding(self, finding.index, number);
+}
+
+static enum cm_status
+write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
 {
     struct cm_summary_counts counts;
     enum cm_status status;
-    size_t dead;
+    size_t told;
 
     cm_summary_count(self->leak, self->options, &counts, shown);
     status =
@@ -555,14 +482,14 @@ write_all(struct writer *self, size_t *shown)
     if (status != CM_OK) {
         return status;
     }
-    dead = counts.shown + counts.library + counts.small + counts.more;
-    add_header(self, dead);
+    told = counts.shown + counts.library + counts.small + counts.more;
+    add_header(self, &counts);
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
-        status = add_finding(self, shown[i], i + 1);
+        status = add_shown(self, shown[i], i + 1);
     }
-    add_memory(self, dead);
+    add_memory(self, told);
     add_lost(self);
-    if (dead > 0) {
+    if (told > 0) {
         add_footer(self, &counts);
     }
     return status;
@@ -573,10 +500,12 @@ cm_summary_write(const struct cm_leak *leak,
                  const struct cm_summary_options *options,
                  struct cm_buffer *out)
 {
-    struct writer self = {.leak = leak,
-                          .options = options,
-                          .line = {.out = out, .colour = options->colour}};
-    size_t *shown = cm_calloc(leak->cycle_count + 1, sizeof(*shown));
+    struct cm_summary_writer self = {
+        .leak = leak,
+        .options = options,
+        .line = {.out = out, .colour = options->colour}};
+    struct cm_leak_finding *shown =
+        cm_calloc(leak->cycle_count + leak->growth_count + 1, sizeof(*shown));
     enum cm_status status = CM_NO_MEMORY;
 
     if (shown != NULL) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "buffer.h"
+#include "growth.h"
 #include "leak.h"
 
 #define CM_DEFAULT_MIN_BYTES ((uint64_t)1 << 20)
@@ -21,7 +22,8 @@
 /* Zero is valid: everything but library findings, without colour. */
 struct cm_summary_options {
     bool colour;
-    bool all;           /* library and small findings are shown as well */
+    bool all;           /* library and small findings are shown as well, and
+                         * growth that is settled or ok */
     bool all_frames;    /* the whole allocation stack */
     uint64_t min_bytes; /* findings under this at once are only counted */
     size_t top;         /* findings shown; 0: all of them */
@@ -43,10 +45,15 @@ enum cm_status cm_summary_write(const struct cm_leak *leak,
 /* How the findings of a document divide under these options. */
 struct cm_summary_counts {
     size_t shown, library, small, more;
+    size_t dead;   /* cycles, in whichever of these */
+    size_t cycles; /* shown or more */
+    size_t faults; /* leaks and what lingers, shown or more */
 };
-/* `shown`, when not NULL, has room for leak->cycle_count indices. */
+/* `shown`, when not NULL, has room for leak->cycle_count and
+ * leak->growth_count findings.  Before: cm_leak_sort(leak). */
 void cm_summary_count(const struct cm_leak *leak,
                       const struct cm_summary_options *options,
-                      struct cm_summary_counts *result, size_t *shown);
+                      struct cm_summary_counts *result,
+                      struct cm_leak_finding *shown);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "../detector/alloc.h"
 #include "file.h"
+#include "growth.h"
 #include "libraries.h"
 
 #define MAX_NAMED_LINES 10
@@ -386,9 +387,43 @@ names_cycle(const struct cm_suppressions *self, const struct cm_leak *leak,
     return named;
 }
 
+/* Types are those of cycles; a growth is named by its lines. */
+static bool
+names_growth(const struct cm_suppressions *self, const struct cm_leak *leak,
+             const struct cm_leak_growth *growth)
+{
+    bool named = names_fingerprint(self, growth->fingerprint)
+                 || names_leak_site(self, leak, growth->site);
+
+    for (size_t i = 0; !named && i < growth->made_at_count; i++) {
+        named = names_leak_frame(self, leak, &growth->made_at[i]);
+    }
+    return named;
+}
+
 size_t
-cm_suppressions_apply_leak(const struct cm_suppressions *self,
-                           struct cm_leak *leak)
+cm_suppressions_apply_growth(const struct cm_suppressions *self,
+                             struct cm_leak *leak)
+{
+    size_t kept = 0, told = 0;
+
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        struct cm_leak_growth growth = leak->growth[i];
+
+        if (names_growth(self, leak, &growth)) {
+            told += cm_growth_is_told(cm_growth_verdict(leak, &growth));
+            cm_leak_growth_release(&growth);
+        }
+        else {
+            leak->growth[kept++] = growth;
+        }
+    }
+    leak->growth_count = kept;
+    return told;
+}
+
+static size_t
+apply_to_cycles(const struct cm_suppressions *self, struct cm_leak *leak)
 {
     size_t kept = 0, count = leak->cycle_count;
 
@@ -404,4 +439,12 @@ cm_suppressions_apply_leak(const struct cm_suppressions *self,
     }
     leak->cycle_count = kept;
     return count - kept;
+}
+
+size_t
+cm_suppressions_apply_leak(const struct cm_suppressions *self,
+                           struct cm_leak *leak)
+{
+    return apply_to_cycles(self, leak)
+           + cm_suppressions_apply_growth(self, leak);
 }

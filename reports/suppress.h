@@ -62,6 +62,10 @@ size_t cm_suppressions_apply(const struct cm_suppressions *self,
                              const struct cm_heap *heap,
                              const struct cm_records *records,
                              struct cm_findings *findings);
+/* Of growth alone; returns how many of them a person would have heard of. */
+size_t cm_suppressions_apply_growth(const struct cm_suppressions *self,
+                                    struct cm_leak *leak);
+/* Of both kinds. */
 size_t cm_suppressions_apply_leak(const struct cm_suppressions *self,
                                   struct cm_leak *leak);
 

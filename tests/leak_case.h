@@ -81,6 +81,49 @@
     "{'device':'cuda:0','framework':'driver','library':'libnccl.so.2',"       \
     "'bytes':1073741824,'count':2}]}"
 
+/* Each verdict once. */
+#define LEAK_GROWTH                                                           \
+    LEAK_HEAD                                                                 \
+    "'sites':[{'id':1,'user_frame':1,'frames':["                              \
+    "{'filename':'/lib/torch.py','line':9,'name':'f','library':true},"        \
+    "{'filename':'/x/train.py','line':41,'name':'step',"                      \
+    "'source':'  loss = model(batch)'}]},"                                    \
+    "{'id':2,'user_frame':0,'frames':[{'filename':'/x/train.py',"             \
+    "'line':42,'name':'step','source':'  loss.backward()'}]}],"               \
+    "'growth':["                                                              \
+    "{'fingerprint':'0123450000000000','site':1,'category':'activation',"     \
+    "'device':'cuda:0','verdict':'leak','holder':["                           \
+    "{'annotation':'local `losses` (list, 409 items)','edge':'[0]'},"         \
+    "{'annotation':'loss','edge':''},{'annotation':'grad_fn','edge':''}],"    \
+    "'made_at':[{'filename':'/x/train.py','line':80,'name':'main',"           \
+    "'source':'  losses.append(loss)','certain':true}],"                      \
+    "'bytes_per_iteration':4194304,'count_per_iteration':1.5,"                \
+    "'since_iteration':3,'bytes':1715470336,'count':409,"                     \
+    "'peak_bytes':1715470336,'series':[[0,0,0],[3,0,0],[412,409,"             \
+    "1715470336]],'autograd_depth':1,'confidence':0.998,"                     \
+    "'iterations_to_full':1948,'seconds_to_full':3247.5,"                     \
+    "'rule':'losses','advice':'losses.append(loss.item())',"                  \
+    "'names':['losses[0]'],'library':null},"                                  \
+    "{'site':2,'awaited':true,'category':'gradient','device':'cuda:0',"       \
+    "'verdict':'lingering','since_iteration':1,'bytes':101711872,"            \
+    "'peak_bytes':101711872,'rule':'gradients','names':["                     \
+    "'layer1.0.weight.grad','layer1.0.bias.grad'],'advice':"                  \
+    "'optimizer.zero_grad(set_to_none=True) before the forward pass'},"       \
+    "{'fingerprint':'55b1e00000000000','category':'other',"                   \
+    "'device':'cuda:0','verdict':'growing','since_iteration':8,"              \
+    "'bytes_per_iteration':1048576,'bytes':4194304,'confidence':0.61},"       \
+    "{'category':'optimizer','device':'cuda:0','verdict':'settled',"          \
+    "'since_iteration':1,'bytes':203423744},"                                 \
+    "{'category':'parameter','device':'cuda:0','verdict':'ok',"               \
+    "'bytes':524288}],"                                                       \
+    "'timeline':{'by':'optimizer','devices':[{'name':'cuda:0','categories':[" \
+    "'parameter','activation'],'points':[[0,0,524288,0],[3,0.25,524288,0],"   \
+    "[412,31.125,524288,1715470336]]}]},"                                     \
+    "'collections':[{'iteration':4,'generation':2,'duration_us':900,"         \
+    "'collected':17,'device_bytes_freed':0}],"                                \
+    "'collector':{'seen':40,'duration_us':36000,'longest_us':2100,"           \
+    "'collected':680,'device_bytes_freed':0}}"
+
 static inline enum cm_status
 leak_parse(const char *text, struct cm_leak *leak,
            char error[CM_LEAK_JSON_ERROR_BYTES])

@@ -282,6 +282,70 @@ test_an_event_has_the_memory_of_the_process(void **state)
 }
 
 static enum cm_status
+grow(struct cm_digest *digest, const char *verdict, uint64_t bytes)
+{
+    static const char *const categories[] = {"other"};
+    struct cm_growth_use use;
+    const struct cm_timeline_use point = {.device = "cpu",
+                                          .by = "step",
+                                          .categories = categories,
+                                          .bytes = &bytes,
+                                          .category_count = 1};
+
+    cm_growth_use_init(&use);
+    use.device = "cpu";
+    use.verdict = verdict;
+    use.bytes = bytes;
+    use.bytes_per_iteration = 4096;
+    cm_digest_timeline_add(digest, &point);
+    return cm_digest_growth(digest, &use, 1);
+}
+
+/* Quiet while it is not sure; then said, and written before it is said. */
+static void
+test_growth_is_said_when_it_is_sure(void **state)
+{
+    struct scene *scene = *state;
+    char *warning;
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(grow(scene->digest, "growing", 4096), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_false(exists(scene->folder, "leak.json"));
+    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
+    warning = cm_digest_take_warning(scene->digest);
+    assert_non_null(warning);
+    assert_non_null(strstr(warning, "#1 LEAK +4.0 KiB per iteration"));
+    assert_non_null(strstr(warning, "cumem: cpu grows by 4.0 KiB per"));
+    cm_free(warning);
+    assert_true(exists(scene->folder, "leak.json"));
+    assert_int_equal(grow(scene->digest, "leak", 9000), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_int_equal(grow(scene->digest, "leak", 17000), CM_OK);
+    assert_true(cm_digest_warns(scene->digest));
+}
+
+static void
+test_a_report_on_demand(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer document = {0};
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(grow(scene->digest, "settled", 4096), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_false(exists(scene->folder, "leak.json"));
+    cm_digest_demand(scene->digest);
+    cm_digest_collector_off(scene->digest, true);
+    assert_int_equal(cm_digest_write(scene->digest, false), CM_OK);
+    assert_true(exists(scene->folder, "leak.json"));
+    assert_int_equal(cm_digest_export(scene->digest, &document), CM_OK);
+    assert_non_null(strstr(document.bytes, "\"verdict\":\"settled\""));
+    assert_non_null(strstr(document.bytes, "\"points\":[[0,0,4096]]"));
+    assert_non_null(strstr(document.bytes, "\"off\":true"));
+    cm_buffer_release(&document);
+}
+
+static enum cm_status
 whole_life(void *context)
 {
     struct scene *scene = context;
@@ -294,6 +358,9 @@ whole_life(void *context)
     enum cm_status status = see_with(digest, scene, true, &event);
     if (status == CM_OK) {
         status = cm_digest_write(digest, true);
+    }
+    if (status == CM_OK) {
+        status = grow(digest, "leak", 4096);
     }
     cm_free(cm_digest_take_warning(digest));
     cm_buffer_release(&event);
@@ -371,6 +438,8 @@ main(void)
         WITH_SCENE(test_collections_are_thinned),
         WITH_SCENE(test_out_of_memory_is_written_without_findings),
         WITH_SCENE(test_an_event_has_the_memory_of_the_process),
+        WITH_SCENE(test_growth_is_said_when_it_is_sure),
+        WITH_SCENE(test_a_report_on_demand),
         WITH_SCENE(test_each_allocation_fails_in_turn),
         WITH_SCENE(test_serves_threads_at_once),
     };

@@ -43,6 +43,40 @@ test_check_finds_each_wrong_id(void **state)
 }
 
 static void
+test_check_finds_wrong_growth(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_leak_growth *growth = &leak.growth[0];
+    struct cm_leak_timeline_device *device = &leak.timeline.devices[0];
+
+    (void)state;
+    assert_null(cm_leak_check(&leak));
+    growth->site = 3;
+    assert_string_equal(cm_leak_check(&leak),
+                        "growth names a site that does not exist");
+    growth->site = 1;
+    growth->series[1][0] = 413;
+    assert_string_equal(cm_leak_check(&leak), "the iterations of growth fall");
+    growth->series[1][0] = 3;
+    growth->verdict = growth->category;
+    assert_non_null(cm_leak_check(&leak));
+    growth->verdict = leak.growth[1].verdict;
+    leak.growth[2].name_count = 1;
+    assert_string_equal(cm_leak_check(&leak),
+                        "growth counts what it does not have");
+    leak.growth[2].name_count = 0;
+    device->seconds[2] = 0.125;
+    assert_string_equal(cm_leak_check(&leak),
+                        "the iterations of the timeline fall");
+    device->seconds[2] = 1;
+    device->category_count = CM_LEAK_MAX_CATEGORIES + 1;
+    assert_non_null(cm_leak_check(&leak));
+    device->category_count = 2;
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+}
+
+static void
 test_sort_is_by_peak_then_fingerprint(void **state)
 {
     struct cm_leak leak =
@@ -115,6 +149,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zeroed_can_be_released),
+        cmocka_unit_test(test_check_finds_wrong_growth),
         cmocka_unit_test(test_check_finds_each_wrong_id),
         cmocka_unit_test(test_sort_is_by_peak_then_fingerprint),
         cmocka_unit_test(test_check_of_memory),

@@ -62,7 +62,8 @@ test_what_is_not_known_is_left_out(void **state)
         "cached",     "pending_free", "private_pools", "outside_frameworks",
         "free",       "largest_free", "asked_bytes",   "other_processes",
         "frameworks", "pools",        "iterations",    "held",
-        "thread",     "awaited",      "pool"};
+        "thread",     "awaited",      "pool",          "timeline",
+        "collector"};
     struct cm_buffer out = {0};
 
     (void)state;
@@ -107,6 +108,137 @@ test_refuses_wrong_memory(void **state)
     expect_refused(LEAK_HEAD "'held':[{'site':3}]}",
                    "held[0].site: site 3 does not exist");
     expect_refused(LEAK_HEAD "'held':{}}", "held: expected an array");
+}
+
+static void
+test_growth_reads_back(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH), again = {0};
+    struct cm_buffer once = {0}, twice = {0};
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+    const struct cm_leak_growth *growth;
+    const struct cm_leak_timeline_device *device;
+
+    (void)state;
+    assert_int_equal(cm_leak_json_write(&leak, &once), CM_OK);
+    assert_int_equal(cm_leak_json_read(once.bytes, once.length, &again, error),
+                     CM_OK);
+    assert_int_equal(cm_leak_json_write(&again, &twice), CM_OK);
+    assert_string_equal(once.bytes, twice.bytes);
+    assert_null(cm_leak_check(&again));
+    growth = &again.growth[0];
+    assert_int_equal(again.growth_count, 5);
+    assert_int_equal(growth->site, 1);
+    assert_int_equal(growth->holder_count, 3);
+    assert_string_equal(cm_leak_text(&again, growth->holder[0].edge), "[0]");
+    assert_true(growth->made_at[0].certain);
+    assert_true(growth->bytes_per_iteration == 4194304);
+    assert_true(growth->count_per_iteration == 1.5);
+    assert_true(growth->confidence == 0.998);
+    assert_true(growth->seconds_to_full == 3247.5);
+    assert_int_equal(growth->series[2][2], 1715470336);
+    assert_true(again.growth[1].awaited);
+    assert_int_equal(again.growth[1].name_count, 2);
+    assert_int_equal(again.growth[1].iterations_to_full, -1);
+    assert_true(again.growth[1].seconds_to_full < 0);
+    assert_int_equal(again.growth[3].peak_bytes, 203423744);
+    assert_true(again.growth[3].fingerprint == leak.growth[3].fingerprint);
+    device = &again.timeline.devices[0];
+    assert_int_equal(device->point_count, 3);
+    assert_true(device->seconds[2] == 31.125);
+    assert_int_equal(device->bytes[5], 1715470336);
+    assert_int_equal(again.collector.seen, 40);
+    cm_leak_release(&leak);
+    cm_leak_release(&again);
+    cm_buffer_release(&once);
+    cm_buffer_release(&twice);
+}
+
+static void
+test_reals_are_whole_where_they_can_be(void **state)
+{
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'growth':[{'verdict':'ok','bytes_per_iteration':"
+                          "-0.0004,'count_per_iteration':-2.5,"
+                          "'seconds_to_full':1125899906842624}]}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_leak_json_write(&leak, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\"bytes_per_iteration\":0,"));
+    assert_non_null(strstr(out.bytes, "\"count_per_iteration\":-2.500,"));
+    assert_non_null(
+        strstr(out.bytes, "\"seconds_to_full\":1125899906842624,"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_refuses_wrong_growth(void **state)
+{
+    (void)state;
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok'},{}]}",
+                   "growth[1].verdict: expected growing, leak, lingering, "
+                   "settled or ok");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'Leak'}]}",
+                   "growth[0].verdict: expected growing, leak, lingering, "
+                   "settled or ok");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','site':4}]}",
+                   "growth[0].site: site 4 does not exist");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','confidence':1.01}]}",
+                   "growth[0].confidence: expected a number from 0 to 1");
+    expect_refused(LEAK_HEAD
+                   "'growth':[{'verdict':'ok','bytes_per_iteration':1e999}]}",
+                   "growth[0].bytes_per_iteration: expected a number from "
+                   "-1125899906842624 to 1125899906842624");
+    expect_refused(LEAK_HEAD
+                   "'growth':[{'verdict':'ok','series':[[1,2,3],[0,2,3]]}]}",
+                   "growth[0].series[1]: expected an iteration not before the "
+                   "last");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','series':[[1,2]]}]}",
+                   "growth[0].series[0]: expected [iteration, count, bytes]");
+    expect_refused(LEAK_HEAD
+                   "'growth':[{'verdict':'ok','series':[[1,2,null]]}]}",
+                   "growth[0].series[0]: expected [iteration, count, bytes]");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','names':['a',7]}]}",
+                   "growth[0].names[1]: expected a text");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','holder':[{},7]}]}",
+                   "growth[0].holder[1]: expected an object");
+    expect_refused(LEAK_HEAD "'growth':{}}", "growth: expected an array");
+}
+
+static void
+test_refuses_a_wrong_timeline(void **state)
+{
+#define DEVICE LEAK_HEAD "'timeline':{'by':'step','devices':["
+    (void)state;
+    expect_refused(LEAK_HEAD "'timeline':7}", "timeline: expected an object");
+    expect_refused(LEAK_HEAD "'timeline':{'devices':7}}",
+                   "timeline.devices: expected an array");
+    expect_refused(LEAK_HEAD "'timeline':{'by':'night'}}",
+                   "timeline.by: expected step, optimizer or time");
+    expect_refused(DEVICE "7]}}", "timeline.devices[0]: expected an object");
+    expect_refused(DEVICE "{'categories':['a'],'points':[[0,0,1],[1,0]]}]}}",
+                   "timeline.devices[0].points[1]: expected [iteration, "
+                   "seconds, bytes of each category]");
+    expect_refused(DEVICE "{'categories':['a'],'points':[[0,0,-1]]}]}}",
+                   "timeline.devices[0].points[0]: expected [iteration, "
+                   "seconds, bytes of each category]");
+    expect_refused(DEVICE "{'categories':['a'],'points':[[1,0,1],[0,0,1]]}]}}",
+                   "timeline.devices[0].points[1]: expected a point not "
+                   "before the last");
+    expect_refused(DEVICE "{'categories':['a'],'points':[[1,2,1],[1,1,1]]}]}}",
+                   "timeline.devices[0].points[1]: expected a point not "
+                   "before the last");
+    expect_refused(DEVICE "{},{'points':[[0,0]]}]}}",
+                   "timeline.devices[1].points: expected none without "
+                   "categories");
+    expect_refused(DEVICE "{'categories':['','','','','','','','','','','',"
+                          "'','','','','','']}]}}",
+                   "timeline.devices[0].categories: expected at most 16");
+    expect_refused(LEAK_HEAD "'collector':{'seen':-1}}",
+                   "collector.seen: expected a whole number from 0 to 2^53");
+#undef DEVICE
 }
 
 static void
@@ -278,6 +410,7 @@ test_each_allocation_fails(void **state)
     (void)state;
     cm_fail_each(attempt, LEAK_LAMBDA);
     cm_fail_each(attempt, LEAK_MEMORY);
+    cm_fail_each(attempt, LEAK_GROWTH);
 }
 
 /* Each byte of a document changed in turn: read or refused, never worse. */
@@ -316,6 +449,7 @@ test_O12_any_byte_may_be_wrong(void **state)
     (void)state;
     change_each_byte(LEAK_LAMBDA);
     change_each_byte(LEAK_MEMORY);
+    change_each_byte(LEAK_GROWTH);
 }
 
 int
@@ -324,6 +458,10 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_what_it_writes),
         cmocka_unit_test(test_memory_reads_back),
+        cmocka_unit_test(test_growth_reads_back),
+        cmocka_unit_test(test_reals_are_whole_where_they_can_be),
+        cmocka_unit_test(test_refuses_wrong_growth),
+        cmocka_unit_test(test_refuses_a_wrong_timeline),
         cmocka_unit_test(test_what_is_not_known_is_left_out),
         cmocka_unit_test(test_refuses_wrong_memory),
         cmocka_unit_test(test_first_key_names_the_format),

@@ -83,13 +83,13 @@ test_what_is_hidden_is_counted(void **state)
                           "{'fingerprint':'4','peak_bytes':4000000,"
                           "'library':{'package':'torch'}}]}");
     struct cm_buffer out = {0};
-    size_t shown[4];
+    struct cm_leak_finding shown[4];
 
     (void)state;
     cm_leak_sort(&leak);
     cm_summary_count(&leak, &options, &counts, shown);
     assert_int_equal(counts.shown, 1);
-    assert_int_equal(leak.cycles[shown[0]].fingerprint, 2);
+    assert_int_equal(leak.cycles[shown[0].index].fingerprint, 2);
     assert_int_equal(counts.more, 1);
     assert_int_equal(counts.library, 1);
     assert_int_equal(counts.small, 1);
@@ -125,6 +125,99 @@ test_colour_adds_sequences_only(void **state)
     cm_buffer_release(&plain);
 }
 
+/* REPORT.md's own lines, byte for byte, both kinds by what they cost. */
+static void
+test_growth_stands_among_the_cycles(void **state)
+{
+    const struct cm_summary_options options = {
+        .min_bytes = CM_DEFAULT_MIN_BYTES, .report_name = "r.json"};
+
+    (void)state;
+    expect_summary(
+        LEAK_GROWTH, &options,
+        "cumem: cuda:0 grows by 4.0 MiB per iteration; full in about 1950 "
+        "iterations (54 min)\n"
+        "#1 LEAK +4.0 MiB per iteration since iteration 3; full in about 1950 "
+        "iterations (54 min)\n"
+        "   held  train.py:80 main: local `losses` (list, 409 items) > loss > "
+        "grad_fn\n"
+        "   fix   losses.append(loss.item())\n"
+        "   alloc train.py:41 step: loss = model(batch)\n"
+        "#2 LINGERING 97 MiB of gradients kept through every forward pass "
+        "since iteration 1\n"
+        "   held  not known: no path from a name was found\n"
+        "   fix   optimizer.zero_grad(set_to_none=True) before the forward "
+        "pass\n"
+        "   alloc (in backward, waiting thread) train.py:42 step: "
+        "loss.backward()\n"
+        "#3 GROWING +1.0 MiB per iteration since iteration 8 (61 % sure)"
+        "         [55b1e0]\n"
+        "   held  not known: no path from a name was found\n"
+        "   alloc not known: no stack was recorded\n"
+        "cyclereport r.json\n");
+}
+
+/* Those that are well are shown to whoever asks. */
+static void
+test_all_growth(void **state)
+{
+    const struct cm_summary_options options = {.all = true, .report_name = ""};
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(
+        out.bytes, "#2 SETTLED 194 MiB of optimizer state since iteration 1"));
+    assert_non_null(strstr(out.bytes, "#5 OK 512 KiB of parameters"));
+    assert_null(strstr(out.bytes, "hidden"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_faults_are_counted(void **state)
+{
+    const struct cm_summary_options options = {.top = 1};
+    struct cm_leak_finding shown[5];
+    struct cm_summary_counts counts;
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+
+    (void)state;
+    cm_leak_sort(&leak);
+    cm_summary_count(&leak, &options, &counts, shown);
+    assert_int_equal(counts.faults, 2);
+    assert_int_equal(counts.cycles, 0);
+    assert_int_equal(counts.shown, 1);
+    assert_int_equal(counts.more, 2);
+    assert_true(shown[0].growth);
+    cm_leak_release(&leak);
+}
+
+/* The root, which has the name to look for, and the end stay. */
+static void
+test_a_long_path_loses_its_middle(void **state)
+{
+    const struct cm_summary_options options = {.report_name = ""};
+    struct cm_leak leak = leak_of(
+        LEAK_HEAD "'growth':[{'verdict':'leak','bytes':9,'holder':["
+                  "{'annotation':'global `cache` (dict)','edge':'[0]'},"
+                  "{'annotation':'m.AVeryLongName','edge':'.attribute'},"
+                  "{'annotation':'m.AnotherLongName','edge':'.attribute'},"
+                  "{'annotation':'m.Third','edge':''},"
+                  "{'annotation':'Tensor','edge':''}]}]}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(out.bytes,
+                           "   held  global `cache` (dict) > ... > m.Third > "
+                           "Tensor\n"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
 static enum cm_status
 attempt(void *context)
 {
@@ -140,10 +233,13 @@ static void
 test_each_allocation_fails(void **state)
 {
     struct cm_leak leak = leak_of(LEAK_LAMBDA);
+    struct cm_leak growth = leak_of(LEAK_GROWTH);
 
     (void)state;
     cm_fail_each(attempt, &leak);
+    cm_fail_each(attempt, &growth);
     cm_leak_release(&leak);
+    cm_leak_release(&growth);
 }
 
 int
@@ -154,6 +250,10 @@ main(void)
         cmocka_unit_test(test_nothing_found),
         cmocka_unit_test(test_only_what_is_new),
         cmocka_unit_test(test_what_is_hidden_is_counted),
+        cmocka_unit_test(test_growth_stands_among_the_cycles),
+        cmocka_unit_test(test_all_growth),
+        cmocka_unit_test(test_faults_are_counted),
+        cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_colour_adds_sequences_only),
         cmocka_unit_test(test_each_allocation_fails),
     };

@@ -25,6 +25,41 @@ taken(const char *rules)
     return result;
 }
 
+static size_t
+growth_left(const char *rules, size_t *told)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_suppressions self = {0};
+    struct cm_buffer problems = {0};
+    size_t left;
+
+    assert_int_equal(cm_suppressions_add(&self, rules, &problems), CM_OK);
+    *told = cm_suppressions_apply_leak(&self, &leak);
+    left = leak.growth_count;
+    cm_suppressions_release(&self);
+    cm_buffer_release(&problems);
+    cm_leak_release(&leak);
+    return left;
+}
+
+/* By fingerprint, by the line that allocates, by the place that holds. */
+static void
+test_growth(void **state)
+{
+    size_t told;
+
+    (void)state;
+    assert_int_equal(growth_left("fingerprint 012345", &told), 4);
+    assert_int_equal(told, 1);
+    assert_int_equal(growth_left("function step", &told), 3);
+    assert_int_equal(told, 2);
+    assert_int_equal(growth_left("function main", &told), 4);
+    assert_int_equal(growth_left("file x/train.py", &told), 3);
+    assert_int_equal(growth_left("type *", &told), 5);
+    assert_int_equal(told, 0);
+    assert_int_equal(growth_left("file torch.py", &told), 5);
+}
+
 static void
 test_rules(void **state)
 {
@@ -206,6 +241,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_growth),
         cmocka_unit_test(test_bad_lines_are_named_once),
         cmocka_unit_test(test_findings_of_the_process),
         cmocka_unit_test(test_each_allocation_fails),

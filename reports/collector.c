@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The advice follows from two facts: whether a collection ever freed device
+ * memory, and whether dead cycles hold any now.  What collections free of host
+ * memory is said beside it: without them it stays. */
+#include "collector.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "size.h"
+
+/* From so many on, that none freed anything says something. */
+#define ENOUGH 10
+#define MAX_NUMBER ((uint64_t)1 << 53)
+
+static uint64_t
+add_capped(uint64_t a, uint64_t b)
+{
+    return b > MAX_NUMBER - a ? MAX_NUMBER : a + b;
+}
+
+void
+cm_collector_add(struct cm_leak_collector *self,
+                 const struct cm_leak_collection *row)
+{
+    self->seen = add_capped(self->seen, 1);
+    self->duration_us = add_capped(self->duration_us, row->duration_us);
+    self->collected = add_capped(self->collected, row->collected);
+    self->device_bytes_freed =
+        add_capped(self->device_bytes_freed, row->device_bytes_freed);
+    if (row->duration_us > self->longest_us) {
+        self->longest_us = row->duration_us;
+    }
+}
+
+void
+cm_collector_add_up(struct cm_leak *leak)
+{
+    leak->collector = (struct cm_leak_collector){.off = leak->collector.off};
+    for (size_t i = 0; i < leak->collection_count; i++) {
+        cm_collector_add(&leak->collector, &leak->collections[i]);
+    }
+}
+
+/* The most device memory that was dead at one moment, of any device. */
+static uint64_t
+dead_peak(const struct cm_leak *leak)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < leak->device_count; i++) {
+        if (leak->devices[i].dead_peak > most) {
+            most = leak->devices[i].dead_peak;
+        }
+    }
+    for (size_t i = 0; i < leak->cycle_count; i++) {
+        const struct cm_leak_cycle *cycle = &leak->cycles[i];
+
+        if (strcmp(cm_leak_text(leak, cycle->class), "resurrected") != 0
+            && cycle->peak_bytes > most) {
+            most = cycle->peak_bytes;
+        }
+    }
+    return most;
+}
+
+enum cm_collector_advice
+cm_collector_judge(const struct cm_leak *leak)
+{
+    const struct cm_leak_collector *sum = &leak->collector;
+    bool dead = sum->device_bytes_freed > 0 || dead_peak(leak) > 0;
+
+    if (sum->off && dead) {
+        return CM_COLLECTOR_IS_OFF;
+    }
+    if (dead) {
+        return CM_COLLECTOR_KEEP;
+    }
+    return sum->seen >= ENOUGH && !sum->off ? CM_COLLECTOR_MAY_GO
+                                            : CM_COLLECTOR_UNKNOWN;
+}
+
+static void
+add_size(struct cm_buffer *out, uint64_t bytes)
+{
+    char text[CM_SIZE_TEXT_BYTES];
+
+    cm_size_format(bytes, text);
+    cm_buffer_add_text(out, text);
+}
+
+void
+cm_collector_add_time(uint64_t us, struct cm_buffer *out)
+{
+    if (us < 1000) {
+        cm_buffer_addf(out, "%" PRIu64 " \u00b5s", us);
+    }
+    else if (us < 1000000) {
+        cm_buffer_addf(out, "%" PRIu64 ".%" PRIu64 " ms", us / 1000,
+                       us / 100 % 10);
+    }
+    else {
+        cm_buffer_addf(out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000,
+                       us / 100000 % 10);
+    }
+}
+
+static void
+add_keep(const struct cm_leak *leak, struct cm_buffer *out)
+{
+    cm_buffer_add_text(out, "Leave automatic collection on until the cycles "
+                            "are cut: ");
+    if (leak->collector.device_bytes_freed > 0) {
+        add_size(out, leak->collector.device_bytes_freed);
+        cm_buffer_add_text(out, " of device memory came back only by it");
+    }
+    else {
+        add_size(out, dead_peak(leak));
+        cm_buffer_add_text(out, " of device memory waited for it");
+    }
+    cm_buffer_add_text(out, ".");
+}
+
+static void
+add_may_go(const struct cm_leak *leak, struct cm_buffer *out)
+{
+    const struct cm_leak_collector *sum = &leak->collector;
+
+    cm_buffer_add_text(out, "For device memory automatic collection may be "
+                            "switched off: no collection freed any, and ");
+    cm_collector_add_time(sum->duration_us, out);
+    cm_buffer_addf(out, " went into %" PRIu64 " of them.", sum->seen);
+    if (sum->collected > 0) {
+        cm_buffer_addf(out,
+                       " They freed %" PRIu64
+                       " other objects: call gc.collect() at a quiet moment "
+                       "instead, as between epochs.",
+                       sum->collected);
+    }
+}
+
+void
+cm_collector_add_advice(const struct cm_leak *leak, struct cm_buffer *out)
+{
+    switch (cm_collector_judge(leak)) {
+    case CM_COLLECTOR_KEEP: add_keep(leak, out); break;
+    case CM_COLLECTOR_MAY_GO: add_may_go(leak, out); break;
+    case CM_COLLECTOR_IS_OFF:
+        cm_buffer_add_text(out, "Automatic collection is off, and ");
+        add_size(out, dead_peak(leak));
+        cm_buffer_add_text(out, " of device memory was dead at one moment: "
+                                "call gc.collect() between iterations, or "
+                                "cut the cycles.");
+        break;
+    case CM_COLLECTOR_UNKNOWN: break;
+    }
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What comes again and again while the program runs: the list of what grows,
+ * the points of the timeline, the collections.  Each takes the lock for as
+ * long as it takes to put it into the document. */
+
+#include "../detector/alloc.h"
+#include "collector.h"
+#include "digest_private.h"
+#include "leak_json.h"
+
+#define MAX_COLLECTIONS 2000u
+
+/* --- collections ------------------------------------------------------------ */
+
+/* Every second row goes when the table is full, and from then on only every
+ * second collection gets one. */
+static void
+thin_collections(struct cm_digest *self)
+{
+    struct cm_leak *leak = &self->leak;
+    size_t kept = 0;
+    for (size_t i = 0; i < leak->collection_count; i += 2) {
+        leak->collections[kept++] = leak->collections[i];
+    }
+    leak->collection_count = kept;
+    self->collection_step *= 2;
+}
+
+void
+cm_digest_collection(struct cm_digest *self, int generation,
+                     uint64_t duration_us, uint64_t collected,
+                     uint64_t device_bytes)
+{
+    struct cm_leak_collection row = {
+        .iteration = -1,
+        .generation = generation,
+        .duration_us = duration_us,
+        .collected = collected,
+        .device_bytes_freed = device_bytes,
+    };
+    pthread_mutex_lock(&self->lock);
+    struct cm_leak *leak = &self->leak;
+    cm_collector_add(&leak->collector, &row);
+    if (leak->collection_count >= MAX_COLLECTIONS) {
+        thin_collections(self);
+    }
+    bool due = self->collections_seen++ % self->collection_step == 0;
+    if (due
+        && cm_grow((void **)&leak->collections, &leak->collection_capacity,
+                   leak->collection_count + 1, sizeof(row))
+               == CM_OK) {
+        row.iteration = leak->iteration;
+        leak->collections[leak->collection_count++] = row;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_collector_off(struct cm_digest *self, bool off)
+{
+    pthread_mutex_lock(&self->lock);
+    self->leak.collector.off = off;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* --- growth --------------------------------------------------------------- */
+
+enum cm_status
+cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
+                 size_t count)
+{
+    struct cm_ledger_news news = {0};
+    pthread_mutex_lock(&self->lock);
+    enum cm_status status =
+        cm_growth_set(&self->leak, self->records, items, count);
+    if (status == CM_OK) {
+        (void)cm_suppressions_apply_growth(&self->suppressions, &self->leak);
+        status = cm_growth_announce(&self->told, &self->leak, &news);
+        self->dirty = true;
+        self->urgent |= news.count != 0;
+        cm_digest_say(self, &news);
+    }
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    pthread_mutex_unlock(&self->lock);
+    cm_ledger_news_release(&news);
+    return status;
+}
+
+void
+cm_digest_timeline_add(struct cm_digest *self,
+                       const struct cm_timeline_use *point)
+{
+    pthread_mutex_lock(&self->lock);
+    enum cm_status status =
+        cm_timeline_add(&self->leak, &self->timeline_rows, point);
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_demand(struct cm_digest *self)
+{
+    pthread_mutex_lock(&self->lock);
+    self->demanded = self->dirty = self->urgent = true;
+    pthread_mutex_unlock(&self->lock);
+}
+
+enum cm_status
+cm_digest_export(struct cm_digest *self, struct cm_buffer *document)
+{
+    pthread_mutex_lock(&self->lock);
+    cm_leak_sort(&self->leak);
+    enum cm_status status = cm_leak_json_write(&self->leak, document);
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}

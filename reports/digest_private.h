@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_DIGEST_PRIVATE_H
+#define CM_DIGEST_PRIVATE_H
+
+/* The digest from inside: digest.c has findings, the file and the warnings,
+ * digest_growth.c growth and the collections.  Not for others. */
+
+#include <pthread.h>
+
+#include "digest.h"
+#include "growth_told.h"
+#include "leak.h"
+#include "ledger.h"
+#include "suppress.h"
+
+#define CM_DIGEST_MAX_WARNINGS 64u
+
+struct cm_digest {
+    struct cm_records *records; /* borrowed */
+    pthread_mutex_t lock;
+    /* Guarded by lock, all below. */
+    struct cm_leak leak;
+    struct cm_suppressions suppressions;
+    char *path; /* owned: as asked for */
+    bool warn;
+    bool path_claimed; /* leak.source_path is ours to replace */
+    bool dirty, urgent;
+    uint64_t min_bytes, last_write_ns, interval_ns;
+    uint64_t collections_seen, collection_step;
+    struct cm_memory_rows rows; /* of the iterations */
+    struct cm_timeline_rows timeline_rows;
+    struct cm_growth_told told;
+    bool demanded;
+    char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
+    size_t first_warning, warning_count;
+    struct cm_digest_counts counts;
+};
+
+/* Before: lock held.  Writes the report and queues a warning of what is new.
+ * What is said is in the file before, so that the file has a name. */
+void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Sentences about growth.  Numbers are rounded to what a person needs: an
+ * estimate has three digits at most.  Linear in what is said. */
+#include "growth.h"
+
+#include <inttypes.h>
+#include <math.h> // fabs()
+#include <string.h>
+
+#include "size.h"
+
+static const char *const verdicts[] = {
+    [CM_GROWTH_NO_VERDICT] = "",         [CM_GROWTH_OK] = "ok",
+    [CM_GROWTH_SETTLED] = "settled",     [CM_GROWTH_GROWING] = "growing",
+    [CM_GROWTH_LINGERING] = "lingering", [CM_GROWTH_LEAK] = "leak",
+};
+
+enum cm_growth_verdict
+cm_growth_verdict(const struct cm_leak *leak,
+                  const struct cm_leak_growth *growth)
+{
+    const char *name = cm_leak_text(leak, growth->verdict);
+    int verdict = CM_GROWTH_LEAK;
+
+    while (verdict > 0 && strcmp(verdicts[verdict], name) != 0) {
+        verdict--;
+    }
+    return (enum cm_growth_verdict)verdict;
+}
+
+const char *
+cm_growth_verdict_name(enum cm_growth_verdict verdict)
+{
+    return verdicts[verdict];
+}
+
+bool
+cm_growth_is_fault(enum cm_growth_verdict verdict)
+{
+    return verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_LINGERING;
+}
+
+bool
+cm_growth_is_told(enum cm_growth_verdict verdict)
+{
+    return cm_growth_is_fault(verdict) || verdict == CM_GROWTH_GROWING;
+}
+
+/* ===== fingerprint ====================================================== */
+
+/* FNV-1a; white space counts as nothing, so that moved lines stay equal. */
+static uint64_t
+hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr(" \t\r\n", *text) == NULL) {
+            hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+        }
+    }
+    return (hash ^ 0xFF) * UINT64_C(0x100000001b3); /* ends the text */
+}
+
+static uint64_t
+hash_site(const struct cm_leak *leak, const struct cm_leak_site *site,
+          uint64_t hash)
+{
+    bool users = site->user_frame >= 0;
+
+    for (size_t i = 0; i < site->frame_count; i++) {
+        if (!users || !site->frames[i].library) {
+            hash = hash_text(hash, cm_leak_text(leak, site->frames[i].name));
+        }
+    }
+    return users ? hash_text(
+               hash, cm_leak_text(leak, site->frames[site->user_frame].source))
+                 : hash;
+}
+
+/* The last steps of MurmurHash3: findings are named by the first digits. */
+static uint64_t
+spread(uint64_t hash)
+{
+    hash ^= hash >> 33;
+    hash *= UINT64_C(0xff51afd7ed558ccd);
+    hash ^= hash >> 33;
+    hash *= UINT64_C(0xc4ceb9fe1a85ec53);
+    hash ^= hash >> 33;
+    return hash != 0 ? hash : 1;
+}
+
+uint64_t
+cm_growth_fingerprint(const struct cm_leak *leak,
+                      const struct cm_leak_growth *growth)
+{
+    uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325),
+                              cm_leak_text(leak, growth->category));
+
+    if (growth->site != 0) {
+        hash = hash_site(leak, cm_leak_site_at(leak, growth->site), hash);
+    }
+    return spread(hash);
+}
+
+/* ===== sentences ======================================================== */
+
+const char *
+cm_growth_plural(const char *category)
+{
+    static const char *const words[][2] = {
+        {"parameter", "parameters"},
+        {"gradient", "gradients"},
+        {"optimizer", "optimizer state"},
+        {"activation", "activations"},
+        {"input", "inputs"},
+        {"other", "other tensors"},
+        {"outside", "memory outside the frameworks"},
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(category, words[i][0]) == 0) {
+            return words[i][1];
+        }
+    }
+    return category;
+}
+
+static bool
+has_iterations(const struct cm_leak *leak)
+{
+    return strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0;
+}
+
+const char *
+cm_growth_unit(const struct cm_leak *leak)
+{
+    return has_iterations(leak) ? "iteration" : "time slice";
+}
+
+static void
+add_size(struct cm_buffer *out, uint64_t bytes)
+{
+    char text[CM_SIZE_TEXT_BYTES];
+
+    cm_size_format(bytes, text);
+    cm_buffer_add_text(out, text);
+}
+
+void
+cm_growth_add_slope(const struct cm_leak *leak, double bytes,
+                    struct cm_buffer *out)
+{
+    cm_buffer_add_char(out, bytes < 0 ? '-' : '+');
+    add_size(out, (uint64_t)(fabs(bytes) + 0.5));
+    cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
+}
+
+/* Three digits, the rest zeros. */
+static uint64_t
+rounded(uint64_t number)
+{
+    uint64_t unit = 1;
+
+    while (number / unit >= 1000) {
+        unit *= 10;
+    }
+    return number / unit * unit
+           + (number % unit >= unit / 2 + unit % 2) * unit;
+}
+
+/* "40 s", "54 min", "5 h", "3 days". */
+static void
+add_duration(struct cm_buffer *out, double seconds)
+{
+    if (seconds < 90) {
+        cm_buffer_addf(out, "%.0f s", seconds);
+    }
+    else if (seconds < 90 * 60.0) {
+        cm_buffer_addf(out, "%.0f min", seconds / 60);
+    }
+    else if (seconds < 48 * 3600.0) {
+        cm_buffer_addf(out, "%.0f h", seconds / 3600);
+    }
+    else {
+        cm_buffer_addf(out, "%" PRIu64 " days",
+                       rounded((uint64_t)(seconds / 86400)));
+    }
+}
+
+bool
+cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
+                   double seconds, struct cm_buffer *out)
+{
+    bool in_iterations = iterations >= 0 && has_iterations(leak);
+
+    if (iterations < 0 && seconds < 0) {
+        return false;
+    }
+    cm_buffer_add_text(out, "full in about ");
+    if (in_iterations) {
+        cm_buffer_addf(out, "%" PRIu64 " iteration%s",
+                       rounded((uint64_t)iterations),
+                       iterations == 1 ? "" : "s");
+    }
+    else if (seconds < 0) {
+        cm_buffer_addf(out, "%" PRIu64 " time slices",
+                       rounded((uint64_t)iterations));
+    }
+    if (seconds >= 0) {
+        cm_buffer_add_text(out, in_iterations ? " (" : "");
+        add_duration(out, seconds);
+        cm_buffer_add_text(out, in_iterations ? ")" : "");
+    }
+    return true;
+}
+
+int
+cm_growth_percent(double confidence)
+{
+    int percent = (int)(100 * confidence + 0.5);
+
+    return percent < 99 ? percent : 99;
+}
+
+static void
+add_since(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+          struct cm_buffer *out)
+{
+    if (growth->since_iteration >= 0) {
+        cm_buffer_addf(out, " since %s %" PRId64, cm_growth_unit(leak),
+                       growth->since_iteration);
+    }
+}
+
+/* "97 MiB of gradients" */
+static void
+add_amount(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+           struct cm_buffer *out)
+{
+    const char *category = cm_leak_text(leak, growth->category);
+
+    add_size(out, growth->bytes);
+    if (category[0] != '\0') {
+        cm_buffer_addf(out, " of %.40s", cm_growth_plural(category));
+    }
+}
+
+void
+cm_growth_add_sentence(const struct cm_leak *leak,
+                       const struct cm_leak_growth *growth,
+                       struct cm_buffer *out)
+{
+    enum cm_growth_verdict verdict = cm_growth_verdict(leak, growth);
+    size_t before;
+
+    if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
+        cm_growth_add_slope(leak, growth->bytes_per_iteration, out);
+    }
+    else {
+        add_amount(leak, growth, out);
+    }
+    if (verdict == CM_GROWTH_LINGERING) {
+        cm_buffer_add_text(out, " kept through every forward pass");
+    }
+    add_since(leak, growth, out);
+    if (verdict == CM_GROWTH_GROWING) {
+        cm_buffer_addf(out, " (%d %% sure)",
+                       cm_growth_percent(growth->confidence));
+    }
+    before = out->length;
+    cm_buffer_add_text(out, "; ");
+    if (verdict != CM_GROWTH_LEAK
+        || !cm_growth_add_full(leak, growth->iterations_to_full,
+                               growth->seconds_to_full, out)) {
+        cm_buffer_truncate(out, before);
+    }
+}
+
+/* ===== a device ========================================================= */
+
+struct faults {
+    double slope, seconds; /* the soonest; -1: not known */
+    int64_t iterations;
+    uint64_t lingering;
+    size_t leaks;
+};
+
+static struct faults
+add_up(const struct cm_leak *leak, struct cm_text_id device)
+{
+    struct faults faults = {.seconds = -1, .iterations = -1};
+
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        const struct cm_leak_growth *growth = &leak->growth[i];
+        enum cm_growth_verdict verdict = cm_growth_verdict(leak, growth);
+        int64_t left = growth->iterations_to_full;
+
+        if (!cm_text_same(growth->device, device)) {
+            continue;
+        }
+        if (verdict == CM_GROWTH_LINGERING) {
+            faults.lingering += growth->bytes;
+        }
+        if (verdict != CM_GROWTH_LEAK) {
+            continue;
+        }
+        faults.leaks++;
+        faults.slope += growth->bytes_per_iteration;
+        if (left >= 0 && (faults.iterations < 0 || left < faults.iterations)) {
+            faults.iterations = left;
+            faults.seconds = growth->seconds_to_full;
+        }
+    }
+    return faults;
+}
+
+bool
+cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
+                     struct cm_buffer *out)
+{
+    struct faults faults = add_up(leak, device);
+    const char *name = cm_leak_text(leak, device);
+    size_t before;
+
+    if (faults.leaks == 0 && faults.lingering == 0) {
+        return false;
+    }
+    cm_buffer_addf(out, "%.40s", name[0] != '\0' ? name : "memory");
+    if (faults.leaks == 0) {
+        cm_buffer_add_text(out, " keeps ");
+        add_size(out, faults.lingering);
+        cm_buffer_add_text(out, " through every forward pass");
+        return true;
+    }
+    cm_buffer_add_text(out, " grows by ");
+    add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope + 0.5 : 0));
+    cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
+    before = out->length;
+    cm_buffer_add_text(out, "; ");
+    if (!cm_growth_add_full(leak, faults.iterations, faults.seconds, out)) {
+        cm_buffer_truncate(out, before);
+    }
+    return true;
+}
+
+/* ===== holders ========================================================== */
+
+bool
+cm_growth_edge_speaks(const char *edge)
+{
+    static const char *const silent[] = {"", "element", "__dict__",
+                                         "__closure__", "key"};
+
+    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+        if (strcmp(edge, silent[i]) == 0) {
+            return false;
+        }
+    }
+    return edge[0] != '[' || edge[1 + strspn(edge + 1, "0123456789")] != ']';
+}
+
+/* ===== both kinds ======================================================= */
+
+bool
+cm_leak_walk_next(struct cm_leak_walk *self, struct cm_leak_finding *result)
+{
+    const struct cm_leak *leak = self->leak;
+    bool cycle = self->cycle < leak->cycle_count;
+    bool growth = self->growth < leak->growth_count;
+
+    if (cycle && growth) {
+        growth = leak->growth[self->growth].peak_bytes
+                 > leak->cycles[self->cycle].peak_bytes;
+    }
+    if (!cycle && !growth) {
+        return false;
+    }
+    result->growth = growth;
+    result->index = growth ? self->growth++ : self->cycle++;
+    return true;
+}

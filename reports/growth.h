@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_H
+#define CM_GROWTH_H
+
+/* What a person reads of memory that grows although it is reachable: the
+ * verdict, its sentence, who holds it.  Plain text; whoever shows it makes it
+ * harmless. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer.h"
+#include "leak.h"
+
+enum cm_growth_verdict {
+    CM_GROWTH_NO_VERDICT = 0, /* not one of these */
+    CM_GROWTH_OK,
+    CM_GROWTH_SETTLED,
+    CM_GROWTH_GROWING, /* seen early, may be taken back */
+    CM_GROWTH_LINGERING,
+    CM_GROWTH_LEAK,
+};
+
+enum cm_growth_verdict cm_growth_verdict(const struct cm_leak *leak,
+                                         const struct cm_leak_growth *growth);
+/* "leak", "" for none: constants. */
+const char *cm_growth_verdict_name(enum cm_growth_verdict verdict);
+/* Whether it is a fault of the program: a leak, or lingering. */
+bool cm_growth_is_fault(enum cm_growth_verdict verdict);
+/* Whether a person hears of it without asking: a fault, or growing. */
+bool cm_growth_is_told(enum cm_growth_verdict verdict);
+
+/* Of the functions on the stack (the user's, if there are any), the text of
+ * the line and the category: the same in every run and on every rank, and
+ * after lines have moved.  Never 0. */
+uint64_t cm_growth_fingerprint(const struct cm_leak *leak,
+                               const struct cm_leak_growth *growth);
+
+/* Behind the verdict: "+4.0 MiB per iteration since iteration 3; full in about
+ * 1950 iterations (54 min)". */
+void cm_growth_add_sentence(const struct cm_leak *leak,
+                            const struct cm_leak_growth *growth,
+                            struct cm_buffer *out);
+/* "+4.0 MiB per iteration". */
+void cm_growth_add_slope(const struct cm_leak *leak, double bytes,
+                         struct cm_buffer *out);
+/* "full in about 1950 iterations (54 min)"; false, and nothing, where it is
+ * not known. */
+bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
+                        double seconds, struct cm_buffer *out);
+/* Of a confidence, never more than 99. */
+int cm_growth_percent(double confidence);
+/* "gradients" for the category "gradient"; its name for others. */
+const char *cm_growth_plural(const char *category);
+/* "iteration", or "time slice" where none was seen. */
+const char *cm_growth_unit(const struct cm_leak *leak);
+/* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per
+ * iteration; full in ...", or what lingers on it; false, and nothing, where
+ * there is no fault. */
+bool cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
+                          struct cm_buffer *out);
+
+/* Whether the reference to the next object says something: `.cache` does, a
+ * position in a list does not. */
+bool cm_growth_edge_speaks(const char *edge);
+
+/* Both kinds of finding, those that cost most first.  Before: cm_leak_sort()
+ * was called.  A zeroed walk with `leak` set is at the start. */
+struct cm_leak_finding {
+    bool growth; /* of leak->growth, else of leak->cycles */
+    size_t index;
+};
+struct cm_leak_walk {
+    const struct cm_leak *leak; /* borrowed */
+    size_t cycle, growth;       /* the next ones */
+};
+bool cm_leak_walk_next(struct cm_leak_walk *self,
+                       struct cm_leak_finding *result);
+
+#endif

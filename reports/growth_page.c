@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The table of all lines that allocate what stays: those that a person hears
+ * of first, then what settled or is well, folded.  Bounded; what is left out
+ * is counted. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "growth.h"
+#include "plot.h"
+#include "sheet.h"
+
+#define MAX_ROWS 100
+#define MAX_QUIET_ROWS 60
+
+static void
+put_label(struct cm_sheet *self, struct cm_text_id text)
+{
+    cm_escape_html_label(self->out, cm_sheet_text(self, text), 60);
+}
+
+void
+cm_growth_put_name(struct cm_sheet *self, struct cm_text_id text)
+{
+    const char *name = cm_sheet_text(self, text);
+    struct cm_buffer plain = {0};
+
+    for (; *name != '\0'; name++) {
+        if (*name != '`') {
+            cm_buffer_add_char(&plain, *name);
+        }
+    }
+    cm_escape_html_label(self->out, cm_buffer_text(&plain), CM_LABEL_MAX);
+    cm_sheet_take_failure(self, &plain);
+    cm_buffer_release(&plain);
+}
+
+/* "+4.0 MiB", nothing where it does not move. */
+static void
+put_slope(struct cm_sheet *self, double bytes)
+{
+    if (bytes >= 0.5 || bytes <= -0.5) {
+        cm_put(self, bytes < 0 ? "-" : "+");
+        cm_put_size(self, (uint64_t)((bytes < 0 ? -bytes : bytes) + 0.5));
+    }
+}
+
+static void
+add_place(struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    const struct cm_leak_site *site =
+        growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
+    const struct cm_leak_frame *frame;
+
+    if (site == NULL || site->frame_count == 0) {
+        cm_put(self, "not known");
+        return;
+    }
+    frame = &site->frames[site->user_frame >= 0 ? site->user_frame : 0];
+    cm_put_place(self, frame);
+    cm_put(self, " <span class=\"name\">");
+    put_label(self, frame->name);
+    cm_put(self, "</span>");
+}
+
+static void
+add_holder(struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    for (size_t i = 0; i < growth->holder_count && i < 3; i++) {
+        cm_put(self, i > 0 ? " \u203a " : "");
+        cm_growth_put_name(self, growth->holder[i].annotation);
+    }
+    cm_put(self, growth->holder_count > 3 ? " \u2026" : "");
+}
+
+/* The number of the finding that shows it whole; 0: none does. */
+static size_t
+number_of(const struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->findings[i].growth == growth) {
+            return self->findings[i].number;
+        }
+    }
+    return 0;
+}
+
+static void
+add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    enum cm_growth_verdict verdict = cm_growth_verdict(self->leak, growth);
+    size_t number = number_of(self, growth);
+
+    cm_buffer_addf(self->out, "<tr class=\"%s\"><th scope=\"row\">",
+                   cm_growth_verdict_name(verdict));
+    if (number > 0) {
+        cm_buffer_addf(self->out, "<a href=\"#finding-%zu\">#%zu</a> ", number,
+                       number);
+    }
+    cm_put(self, cm_growth_verdict_name(verdict));
+    cm_put(self, "</th><td>");
+    put_slope(self, growth->bytes_per_iteration);
+    cm_put(self, "</td><td>");
+    cm_put_size(self, growth->bytes);
+    cm_put(self, "</td><td>");
+    cm_plot_add_spark((const int64_t(*)[3])growth->series,
+                      growth->series_count, self->out);
+    cm_put(self, "</td><td>");
+    cm_escape_html_label(
+        self->out, cm_growth_plural(cm_sheet_text(self, growth->category)),
+        40);
+    cm_put(self, "</td><td>");
+    add_place(self, growth);
+    cm_put(self, "</td><td>");
+    add_holder(self, growth);
+    cm_put(self, "</td><td>");
+    cm_excerpt_say(self, cm_sheet_text(self, growth->advice));
+    cm_put(self, "</td></tr>\n");
+}
+
+static const char head[] =
+    "<table class=\"sites\"><thead><tr><th scope=\"col\">verdict</th>"
+    "<th scope=\"col\">each %s</th><th scope=\"col\">now</th>"
+    "<th scope=\"col\">so far</th><th scope=\"col\">what</th>"
+    "<th scope=\"col\">allocated at</th><th scope=\"col\">held by</th>"
+    "<th scope=\"col\">fix</th></tr></thead><tbody>\n";
+
+/* Those that a person hears of, or the others; returns how many there are. */
+static size_t
+add_rows(struct cm_sheet *self, bool told, size_t most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < self->leak->growth_count; i++) {
+        const struct cm_leak_growth *growth = &self->leak->growth[i];
+
+        if (cm_growth_is_told(cm_growth_verdict(self->leak, growth)) == told
+            && count++ < most) {
+            add_row(self, growth);
+        }
+    }
+    return count;
+}
+
+static size_t
+count_quiet(const struct cm_sheet *self)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < self->leak->growth_count; i++) {
+        count += !cm_growth_is_told(
+            cm_growth_verdict(self->leak, &self->leak->growth[i]));
+    }
+    return count;
+}
+
+static void
+end_table(struct cm_sheet *self, size_t count, size_t most)
+{
+    cm_put(self, "</tbody></table>\n");
+    if (count > most) {
+        cm_buffer_addf(self->out,
+                       "<p class=\"note\">%zu more in the report</p>\n",
+                       count - most);
+    }
+}
+
+void
+cm_growth_add_table(struct cm_sheet *self)
+{
+    size_t quiet = count_quiet(self);
+
+    if (self->leak->growth_count == 0) {
+        return;
+    }
+    cm_put(self, "<section class=\"memory\" id=\"growth\">"
+                 "<h2>What stays from iteration to iteration</h2>\n");
+    if (self->leak->growth_count > quiet) {
+        cm_buffer_addf(self->out, head, cm_growth_unit(self->leak));
+        end_table(self, add_rows(self, true, MAX_ROWS), MAX_ROWS);
+    }
+    if (quiet > 0) {
+        cm_buffer_addf(self->out,
+                       "<details><summary>%zu that settled, or are well"
+                       "</summary>\n",
+                       quiet);
+        cm_buffer_addf(self->out, head, cm_growth_unit(self->leak));
+        end_table(self, add_rows(self, false, MAX_QUIET_ROWS), MAX_QUIET_ROWS);
+        cm_put(self, "</details>\n");
+    }
+    cm_put(self, "</section>\n");
+}

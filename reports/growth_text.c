@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * A block of the summary for growth: the verdict with its numbers, who holds
+ * it, the advice, the line that allocates.  A path that is too long loses
+ * steps in its middle; the root, which has the name to look for, never goes. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "growth.h"
+#include "summary_lines.h"
+#include "utf8.h"
+
+/* Titles are put on one line, whatever it takes: they are searched for.  The
+ * fingerprint stands behind those that leave room. */
+#define TITLE_COLUMNS (CM_LINE_WIDTH - 9)
+
+static void
+add_title(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
+          size_t number)
+{
+    static const char *const names[] = {
+        [CM_GROWTH_NO_VERDICT] = "GROWTH",   [CM_GROWTH_OK] = "OK",
+        [CM_GROWTH_SETTLED] = "SETTLED",     [CM_GROWTH_GROWING] = "GROWING",
+        [CM_GROWTH_LINGERING] = "LINGERING", [CM_GROWTH_LEAK] = "LEAK",
+    };
+    struct cm_line *line = &self->line;
+    struct cm_buffer text = {0};
+
+    cm_line_addf(line, CM_PAINT_TITLE, "#%zu %s", number,
+                 names[cm_growth_verdict(self->leak, growth)]);
+    if (growth->library_package.index != 0) {
+        cm_line_add(line, CM_PAINT_NONE, " in ");
+        cm_line_add(line, CM_PAINT_NONE,
+                    cm_summary_text(self, growth->library_package));
+    }
+    cm_buffer_add_char(&text, ' ');
+    cm_growth_add_sentence(self->leak, growth, &text);
+    cm_line_add(line, CM_PAINT_NONE, cm_buffer_text(&text));
+    if (line->columns <= TITLE_COLUMNS) {
+        cm_summary_end_title(self, growth->fingerprint);
+    }
+    else {
+        cm_line_end(line);
+    }
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
+}
+
+/* ===== who holds it ===================================================== */
+
+/* One object with its reference, " > " before all but the first. */
+static void
+add_step(const struct cm_leak *leak, const struct cm_leak_holder *step,
+         bool first, struct cm_buffer *out)
+{
+    const char *edge = cm_leak_text(leak, step->edge);
+    const char *name = cm_leak_text(leak, step->annotation);
+
+    cm_buffer_add_text(out, first ? "" : " > ");
+    cm_utf8_add_harmless(out, name[0] != '\0' ? name : "object");
+    if (cm_growth_edge_speaks(edge)) {
+        cm_buffer_add_char(out, ' ');
+        cm_utf8_add_harmless(out, edge);
+    }
+}
+
+static long
+step_columns(struct cm_summary_writer *self, const struct cm_leak_holder *step,
+             bool first)
+{
+    struct cm_buffer text = {0};
+    long columns;
+
+    add_step(self->leak, step, first, &text);
+    columns = cm_utf8_columns(cm_buffer_text(&text));
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
+    return columns;
+}
+
+/* How many of the last steps have room behind the first and " > ...". */
+static size_t
+fitting_tail(struct cm_summary_writer *self,
+             const struct cm_leak_growth *growth, long room)
+{
+    size_t tail = 0;
+
+    while (tail + 1 < growth->holder_count) {
+        const struct cm_leak_holder *step =
+            &growth->holder[growth->holder_count - 1 - tail];
+
+        room -= step_columns(self, step, false);
+        if (room < 0) {
+            break;
+        }
+        tail++;
+    }
+    return tail;
+}
+
+static void
+add_path(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
+{
+    struct cm_buffer text = {0};
+    long room = CM_LINE_WIDTH - self->line.columns
+                - step_columns(self, &growth->holder[0], true);
+    size_t rest = growth->holder_count - 1;
+    size_t tail = fitting_tail(self, growth, room);
+
+    if (tail < rest) {
+        tail = fitting_tail(self, growth, room - 6);
+    }
+    add_step(self->leak, &growth->holder[0], true, &text);
+    cm_buffer_add_text(&text, tail < rest ? " > ..." : "");
+    for (size_t i = growth->holder_count - tail; i < growth->holder_count;
+         i++) {
+        add_step(self->leak, &growth->holder[i], false, &text);
+    }
+    cm_line_add_cut(&self->line, cm_buffer_text(&text), 0);
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
+}
+
+/* FILE:LINE FUNCTION: of the place that holds it. */
+static void
+add_place(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
+{
+    const struct cm_leak_frame *place = &growth->made_at[0];
+    const char *name = cm_summary_text(self, place->name);
+
+    if (!place->certain) {
+        cm_line_add(&self->line, CM_PAINT_NONE, "probably ");
+    }
+    cm_summary_add_place(self, place, CM_PAINT_PLACE);
+    if (name[0] != '\0') {
+        cm_line_add(&self->line, CM_PAINT_NONE, " ");
+        cm_line_add_cut(&self->line, name, CM_LINE_WIDTH / 3);
+    }
+    cm_line_add(&self->line, CM_PAINT_NONE, ": ");
+}
+
+static void
+add_held(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
+{
+    bool fault = cm_growth_is_told(cm_growth_verdict(self->leak, growth));
+
+    if (growth->holder_count == 0 && !fault) {
+        return;
+    }
+    cm_summary_add_label(self, "held");
+    if (growth->holder_count == 0) {
+        cm_line_add(&self->line, CM_PAINT_NONE,
+                    "not known: no path from a name was found");
+        cm_line_end(&self->line);
+        return;
+    }
+    if (growth->made_at_count > 0) {
+        add_place(self, growth);
+    }
+    add_path(self, growth);
+    if (growth->autograd_depth > 1
+        && self->line.columns + 24 < CM_LINE_WIDTH) {
+        cm_line_addf(&self->line, CM_PAINT_NONE,
+                     " (%" PRIu64 " autograd nodes)", growth->autograd_depth);
+    }
+    cm_line_end(&self->line);
+}
+
+/* ===== the whole ======================================================== */
+
+static void
+add_fix(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
+{
+    const char *advice = cm_summary_text(self, growth->advice);
+    const char *link = cm_summary_text(self, growth->library_link);
+
+    if (advice[0] != '\0') {
+        cm_summary_add_label(self, "fix");
+        cm_line_add_wrapped(&self->line, advice, CM_SUMMARY_INDENT);
+        cm_line_end(&self->line);
+    }
+    if (link[0] != '\0') {
+        cm_summary_add_label(self, "known");
+        cm_line_add(&self->line, CM_PAINT_NONE, link);
+        cm_line_end(&self->line);
+    }
+}
+
+void
+cm_growth_add_text(struct cm_summary_writer *self,
+                   const struct cm_leak_growth *growth, size_t number)
+{
+    const struct cm_leak_site *site =
+        growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
+
+    add_title(self, growth, number);
+    add_held(self, growth);
+    add_fix(self, growth);
+    cm_summary_add_label(self, "alloc");
+    if (growth->awaited) {
+        cm_line_add(&self->line, CM_PAINT_NONE,
+                    "(in backward, waiting thread) ");
+    }
+    cm_summary_add_site(self, site);
+    cm_summary_add_frames(self, site);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#include "heap_builder.h"
+
+#include "../reports/growth.h"
+#include "../reports/growth_use.h"
+#include "../reports/leak_json.h"
+#include "fail_each.h"
+
+/* A stack that a tensor was made at, and code that holds it. */
+static const char stacks[] =
+    "code run train.py:10 Trainer.run; code step train.py:30 Trainer.step\n"
+    "site z step:31 run:14\n"
+    "t Tensor 4096 site=z";
+
+static const int64_t series[][CM_LEAK_SERIES_NUMBERS] = {
+    {0, 0, 0}, {2, 1, 4096}, {1, 9, 9}, {3, 2, 8192}};
+
+static void
+start(struct cm_leak *leak)
+{
+    *leak = (struct cm_leak){0};
+    assert_int_equal(cm_leak_init(leak), CM_OK);
+}
+
+static enum cm_status
+set(struct cm_leak *leak, const struct built *built, const char *verdict)
+{
+    const struct cm_holder_use holder[] = {{"list", "[0]"}, {NULL, NULL}};
+    const char *const names[] = {"losses[0]"};
+    const struct cm_site *site =
+        cm_records_site(built->records, built->heap.nodes[1].site);
+    const struct cm_place place = {site->frames[0].code, 31, true};
+    struct cm_growth_use uses[2];
+
+    cm_growth_use_init(&uses[0]);
+    cm_growth_use_init(&uses[1]);
+    uses[0].bytes = 5000;
+    uses[1] = (struct cm_growth_use){.site = built->heap.nodes[1].site,
+                                     .awaited = true,
+                                     .category = "activation",
+                                     .device = "cuda:0",
+                                     .verdict = verdict,
+                                     .holder = holder,
+                                     .holder_count = 2,
+                                     .made_at = &place,
+                                     .made_at_count = 1,
+                                     .bytes_per_iteration = 4096,
+                                     .since_iteration = 1,
+                                     .bytes = 4096,
+                                     .count = UINT64_MAX,
+                                     .series = series,
+                                     .series_count = 4,
+                                     .confidence = 7,
+                                     .iterations_to_full = -9,
+                                     .seconds_to_full = 12,
+                                     .names = names,
+                                     .name_count = 1};
+    return cm_growth_set(leak, built->records, uses, 2);
+}
+
+static void
+test_a_list_takes_the_place_of_the_one_before(void **state)
+{
+    struct built *built = built_new(stacks);
+    const struct cm_leak_growth *growth;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    assert_int_equal(set(&leak, built, "growing"), CM_OK);
+    assert_int_equal(set(&leak, built, "leak"), CM_OK);
+    assert_int_equal(leak.growth_count, 2);
+    assert_int_equal(leak.site_count, 1);
+    growth = &leak.growth[0]; /* faults come first */
+    assert_int_equal(cm_growth_verdict(&leak, growth), CM_GROWTH_LEAK);
+    assert_int_equal(growth->site, 1);
+    assert_int_equal(growth->count, (uint64_t)1 << 53);
+    assert_int_equal(growth->peak_bytes, 4096);
+    assert_true(growth->confidence == 1);
+    assert_int_equal(growth->iterations_to_full, -1);
+    assert_int_equal(growth->series_count, 3); /* one would fall */
+    assert_string_equal(cm_leak_text(&leak, growth->made_at[0].name),
+                        "Trainer.step");
+    assert_int_equal(growth->holder[1].annotation.index, 0);
+    assert_true(growth->fingerprint != leak.growth[1].fingerprint);
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
+static void
+test_a_verdict_that_is_none_is_refused(void **state)
+{
+    struct built *built = built_new(stacks);
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    assert_int_equal(set(&leak, built, "leak"), CM_OK);
+    assert_int_equal(set(&leak, built, "perhaps"), CM_MISUSE);
+    assert_int_equal(leak.growth_count, 2);
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
+static void
+test_a_list_is_bounded(void **state)
+{
+    struct built *built = built_new(stacks);
+    size_t count = CM_GROWTH_MAX + 9;
+    struct cm_growth_use *uses = cm_calloc(count, sizeof(*uses));
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    for (size_t i = 0; i < count; i++) {
+        cm_growth_use_init(&uses[i]);
+        uses[i].bytes = i;
+    }
+    uses[0].verdict = "lingering";
+    assert_int_equal(cm_growth_set(&leak, built->records, uses, count), CM_OK);
+    assert_int_equal(leak.growth_count, CM_GROWTH_MAX);
+    assert_int_equal(leak.growth[0].bytes, 0);
+    assert_int_equal(leak.growth[1].bytes, count - 1);
+    cm_free(uses);
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
+static enum cm_status
+add(struct cm_leak *leak, struct cm_timeline_rows *rows, int64_t iteration,
+    uint64_t bytes)
+{
+    static const char *const categories[] = {"parameter", "other"};
+    const uint64_t both[] = {7, bytes};
+    const struct cm_timeline_use point = {.device = "cuda:0",
+                                          .by = "step",
+                                          .iteration = iteration,
+                                          .seconds = (double)iteration / 10,
+                                          .categories = categories,
+                                          .bytes = both,
+                                          .category_count = 2};
+
+    return cm_timeline_add(leak, rows, &point);
+}
+
+/* Whatever is thinned: the highest point stays, and the order. */
+static void
+test_a_timeline_is_thinned(void **state)
+{
+    struct cm_timeline_rows rows = {0};
+    struct cm_leak_timeline_device *device;
+    uint64_t highest = 0;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    for (int64_t i = 0; i < 10000; i++) {
+        assert_int_equal(
+            add(&leak, &rows, i, i == 4321 ? 1000000 : (uint64_t)(i % 7)),
+            CM_OK);
+    }
+    device = &leak.timeline.devices[0];
+    assert_in_range(device->point_count, 900, CM_TIMELINE_MAX_POINTS);
+    for (size_t i = 0; i < device->point_count; i++) {
+        assert_int_equal(device->bytes[2 * i], 7);
+        highest = device->bytes[2 * i + 1] > highest ? device->bytes[2 * i + 1]
+                                                     : highest;
+    }
+    assert_int_equal(highest, 1000000);
+    assert_in_range(device->iterations[device->point_count - 1], 9980, 9999);
+    assert_null(cm_leak_check(&leak));
+    assert_string_equal(cm_leak_text(&leak, leak.timeline.by), "step");
+    cm_leak_release(&leak);
+}
+
+static void
+test_a_point_that_falls_behind_is_left_out(void **state)
+{
+    struct cm_timeline_rows rows = {0};
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    assert_int_equal(add(&leak, &rows, 5, 1), CM_OK);
+    assert_int_equal(add(&leak, &rows, 4, 1), CM_OK);
+    assert_int_equal(leak.timeline.devices[0].point_count, 1);
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+}
+
+static enum cm_status
+attempt(void *context)
+{
+    struct cm_timeline_rows rows = {0};
+    struct cm_buffer out = {0};
+    struct cm_leak leak = {0};
+    enum cm_status status = cm_leak_init(&leak);
+
+    if (status == CM_OK) {
+        status = set(&leak, context, "leak");
+    }
+    if (status == CM_OK) {
+        status = set(&leak, context, "lingering");
+    }
+    for (int64_t i = 0; status == CM_OK && i < 70; i++) {
+        status = add(&leak, &rows, i, 1);
+    }
+    if (status == CM_OK) {
+        status = cm_leak_json_write(&leak, &out);
+    }
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+    return status;
+}
+
+static void
+test_each_allocation_fails(void **state)
+{
+    struct built *built = built_new(stacks);
+
+    (void)state;
+    cm_fail_each(attempt, built);
+    built_free(built);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
+        cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
+        cmocka_unit_test(test_a_list_is_bounded),
+        cmocka_unit_test(test_a_timeline_is_thinned),
+        cmocka_unit_test(test_a_point_that_falls_behind_is_left_out),
+        cmocka_unit_test(test_each_allocation_fails),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
