@@ -16,6 +16,7 @@
 #include "documents.h"
 #include "driver_events.h"
 #include "forward.h"
+#include "growers.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -64,6 +65,12 @@ core_why_alive(PyObject *module, PyObject *args)
     return cm_why_alive(session_of(module), args);
 }
 
+static PyObject *
+core_holders(PyObject *module, PyObject *args)
+{
+    return cm_growers_holders(session_of(module), args);
+}
+
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(blocks)
@@ -95,6 +102,7 @@ static PyMethodDef methods[] = {
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
     {"flush", core_flush, METH_O, NULL},
+    {"holders", core_holders, METH_VARARGS, NULL},
     {"why_alive", core_why_alive, METH_VARARGS, NULL},
     {"drain", core_drain, METH_NOARGS, NULL},
     {"close", core_close, METH_NOARGS, NULL},

@@ -25,16 +25,20 @@ enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
 #define LEAF UINT32_C(0xFFFFFFFF)
 #define WAITS UINT32_C(0x80000000)  /* and the number of the target */
 #define TARGET UINT32_C(0x40000000) /* and the node */
-#define NODE UINT32_C(0x3FFFFFFF)
+/* Only variables refer to it yet; and the node. */
+#define BY_NAME UINT32_C(0x20000000)
+#define NODE UINT32_C(0x1FFFFFFF)
 
 void
 cm_reach_release(struct cm_reach *self)
 {
     cm_free(self->objects);
     cm_free(self->parents);
+    cm_free(self->seconds);
     cm_free(self->target_nodes);
     cm_free(self->target_ways);
     cm_free(self->next_same);
+    cm_free(self->met_targets);
     cm_free(self->hits);
     cm_free(self->links);
     for (int i = 0; i < CM_RANKS; i++) {
@@ -75,6 +79,10 @@ grow_nodes(struct cm_reach *self)
         self->status = cm_grow((void **)&self->parents, &self->parent_capacity,
                                needed, sizeof(*self->parents));
     }
+    if (self->status == CM_OK) {
+        self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
+                               needed, sizeof(*self->seconds));
+    }
     return self->status == CM_OK;
 }
 
@@ -88,6 +96,7 @@ add_node(struct cm_reach *self, PyObject *object, uint32_t parent)
     self->node_count++;
     self->objects[self->node_count] = object;
     self->parents[self->node_count] = parent;
+    self->seconds[self->node_count] = 0;
     return self->node_count;
 }
 
@@ -181,19 +190,25 @@ keep_hit(struct cm_reach *self, uint32_t target, uint32_t parent)
         return;
     }
     self->hits[self->hit_count++] =
-        (struct cm_reach_hit){target, parent, passed};
+        (struct cm_reach_hit){target, parent, (uint8_t)self->rank, passed};
     self->target_ways[target] += !passed;
     self->met += self->target_ways[target] == self->ways && !passed;
 }
 
-/* A target that was met before. */
+/* A target that was met before: nodes of targets ascend in met_targets. */
 static void
-hit(struct cm_reach *self, PyObject *object, uint32_t parent)
+hit_again(struct cm_reach *self, uint32_t node, uint32_t parent)
 {
-    for (uint32_t i = 0; i < self->target_count; i++) {
-        if (self->targets[i] == object) {
-            keep_hit(self, i, parent);
-        }
+    uint32_t low = 0, high = self->met_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        bool above = self->target_nodes[self->met_targets[middle]] > node;
+        low = above ? low : middle;
+        high = above ? middle : high;
+    }
+    uint32_t i = self->met_targets[low];
+    for (; i != UINT32_MAX; i = self->next_same[i]) {
+        keep_hit(self, i, parent);
     }
 }
 
@@ -207,6 +222,7 @@ meet_target(struct cm_reach *self, uint32_t *slot, PyObject *object,
         return;
     }
     *slot = TARGET | node;
+    self->met_targets[self->met_count++] = first;
     for (uint32_t i = first; i != UINT32_MAX; i = self->next_same[i]) {
         self->target_nodes[i] = node;
         keep_hit(self, i, parent);
@@ -215,6 +231,12 @@ meet_target(struct cm_reach *self, uint32_t *slot, PyObject *object,
     if (!self->asked && can_be_traversed(object)) {
         let_wait(self, node, rank_of(self, object));
     }
+}
+
+static bool
+is_name(const struct cm_reach *self, uint32_t parent)
+{
+    return parent >= CM_FROM_ROOT || parent <= self->module_nodes;
 }
 
 static void
@@ -226,7 +248,7 @@ meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
     }
     uint32_t node = add_node(self, object, parent);
     if (node != 0) {
-        *slot = node;
+        *slot = node | (is_name(self, parent) ? BY_NAME : 0);
         keep_link(self, parent, node);
         let_wait(self, node, rank_of(self, object));
     }
@@ -248,8 +270,12 @@ settle(struct cm_reach *self, uint32_t *slot, PyObject *object,
     }
     else {
         keep_link(self, parent, known & NODE);
-        if ((known & TARGET) && self->asked) {
-            hit(self, object, parent);
+        if ((known & BY_NAME) && !is_name(self, parent)) {
+            self->seconds[known & NODE] = parent;
+            *slot = known & ~BY_NAME;
+        }
+        if ((known & TARGET) && (self->ways > 1 || self->asked)) {
+            hit_again(self, known & NODE, parent);
         }
     }
 }
@@ -449,6 +475,18 @@ enter_targets(struct cm_reach *self)
     }
 }
 
+static void
+hide(struct cm_reach *self)
+{
+    for (size_t i = 0; i < self->hidden_count; i++) {
+        uint32_t *slot =
+            fits(self->hidden[i]) ? slot_of(self, self->hidden[i]) : NULL;
+        if (slot != NULL && *slot == 0) {
+            *slot = LEAF;
+        }
+    }
+}
+
 static enum cm_status
 begin(struct cm_reach *self)
 {
@@ -456,13 +494,18 @@ begin(struct cm_reach *self)
     self->target_nodes = cm_calloc(count, sizeof(*self->target_nodes));
     self->target_ways = cm_calloc(count, sizeof(*self->target_ways));
     self->next_same = cm_calloc(count, sizeof(*self->next_same));
+    self->met_targets = cm_calloc(count, sizeof(*self->met_targets));
     self->start_ns = now_ns();
     self->status = self->target_nodes == NULL || self->target_ways == NULL
                            || self->next_same == NULL
+                           || self->met_targets == NULL
                        ? CM_NO_MEMORY
                        : CM_OK;
     if (self->status == CM_OK) {
         enter_targets(self);
+    }
+    if (self->status == CM_OK) {
+        hide(self);
     }
     if (self->status == CM_OK) {
         enter_modules(self);

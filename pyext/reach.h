@@ -42,6 +42,7 @@ struct cm_reach_bounds {
 struct cm_reach_hit {
     uint32_t target; /* index into the targets */
     uint32_t parent; /* a node, or CM_FROM_ROOT */
+    uint8_t rank;    /* of the root */
     bool passed;     /* a variable of the code that asks */
 };
 
@@ -70,10 +71,15 @@ struct cm_reach {
     /* A person asks after one target: it is not looked into, and variables of
      * the code that asks are no answer (`passed`). */
     bool asked;
+    PyObject *const *hidden; /* not looked into: the asker's own lists */
+    size_t hidden_count;
 
     /* What was found. */
     PyObject **objects; /* owned; [node_count + 1] */
     uint32_t *parents;  /* owned; the same */
+    /* Owned; the same: of what a variable refers to directly, the first other
+     * object that does; else 0. */
+    uint32_t *seconds;
     uint32_t node_count;
     uint32_t *target_nodes;    /* owned; [target_count]; 0: not reached */
     struct cm_reach_hit *hits; /* owned; nearest first in each rank */
@@ -84,11 +90,14 @@ struct cm_reach {
     bool cut;            /* a bound was met */
 
     /* Private to reach.c. */
-    size_t object_capacity, parent_capacity, hit_capacity, link_capacity;
+    size_t object_capacity, parent_capacity, second_capacity, hit_capacity,
+        link_capacity;
     struct cm_page_table table;
     struct cm_wave waves[CM_RANKS];
     uint32_t *target_ways; /* owned */
-    uint32_t *next_same;   /* owned: next target of the same address */
+    uint32_t *met_targets; /* owned: those met, in order of their nodes */
+    uint32_t met_count;
+    uint32_t *next_same; /* owned: next target of the same address */
     struct {
         uint32_t *slot;
         PyObject *object;

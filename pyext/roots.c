@@ -86,13 +86,34 @@ is_internal(const struct cm_phrase *name)
     return false;
 }
 
+/* The str __file__ of a module, or of the package that it is in (some put
+ * objects without one in the place of a module); NULL: none. */
+static PyObject *
+file_of(const struct cm_objects *objects, PyObject *module,
+        const struct cm_phrase *name)
+{
+    PyObject *file = cm_dict_find(PyModule_GetDict(module), "__file__");
+    char package[CM_PHRASE_VALUE_CHARS + 1];
+    const char *dot = memchr(name->bytes, '.', name->length);
+    size_t length = dot == NULL ? 0 : (size_t)(dot - name->bytes);
+    if (file == NULL && dot != NULL && length < sizeof(package)) {
+        memcpy(package, name->bytes, length);
+        package[length] = '\0';
+        PyObject *outer = cm_dict_find(objects->modules, package);
+        file = outer != NULL && PyModule_Check(outer)
+                   ? cm_dict_find(PyModule_GetDict(outer), "__file__")
+                   : NULL;
+    }
+    return file != NULL && PyUnicode_Check(file) ? file : NULL;
+}
+
 /* What has neither a file nor a loader was made by hand, or is a notebook. */
 static enum cm_rank
 rank_of_module(const struct cm_objects *objects, PyObject *module,
                const struct cm_phrase *name)
 {
     PyObject *names = PyModule_GetDict(module);
-    PyObject *file = cm_dict_find(names, "__file__");
+    PyObject *file = file_of(objects, module, name);
     PyObject *loader = cm_dict_find(names, "__loader__");
     if (is_internal(name)) {
         return CM_RANK_INTERNAL;
@@ -100,7 +121,7 @@ rank_of_module(const struct cm_objects *objects, PyObject *module,
     if (starts_with(name, "__main__")) {
         return CM_RANK_USER;
     }
-    if (file != NULL && PyUnicode_Check(file)) {
+    if (file != NULL) {
         return cm_is_library(objects, file) ? CM_RANK_LIBRARY : CM_RANK_USER;
     }
     return loader == NULL || loader == Py_None ? CM_RANK_USER

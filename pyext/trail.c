@@ -161,7 +161,9 @@ name_in_lru_cache(PyObject *tail, PyObject *head)
     if (is_named(seen.next[0], "lru_list_elem")) {
         return "cached result";
     }
-    return is_named(seen.next[1], "lru_list_elem") ? "cached arguments" : NULL;
+    return is_named(seen.next[1], "lru_list_elem") ? "cached arguments"
+           : PyDict_CheckExact(head)               ? "cache"
+                                                   : NULL;
 }
 
 static bool
@@ -346,11 +348,11 @@ static const char *
 before_names(const struct cm_reach *reach, const struct cm_step *dict)
 {
     const char *edge = text_of(reach, dict->edge);
-    if (dict->role == CM_INSTANCE_DICT || strcmp(edge, "__dict__") == 0) {
-        return ".";
-    }
+    bool named =
+        dict->role == CM_INSTANCE_DICT || strcmp(edge, "__dict__") == 0;
     return strcmp(edge, "f_locals") == 0    ? "local "
            : strcmp(edge, "f_globals") == 0 ? "global "
+           : named                          ? "."
                                             : NULL;
 }
 

@@ -137,7 +137,9 @@ find(struct cm_session *self, PyObject *object, uint32_t most,
         answer->what = node.label;
     }
     answer->kept_by = kept_by_interpreter(object);
-    return is_singleton(object) ? CM_OK : look(self, object, most, answer);
+    return answer->kept_by != NULL && !PyUnicode_Check(object)
+               ? CM_OK
+               : look(self, object, most, answer);
 }
 
 /* ---- the answer as Python objects */
