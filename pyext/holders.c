@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* For each group every way that the walk found to its targets is climbed, and
- * each object on it counts the targets below.  The place is the object met
- * last that has (nearly) all of them: the list, not the module that holds the
- * list.  In a chain of like objects that is one somewhere in its middle; then
- * the chain's head is the place.  Climbing all ways is bounded. */
+/* One walk, then for each group: the place (pile.c), the way through it in
+ * words (trail.c), the code that fills it, what goes with it (retained.c), and
+ * the sentence for it (graph/holding.c). */
 
 #include "holders.h"
 
 #include "../detector/alloc.h"
+#include "pile.h"
 #include "retained.h"
 #include "tags.h"
 #include "trail.h"
 
 enum {
     WAYS = 4, /* of each target that are counted */
-    MOST_CLIMBS = 50000000,
-    CHAIN_LINKS = 8, /* of like objects, that make a chain */
-    CHAIN_BETWEEN = 2,
-    MOST_SECONDS = 64,
     MOST_CODES = 512,
 };
 
@@ -51,266 +46,16 @@ struct search {
     struct cm_roots roots;
     struct cm_reach reach;
     struct cm_retained retained;
-    uint32_t *below; /* owned; [nodes + 1] targets of the group below it */
-    uint32_t *stamp; /* owned; [nodes + 1] 1 + the target counted last */
-    uint32_t *order; /* owned: hits, by target */
-    uint32_t *first; /* owned; [targets + 1] where its hits begin */
-    uint64_t climbs;
+    struct cm_piles piles;
 };
 
 static void
 search_release(struct search *self)
 {
+    cm_piles_release(&self->piles);
     cm_retained_release(&self->retained);
     cm_reach_release(&self->reach);
     cm_roots_release(&self->roots);
-    cm_free(self->below);
-    cm_free(self->stamp);
-    cm_free(self->order);
-    cm_free(self->first);
-}
-
-/* ---- counting */
-
-static enum cm_status
-sort_hits(struct search *self)
-{
-    const struct cm_reach *reach = &self->reach;
-    size_t targets = self->query->target_count;
-    size_t nodes = (size_t)reach->node_count + 1;
-    self->below = cm_calloc(nodes, sizeof(*self->below));
-    self->stamp = cm_calloc(nodes, sizeof(*self->stamp));
-    self->order = cm_calloc(reach->hit_count + 1, sizeof(*self->order));
-    self->first = cm_calloc(targets + 2, sizeof(*self->first));
-    if (self->below == NULL || self->stamp == NULL || self->order == NULL
-        || self->first == NULL) {
-        return CM_NO_MEMORY;
-    }
-    for (size_t i = 0; i < reach->hit_count; i++) {
-        self->first[reach->hits[i].target + 1]++;
-    }
-    for (size_t i = 1; i <= targets; i++) {
-        self->first[i] += self->first[i - 1];
-    }
-    for (size_t i = reach->hit_count; i-- > 0;) {
-        self->order[--self->first[reach->hits[i].target + 1]] = (uint32_t)i;
-    }
-    return CM_OK;
-}
-
-/* After sort_hits() those of target t begin at first[t + 1]. */
-static uint32_t
-hits_from(const struct search *self, uint32_t target)
-{
-    return self->first[target + 1];
-}
-
-static uint32_t
-hits_to(const struct search *self, uint32_t target)
-{
-    return target + 1 < self->query->target_count
-               ? self->first[target + 2]
-               : (uint32_t)self->reach.hit_count;
-}
-
-static const struct cm_reach_hit *
-hit_at(const struct search *self, uint32_t i)
-{
-    return &self->reach.hits[self->order[i]];
-}
-
-/* What is above a node, on the way that counts: an object that a variable
- * refers to may lie in a container as well. */
-static uint32_t
-above(const struct search *self, uint32_t node)
-{
-    uint32_t second = self->reach.seconds[node];
-    return second != 0 ? second : self->reach.parents[node];
-}
-
-/* Counts the target at all objects above it, each once. */
-static void
-climb(struct search *self, uint32_t target)
-{
-    for (uint32_t i = hits_from(self, target); i < hits_to(self, target);
-         i++) {
-        uint32_t node = hit_at(self, i)->parent;
-        while (node < CM_FROM_ROOT && self->stamp[node] != target + 1
-               && self->climbs < MOST_CLIMBS) {
-            self->stamp[node] = target + 1;
-            self->below[node]++;
-            self->climbs++;
-            node = above(self, node);
-        }
-    }
-}
-
-/* What is above an object that was not counted was not counted either. */
-static void
-take_back(struct search *self, uint32_t target)
-{
-    for (uint32_t i = hits_from(self, target); i < hits_to(self, target);
-         i++) {
-        uint32_t node = hit_at(self, i)->parent;
-        while (node < CM_FROM_ROOT && self->below[node] != 0) {
-            self->below[node] = 0;
-            self->stamp[node] = 0;
-            node = above(self, node);
-        }
-    }
-}
-
-/* ---- the place */
-
-/* One may be held by a variable only as yet; of many, one in eight. */
-static bool
-has_most(uint32_t below, uint32_t met)
-{
-    uint32_t fewer = met >= 3 ? (met / 8 > 1 ? met / 8 : 1) : 0;
-    return below + fewer >= met;
-}
-
-struct place {
-    uint32_t node; /* 0: none */
-    uint32_t distance;
-};
-
-/* Seconds can lead in circles. */
-static void
-climb_to_most(const struct search *self, uint32_t node, uint32_t met,
-              struct place *best)
-{
-    uint32_t distance = 0, seconds = 0;
-    while (node < CM_FROM_ROOT && seconds < MOST_SECONDS
-           && !has_most(self->below[node], met)) {
-        seconds += self->reach.seconds[node] != 0;
-        distance++;
-        node = above(self, node);
-    }
-    if (node < CM_FROM_ROOT && has_most(self->below[node], met)
-        && (best->node == 0 || distance < best->distance)) {
-        *best = (struct place){node, distance};
-    }
-}
-
-/* The nearest object that has most of them, by ways of the first rank that has
- * any: what a library holds too is of no interest. */
-static uint32_t
-nearest_with_most(const struct search *self, uint32_t group, uint32_t met)
-{
-    const struct cm_holders_query *query = self->query;
-    struct place best = {0};
-    for (uint8_t rank = 0; rank < CM_RANKS && best.node == 0; rank++) {
-        for (uint32_t t = 0; t < query->target_count; t++) {
-            for (uint32_t i = hits_from(self, t);
-                 query->groups[t] == group && i < hits_to(self, t); i++) {
-                if (hit_at(self, i)->rank == rank) {
-                    climb_to_most(self, hit_at(self, i)->parent, met, &best);
-                }
-            }
-        }
-    }
-    return best.node;
-}
-
-/* The like object above it, with little in between; 0: none. */
-static uint32_t
-like_above(const struct cm_reach *reach, uint32_t node)
-{
-    uint32_t above = reach->parents[node];
-    for (int between = 0; between <= CHAIN_BETWEEN && above < CM_FROM_ROOT;
-         between++) {
-        if (Py_TYPE(reach->objects[above]) == Py_TYPE(reach->objects[node])) {
-            return above;
-        }
-        above = reach->parents[above];
-    }
-    return 0;
-}
-
-/* The head of the chain that `node` is in, and how long it is from there. */
-static uint32_t
-head_of_chain(const struct cm_reach *reach, uint32_t node, uint32_t *links)
-{
-    *links = 1;
-    for (uint32_t next = like_above(reach, node); next != 0;
-         next = like_above(reach, next)) {
-        node = next;
-        ++*links;
-    }
-    return node;
-}
-
-/* The parent of a target that was met last: in a chain, the farthest. */
-static uint32_t
-last_parent(const struct search *self, uint32_t group)
-{
-    const struct cm_holders_query *query = self->query;
-    uint32_t last = 0;
-    for (uint32_t t = 0; t < query->target_count; t++) {
-        uint32_t node = self->reach.target_nodes[t];
-        uint32_t parent = query->groups[t] == group && node != 0
-                              ? self->reach.parents[node]
-                              : 0;
-        last = parent < CM_FROM_ROOT && parent > last ? parent : last;
-    }
-    return last;
-}
-
-/* Where the place is a link of a chain, the chain's head. */
-static uint32_t
-chain_of(const struct search *self, uint32_t group, uint32_t place,
-         uint32_t *links)
-{
-    const struct cm_reach *reach = &self->reach;
-    uint32_t node = last_parent(self, group), length = 0;
-    for (int i = 0;
-         i <= CHAIN_BETWEEN && node != 0 && node < CM_FROM_ROOT
-         && Py_TYPE(reach->objects[node]) != Py_TYPE(reach->objects[place]);
-         i++) {
-        node = reach->parents[node];
-    }
-    if (node == 0 || node >= CM_FROM_ROOT) {
-        return place;
-    }
-    uint32_t head = head_of_chain(reach, node, &length);
-    if (length < CHAIN_LINKS || head > place || self->below[head] == 0) {
-        return place;
-    }
-    *links = length;
-    return head;
-}
-
-static bool
-is_below(const struct cm_reach *reach, uint32_t node, uint32_t place)
-{
-    while (node < CM_FROM_ROOT && node > place) {
-        node = reach->parents[node];
-    }
-    return node == place;
-}
-
-/* A way to one of the group's targets that passes the place: of the object
- * met last, which is as a rule the newest. */
-static const struct cm_reach_hit *
-way_through(const struct search *self, uint32_t group, uint32_t place)
-{
-    const struct cm_holders_query *query = self->query;
-    const struct cm_reach_hit *best = NULL;
-    for (uint32_t t = 0; t < query->target_count; t++) {
-        for (uint32_t i = hits_from(self, t);
-             query->groups[t] == group && i < hits_to(self, t); i++) {
-            const struct cm_reach_hit *hit = hit_at(self, i);
-            if (place == 0 || is_below(&self->reach, hit->parent, place)) {
-                best = hit;
-                if (place == 0) {
-                    return best;
-                }
-                break;
-            }
-        }
-    }
-    return best;
 }
 
 /* ---- what is told of it */
@@ -451,9 +196,10 @@ kept_variable(const struct search *self, uint32_t group)
 {
     const struct cm_holders_query *query = self->query;
     for (uint32_t t = 0; t < query->target_count; t++) {
-        for (uint32_t i = hits_from(self, t);
-             query->groups[t] == group && i < hits_to(self, t); i++) {
-            uint32_t parent = hit_at(self, i)->parent;
+        for (uint32_t i = cm_piles_from(&self->piles, t);
+             query->groups[t] == group && i < cm_piles_to(&self->piles, t);
+             i++) {
+            uint32_t parent = cm_piles_way(&self->piles, i)->parent;
             enum cm_role role = CM_REFERENCE;
             if (parent < CM_FROM_ROOT) {
                 continue;
@@ -575,41 +321,17 @@ tell(struct search *self, uint32_t group, uint32_t place,
     return status;
 }
 
-static uint32_t
-place_of(struct search *self, uint32_t group, struct cm_holder *holder)
-{
-    const struct cm_holders_query *query = self->query;
-    uint32_t place;
-    for (uint32_t t = 0; t < query->target_count; t++) {
-        if (query->groups[t] == group) {
-            holder->targets++;
-            holder->unreached += self->reach.target_nodes[t] == 0;
-            climb(self, t);
-        }
-    }
-    uint32_t met = holder->targets - holder->unreached;
-    place = nearest_with_most(self, group, met);
-    if (place != 0) {
-        place = chain_of(self, group, place, &holder->chain);
-    }
-    holder->through = place != 0 ? self->below[place] : met;
-    for (uint32_t t = 0; t < query->target_count; t++) {
-        if (query->groups[t] == group) {
-            take_back(self, t);
-        }
-    }
-    return place;
-}
-
 static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
-    uint32_t place = place_of(self, group, holder);
-    const struct cm_reach_hit *way = way_through(self, group, place);
-    if (way == NULL) {
-        return advise(self, group, NULL, NULL, holder);
-    }
-    return tell(self, group, place, way, holder);
+    struct cm_pile pile;
+    cm_piles_find(&self->piles, group, &pile);
+    holder->targets = pile.targets;
+    holder->unreached = pile.unreached;
+    holder->through = pile.through;
+    holder->chain = pile.chain;
+    return pile.way == NULL ? advise(self, group, NULL, NULL, holder)
+                            : tell(self, group, pile.node, pile.way, holder);
 }
 
 static enum cm_status
@@ -634,7 +356,7 @@ look(struct search *self, struct cm_holders *result)
         result->nodes = self->reach.node_count - self->reach.nodes_left;
         result->nodes_left = self->reach.nodes_left;
         result->cut = self->reach.cut;
-        status = sort_hits(self);
+        status = cm_piles_init(&self->piles, &self->reach, query->groups);
     }
     if (status == CM_OK) {
         status = cm_retained_find(&self->retained, &self->reach,
