@@ -380,11 +380,11 @@ say_checkpoint(const struct cm_holding *self)
 static char *
 say_sum(const struct cm_holding *self)
 {
-    const char *kept = self->kept != NULL ? self->kept : "loss";
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        name_of_place(self).text, kept, name_of_place(self).text);
+        name_of_place(self).text, kept_name(self, "loss"),
+        name_of_place(self).text);
 }
 
 static char *
