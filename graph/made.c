@@ -433,6 +433,35 @@ cm_made_by_holder(const struct cm_cycle *cycle,
 }
 
 static void
+look_in_codes(struct cm_place_search *self, const struct cm_code_id *codes,
+              size_t count)
+{
+    for (size_t i = 0; i < count && self->count == 0; i++) {
+        cm_place_look_in_code(self, codes[i]);
+    }
+}
+
+void
+cm_made_in_codes(const struct cm_records *records,
+                 const struct cm_code_id *codes, size_t count,
+                 struct cm_made_name wanted, struct cm_made *result)
+{
+    struct cm_cycle nowhere = {.records = records};
+    struct cm_place_search search = {
+        .cycle = &nowhere, .is_wanted = is_filling_of, .name = wanted.name};
+
+    if (wanted.filled) {
+        look_in_codes(&search, codes, count);
+    }
+    if (search.count == 0) {
+        search.is_wanted =
+            wanted.attribute ? is_attribute_store : is_local_store;
+        look_in_codes(&search, codes, count);
+    }
+    choose(&search, result);
+}
+
+static void
 keep_earliest_method(const struct cm_cycle *cycle, uint32_t node,
                      const char *class_name, struct cm_place *place)
 {

@@ -143,9 +143,8 @@ dict_offset(PyObject *object)
     return offset;
 }
 
-/* NULL: it has none, or it cannot be told. */
-static PyObject *
-dict_of(const struct cm_objects *self, PyObject *object)
+PyObject *
+cm_instance_dict(const struct cm_objects *self, PyObject *object)
 {
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
         return self->proven.attributes ? managed_dict(object) : NULL;
@@ -158,7 +157,7 @@ dict_of(const struct cm_objects *self, PyObject *object)
 PyObject *
 cm_attribute(const struct cm_objects *self, PyObject *object, const char *name)
 {
-    PyObject *found = cm_dict_find(dict_of(self, object), name);
+    PyObject *found = cm_dict_find(cm_instance_dict(self, object), name);
     struct values values = values_of(self, object);
     if (values.values != NULL) {
         for (Py_ssize_t i = 0; i < values.count && found == NULL; i++) {
@@ -218,7 +217,7 @@ cm_read_attributes(struct cm_walk *walk, PyObject *object)
         return;
     }
     struct values values = values_of(walk->objects, object);
-    cm_walk_name(walk, dict_of(walk->objects, object), "__dict__",
+    cm_walk_name(walk, cm_instance_dict(walk->objects, object), "__dict__",
                  CM_INSTANCE_DICT);
     for (Py_ssize_t i = 0; values.values != NULL && i < values.count; i++) {
         cm_walk_name_str(walk, values.values[i], ".", values.names[i].key, "",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../reports/size.h"
 
 #define CACHE_SIZE 1024u
 #define MAX_WATCHED 512u
@@ -234,6 +235,40 @@ cm_devices_shape(const struct cm_devices *self, PyObject *object,
     if (reader->shape != NULL && !memory->is_storage) {
         reader->shape(self->slots[memory->reader - 1].state, object, text,
                       room);
+    }
+}
+
+/* One piece of a label, cut where the room ends; answers the new end. */
+static size_t
+append(char *text, size_t room, size_t used, const char *piece)
+{
+    size_t length = strnlen(piece, room - used - 1);
+    memcpy(text + used, piece, length);
+    text[used + length] = '\0';
+    return used + length;
+}
+
+void
+cm_devices_label(const struct cm_devices *self, PyObject *object,
+                 const struct cm_device_memory *memory,
+                 char text[CM_DEVICE_LABEL_BYTES])
+{
+    char size[CM_SIZE_TEXT_BYTES], shape[112];
+    const char *type = Py_TYPE(object)->tp_name;
+    const char *name = strrchr(type, '.');
+    name = name != NULL ? name + 1 : type;
+    cm_size_format(memory->bytes, size);
+    cm_devices_shape(self, object, memory, shape, sizeof(shape));
+    const char *pieces[] = {name,
+                            shape[0] != '\0' ? " " : "",
+                            shape,
+                            " ",
+                            memory->device,
+                            " ",
+                            memory->bytes != 0 ? size : "(size not known)"};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        used = append(text, CM_DEVICE_LABEL_BYTES, used, pieces[i]);
     }
 }
 

@@ -43,6 +43,11 @@ bool cm_devices_read(struct cm_devices *self, PyObject *object,
 void cm_devices_shape(const struct cm_devices *self, PyObject *object,
                       const struct cm_device_memory *memory, char *text,
                       size_t room);
+/* "Tensor [64, 512] float32 cuda:0 128 KiB"; before: as for the shape. */
+enum { CM_DEVICE_LABEL_BYTES = 320 };
+void cm_devices_label(const struct cm_devices *self, PyObject *object,
+                      const struct cm_device_memory *memory,
+                      char text[CM_DEVICE_LABEL_BYTES]);
 /* A C field that holds this reference, ".name", or NULL. */
 const char *cm_devices_field(struct cm_devices *self, PyObject *object,
                              PyObject *referent);

@@ -8,7 +8,6 @@
 #include "freezer.h"
 
 #include "../detector/alloc.h"
-#include "../reports/size.h"
 #include "tags.h"
 
 #define TIME_CHECK_MASK 63u
@@ -67,38 +66,12 @@ cm_freezer_free(struct cm_freezer *self)
 
 /* --- copying -------------------------------------------------------------- */
 
-/* One piece of a label, cut where the room ends; answers the new end. */
-static size_t
-append(char *text, size_t room, size_t used, const char *piece)
-{
-    size_t length = strnlen(piece, room - used - 1);
-    memcpy(text + used, piece, length);
-    text[used + length] = '\0';
-    return used + length;
-}
-
-/* "Tensor [64, 512] float32 cuda:0 128 KiB" */
 static struct cm_text_id
 device_label(struct cm_freezer *self, PyObject *object,
              const struct cm_device_memory *memory)
 {
-    char text[320], size[CM_SIZE_TEXT_BYTES], shape[112];
-    const char *type = Py_TYPE(object)->tp_name;
-    const char *name = strrchr(type, '.');
-    name = name != NULL ? name + 1 : type;
-    cm_size_format(memory->bytes, size);
-    cm_devices_shape(self->devices, object, memory, shape, sizeof(shape));
-    const char *pieces[] = {name,
-                            shape[0] != '\0' ? " " : "",
-                            shape,
-                            " ",
-                            memory->device,
-                            " ",
-                            memory->bytes != 0 ? size : "(size not known)"};
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-        used = append(text, sizeof(text), used, pieces[i]);
-    }
+    char text[CM_DEVICE_LABEL_BYTES];
+    cm_devices_label(self->devices, object, memory, text);
     return cm_texts_intern(cm_records_texts(self->records), text);
 }
 

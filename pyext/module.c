@@ -16,12 +16,14 @@
 #include "documents.h"
 #include "driver_events.h"
 #include "forward.h"
+#include "growers.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
 #include "session.h"
 #include "sighting.h"
 #include "steps.h"
+#include "why_alive.h"
 
 struct module_state {
     struct cm_session *session; /* owned */
@@ -57,6 +59,18 @@ SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
 SESSION_CALL(tag_types)
+static PyObject *
+core_why_alive(PyObject *module, PyObject *args)
+{
+    return cm_why_alive(session_of(module), args);
+}
+
+static PyObject *
+core_holders(PyObject *module, PyObject *args)
+{
+    return cm_growers_holders(session_of(module), args);
+}
+
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(held)
@@ -96,6 +110,8 @@ static PyMethodDef methods[] = {
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
     {"flush", core_flush, METH_O, NULL},
+    {"holders", core_holders, METH_VARARGS, NULL},
+    {"why_alive", core_why_alive, METH_VARARGS, NULL},
     {"drain", core_drain, METH_NOARGS, NULL},
     {"close", core_close, METH_NOARGS, NULL},
     {"status", core_status, METH_NOARGS, NULL},

@@ -110,6 +110,9 @@ PyObject *cm_member(PyObject *object, const char *name);
 PyObject *cm_attribute(const struct cm_objects *self, PyObject *object,
                        const char *name);
 
+/* The dict of an instance where it has been made; borrowed, else NULL. */
+PyObject *cm_instance_dict(const struct cm_objects *self, PyObject *object);
+
 /* ---- frames.c */
 
 /* The variables of a frame object or generator. */

@@ -29,6 +29,7 @@ test_labels(void **state)
         {"['cb']", "cb"},
         {"local x", "x"},
         {"cell self", "self"},
+        {"global x", "x"},
         {"__self__", "__self__"},
         {"[0]", "[0]"},
         {"['']", "['']"},

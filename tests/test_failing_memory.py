@@ -44,3 +44,15 @@ def test_r3_each_allocation_fails(tmp_path, library, way, from_then_on):
         timeout=SECONDS * (1 if STRIDE != "1" else 20))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 100, done.stdout
+
+
+@pytest.mark.parametrize("from_then_on", [0, 1])
+def test_each_allocation_of_a_walk_fails(tmp_path, library, from_then_on):
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", PROBE / "failing_walk.py",
+         library, str(from_then_on), STRIDE],
+        env=environment(LD_PRELOAD=library), cwd=tmp_path,
+        capture_output=True, text=True,
+        timeout=SECONDS * (1 if STRIDE != "1" else 20))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) > 50, done.stdout

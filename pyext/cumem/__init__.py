@@ -11,6 +11,7 @@ and :func:`find_cycles`.
 """
 
 from ._memory import memory
+from ._paths import Path, why_alive
 from ._report import CycleReport
 from ._runtime import (
     Handle,
@@ -26,6 +27,7 @@ from ._version import __version__
 __all__ = [
     "CycleReport",
     "Handle",
+    "Path",
     "__version__",
     "find_cycles",
     "flush",
@@ -34,4 +36,5 @@ __all__ = [
     "status",
     "step",
     "warn_tensor_cycles",
+    "why_alive",
 ]

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The rules are asked in the order of the table; the first that fits speaks.
+ * A rule looks at the way only: species, roles, labels, the category and the
+ * length of the graph.  The last fits always.  O(steps) for each rule. */
+
+#include "holding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "made.h"
+#include "name.h"
+#include "../detector/alloc.h"
+
+static const char *
+text_of(const struct cm_holding *self, struct cm_text_id id)
+{
+    return cm_records_text(self->records, id);
+}
+
+static const struct cm_holding_step *
+step_at(const struct cm_holding *self, size_t i)
+{
+    return &self->steps[i];
+}
+
+static const struct cm_holding_step *
+held(const struct cm_holding *self)
+{
+    return &self->steps[self->count - 1];
+}
+
+static bool
+begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool
+is_category(const struct cm_holding *self, const char *name)
+{
+    return self->category != NULL && strcmp(self->category, name) == 0;
+}
+
+/* "losses" of "local losses", ".losses", "['losses']". */
+static struct cm_name
+name_of_edge(const struct cm_holding *self, const struct cm_holding_step *step)
+{
+    return cm_name_of_label(self->records, step->edge);
+}
+
+static bool
+is_variable(const struct cm_holding_step *step)
+{
+    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
+           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
+}
+
+/* The nearest variable or attribute on the way to the place; 0: none. */
+static size_t
+named_step(const struct cm_holding *self)
+{
+    size_t i = self->at;
+    while (i > 0 && !is_variable(step_at(self, i))) {
+        i--;
+    }
+    return i;
+}
+
+/* The name that a person knows the place by. */
+static struct cm_name
+name_of_place(const struct cm_holding *self)
+{
+    size_t i = named_step(self);
+    return i > 0 ? name_of_edge(self, step_at(self, i))
+                 : (struct cm_name){"it"};
+}
+
+static bool
+is_tensor(const struct cm_holding_step *step)
+{
+    return step->species == CM_TENSOR || step->species == CM_STORAGE;
+}
+
+static bool
+is_scalar(const struct cm_holding *self, const struct cm_holding_step *step)
+{
+    return is_tensor(step)
+           && strstr(text_of(self, step->annotation), " [] ") != NULL;
+}
+
+/* What a person calls the thing that is kept. */
+static const char *
+kept_name(const struct cm_holding *self, const char *otherwise)
+{
+    bool known = self->kept != NULL
+                 && strcmp(self->kept, name_of_place(self).text) != 0;
+    return known ? self->kept : otherwise;
+}
+
+static bool
+has_graph(const struct cm_holding *self)
+{
+    return self->autograd_depth > 0;
+}
+
+/* ---- the shapes */
+
+static bool
+is_gradient(const struct cm_holding *self)
+{
+    return is_category(self, "gradient");
+}
+
+/* from -> ... -> exception -> traceback -> frame */
+static bool
+is_exception(const struct cm_holding *self)
+{
+    for (size_t i = 1; i < self->count; i++) {
+        if (step_at(self, i)->role == CM_TB_FRAME
+            || (step_at(self, i)->species == CM_TRACEBACK
+                && step_at(self, i)->role == CM_EXCEPTION_LINK)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_hook_table(const struct cm_holding *self,
+              const struct cm_holding_step *step)
+{
+    const char *edge = text_of(self, step->edge);
+    size_t length = strlen(edge);
+    return step->species == CM_DICT && begins(edge, "._") && length > 6
+           && strcmp(edge + length - 6, "_hooks") == 0;
+}
+
+/* More than one in the table, or one that was put there piles up itself. */
+static bool
+is_hook_pile(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        if (is_hook_table(self, step_at(self, i))
+            && step_at(self, i)->items > 1 && i <= self->at) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_lru_cache(const struct cm_holding *self, const struct cm_holding_step *step)
+{
+    return begins(text_of(self, step->annotation), "lru_cache of ");
+}
+
+/* Step of the cache, 0: none. */
+static size_t
+lru_cache_of(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        if (is_lru_cache(self, step_at(self, i))) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+static bool
+is_in_lru_cache(const struct cm_holding *self)
+{
+    return lru_cache_of(self) != 0;
+}
+
+/* A name with a dot in it is a method's. */
+static const char *
+cached_name(const struct cm_holding *self)
+{
+    return text_of(self, step_at(self, lru_cache_of(self))->annotation)
+           + strlen("lru_cache of ");
+}
+
+static bool
+is_lru_method(const struct cm_holding *self)
+{
+    size_t at = lru_cache_of(self);
+    const char *name = at != 0 ? cached_name(self) : "";
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && !(dot > name && dot[-1] == '>');
+}
+
+/* torch.optim's and what derives from it keep their state by parameter. */
+static bool
+is_optimizer(const struct cm_holding *self, size_t i)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, step_at(self, i)->type);
+    const char *module = cm_records_text(self->records, type->module);
+    return begins(module, "torch.optim")
+           || (i + 1 < self->count
+               && strcmp(text_of(self, step_at(self, i + 1)->edge), ".state")
+                      == 0
+               && step_at(self, i)->species == CM_OBJECT
+               && is_category(self, "optimizer state"));
+}
+
+static bool
+is_optimizer_pile(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = step_at(self, self->at);
+    for (size_t i = self->at + 1; place->counted && i < self->count; i++) {
+        if (is_optimizer(self, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_text_key(const char *edge)
+{
+    return begins(edge, "['");
+}
+
+/* "['layer1.0.weight']": what state_dict() calls its tensors. */
+static bool
+is_state_key(const char *edge)
+{
+    static const char *const ends[] = {"weight']", "bias']", "running_mean']",
+                                       "running_var']", "exp_avg']"};
+    size_t length = strlen(edge);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t wanted = strlen(ends[i]);
+        if (is_text_key(edge) && length >= wanted + 2
+            && strcmp(edge + length - wanted, ends[i]) == 0
+            && strchr(".'", edge[length - wanted - 1]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* variable -> dict -> (dict ...) -> tensor by the name of a parameter; a
+ * module's own tables are attributes and do not count. */
+static bool
+is_checkpoint(const struct cm_holding *self)
+{
+    if (self->count < 3 || !is_tensor(held(self))
+        || step_at(self, 1)->species != CM_DICT
+        || !is_variable(step_at(self, 1))
+        || !is_state_key(text_of(self, held(self)->edge))) {
+        return false;
+    }
+    for (size_t i = 2; i + 1 < self->count; i++) {
+        if (step_at(self, i)->species != CM_DICT
+            || step_at(self, i)->role != CM_VALUE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A variable that refers to the head of a graph that gets longer. */
+static bool
+is_sum(const struct cm_holding *self)
+{
+    return has_graph(self) && is_tensor(step_at(self, self->at))
+           && is_variable(step_at(self, self->at));
+}
+
+static bool
+is_graph_of_scalars(const struct cm_holding *self)
+{
+    return has_graph(self) && step_at(self, self->at)->counted
+           && is_scalar(self, held(self));
+}
+
+static bool
+is_graph_in_container(const struct cm_holding *self)
+{
+    return has_graph(self) && step_at(self, self->at)->counted;
+}
+
+/* A dict that the whole program can reach: by a module or a class. */
+static bool
+is_global_dict(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = step_at(self, self->at);
+    size_t way = self->at;
+    bool global =
+        step_at(self, 0)->species == CM_MODULE
+        && (way == 1 || (way == 2 && step_at(self, 1)->species == CM_TYPE));
+    return global && place->species == CM_DICT && place->counted;
+}
+
+static bool
+is_chain(const struct cm_holding *self)
+{
+    return self->chain > 2;
+}
+
+static bool
+is_container(const struct cm_holding *self)
+{
+    return step_at(self, self->at)->counted;
+}
+
+static bool
+is_anything(const struct cm_holding *self)
+{
+    (void)self;
+    return true;
+}
+
+/* ---- the sentences */
+
+static char *
+say_gradient(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("call optimizer.zero_grad(set_to_none=True) before the "
+                       "next forward pass");
+}
+
+static char *
+say_exception(const struct cm_holding *self)
+{
+    return cm_sentence(
+        "keep str(error) or error.with_traceback(None) in %s: a "
+        "traceback keeps the variables of every function that "
+        "it passed",
+        name_of_place(self).text);
+}
+
+static char *
+say_hook_pile(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("register the hook once, or keep its handle and call "
+                       "handle.remove()");
+}
+
+static char *
+say_lru_method(const struct cm_holding *self)
+{
+    return cm_sentence(
+        "take lru_cache off the method %s: it keeps every self; "
+        "keep the results in a dict on self, or use "
+        "functools.cached_property",
+        cached_name(self));
+}
+
+static char *
+say_lru_cache(const struct cm_holding *self)
+{
+    return cm_sentence("give %s's lru_cache a smaller maxsize, or call "
+                       "%s.cache_clear() when done",
+                       cached_name(self), cached_name(self));
+}
+
+static char *
+say_optimizer_pile(const struct cm_holding *self)
+{
+    return cm_sentence("do not keep old optimizers in %s: each has a state as "
+                       "large as its parameters",
+                       name_of_place(self).text);
+}
+
+static char *
+say_checkpoint(const struct cm_holding *self)
+{
+    return cm_sentence("`del %s` after load_state_dict(), or load it with "
+                       "map_location='cpu'",
+                       name_of_edge(self, step_at(self, 1)).text);
+}
+
+static char *
+say_sum(const struct cm_holding *self)
+{
+    return cm_sentence(
+        "write `%s += %s.item()`, or detach() what is added: %s "
+        "keeps the graph of every iteration",
+        name_of_place(self).text, kept_name(self, "loss"),
+        name_of_place(self).text);
+}
+
+static char *
+say_graph_of_scalars(const struct cm_holding *self)
+{
+    bool list = step_at(self, self->at)->species == CM_LIST;
+    return cm_sentence("%s `%s.item()` instead", list ? "append" : "keep",
+                       kept_name(self, "loss"));
+}
+
+static char *
+say_graph_in_container(const struct cm_holding *self)
+{
+    return cm_sentence("detach() before you keep it: `%s.detach()` in %s, or "
+                       "run under torch.no_grad()",
+                       kept_name(self, "x"), name_of_place(self).text);
+}
+
+static char *
+say_global_dict(const struct cm_holding *self)
+{
+    return cm_sentence("give %s a bound: delete old entries, or cache with "
+                       "functools.lru_cache(maxsize=...)",
+                       name_of_place(self).text);
+}
+
+static char *
+say_chain(const struct cm_holding *self)
+{
+    return cm_sentence("cut the chain behind %s: each of its %u links keeps "
+                       "the one before",
+                       name_of_place(self).text, (unsigned)self->chain);
+}
+
+static char *
+say_container(const struct cm_holding *self)
+{
+    return cm_sentence("clear %s when it has been used, or keep less in it "
+                       "(numbers, or tensors on the CPU)",
+                       name_of_place(self).text);
+}
+
+static char *
+say_anything(const struct cm_holding *self)
+{
+    struct cm_name name = name_of_place(self);
+    return strcmp(name.text, "it") == 0
+               ? cm_sentence("drop this reference when it is not needed any "
+                             "more")
+               : cm_sentence("set %s = None (or `del` it) when it is not "
+                             "needed any more",
+                             name.text);
+}
+
+static const struct {
+    const char *rule;
+    bool (*fits)(const struct cm_holding *self);
+    char *(*say)(const struct cm_holding *self);
+} rules[] = {
+    {"gradient not cleared", is_gradient, say_gradient},
+    {"kept exception", is_exception, say_exception},
+    {"hooks pile up", is_hook_pile, say_hook_pile},
+    {"lru_cache on a method", is_lru_method, say_lru_method},
+    {"lru_cache", is_in_lru_cache, say_lru_cache},
+    {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
+    {"checkpoint kept", is_checkpoint, say_checkpoint},
+    {"sum keeps its graph", is_sum, say_sum},
+    {"graph of a kept scalar", is_graph_of_scalars, say_graph_of_scalars},
+    {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
+    {"global cache", is_global_dict, say_global_dict},
+    {"chain", is_chain, say_chain},
+    {"container grows", is_container, say_container},
+    {"kept", is_anything, say_anything},
+};
+
+enum cm_status
+cm_holding_advise(const struct cm_holding *self,
+                  struct cm_holding_advice *result)
+{
+    *result = (struct cm_holding_advice){0};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (self->count > 1 && !rules[i].fits(self)) {
+            continue;
+        }
+        result->text = self->count > 1 ? rules[i].say(self)
+                                       : cm_sentence("a C extension holds it");
+        result->rule = self->count > 1 ? rules[i].rule : "C++ only";
+        break;
+    }
+    return result->text != NULL ? CM_OK : CM_NO_MEMORY;
+}
+
+void
+cm_holding_advice_release(struct cm_holding_advice *self)
+{
+    cm_free(self->text);
+    *self = (struct cm_holding_advice){0};
+}
+
+/* ---- where it was made */
+
+uint32_t
+cm_holding_made(const struct cm_holding *self, const struct cm_code_id *codes,
+                size_t count, struct cm_place places[CM_MAX_PLACES])
+{
+    size_t named = named_step(self);
+    struct cm_name name = name_of_place(self);
+    struct cm_made made = {0};
+    struct cm_made_name wanted = {
+        .name = name.text,
+        .filled = is_container(self),
+        .attribute =
+            step_at(self, named)->role == CM_ATTRIBUTE
+            && !(named == 1 && step_at(self, 0)->species == CM_MODULE),
+    };
+    if (named == 0) {
+        return 0;
+    }
+    cm_made_in_codes(self->records, codes, count, wanted, &made);
+    for (uint32_t i = 0; i < made.place_count; i++) {
+        places[i] = made.places[i];
+    }
+    uint32_t found = made.place_count;
+    cm_made_release(&made);
+    return found;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_HOLDING_H
+#define CM_HOLDING_H
+
+/* Who holds memory that grows, and what a person writes instead: the way from
+ * a named root to one of the growing objects, the place on it at which they
+ * pile up, and the sentence for it from a table of rules.
+ *
+ * Pure: nothing here knows where the way came from. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../detector/heap.h"
+#include "../detector/records.h"
+#include "finding.h"
+
+struct cm_holding_step {
+    struct cm_text_id annotation; /* what it is: "list of 17" */
+    struct cm_text_id edge;       /* how the step before holds it: "[3]" */
+    struct cm_type_id type;
+    struct cm_code_id code;
+    uint8_t species, role; /* enum cm_species, enum cm_role */
+    bool counted;          /* a container: `items` says how many */
+    uint64_t items;
+};
+
+struct cm_holding {
+    const struct cm_records *records;    /* borrowed */
+    const struct cm_holding_step *steps; /* borrowed; the root first, one of
+                                          * the growing objects last */
+    size_t count;
+    size_t at;            /* the step at which they pile up */
+    uint32_t through;     /* so many of them hang from it, */
+    uint32_t targets;     /* of so many */
+    uint32_t chain;       /* it is one of so many links of a chain; 0: none */
+    const char *category; /* as leak.json names it; may be NULL */
+    uint64_t autograd_depth; /* of the longest graph behind one of them */
+    const char *kept; /* a variable that one of them goes by, else NULL */
+};
+
+struct cm_holding_advice {
+    const char *rule; /* constant: the name of the row */
+    char *text;       /* owned: one sentence */
+};
+
+/* After CM_NO_MEMORY `result` is empty. */
+enum cm_status cm_holding_advise(const struct cm_holding *self,
+                                 struct cm_holding_advice *result) CM_CHECKED;
+void cm_holding_advice_release(struct cm_holding_advice *self);
+
+/* Where the place is filled or set: stores of its name in the first of these
+ * pieces of code that has any.  Answers how many places, at most CM_MAX_PLACES. */
+uint32_t cm_holding_made(const struct cm_holding *self,
+                         const struct cm_code_id *codes, size_t count,
+                         struct cm_place places[CM_MAX_PLACES]);
+
+#endif

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Why an object is alive: the ways from named roots to it."""
+
+import re
+
+from . import _core, _runtime
+
+_COUNTED = re.compile(r"(.+) of (\d+)")
+_NOBODY = "not reachable from Python roots: a C extension holds it"
+_CUT = "not found among the {:,} objects that there was time for"
+_MOST = 1000
+
+
+class Path:
+    """One way from a named root to an object; ``str()`` is one line.
+
+    Attributes
+    ----------
+    steps : list of (str, str)
+        What each object on the way is, and how the one before holds it
+        (``"[3]"``, ``".losses"``, ``"local x"``).  The first is the root, with an
+        empty second part; the last is the object itself.
+    """
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __str__(self):
+        (root, _), *steps = self.steps
+        *between, (annotation, edge) = steps
+        parts = [_start(root, *step) for step in (between or steps)[:1]]
+        if between:
+            parts[0] += f" ({_what(between[0][0])})"
+            parts += [_held(*step) for step in between[1:]]
+            parts += [edge] if edge else []
+        return " > ".join([*parts, annotation])
+
+    def __repr__(self):
+        return f"<Path: {self}>"
+
+
+def _start(root, _, edge):
+    """``train.losses`` in backquotes, or "train.py:80 main: local `losses`"."""
+    if root.startswith("module ") and edge.startswith((".", "[")):
+        return f"`{root.removeprefix('module ')}{edge}`"
+    kind, _, name = edge.partition(" ")
+    if kind in ("local", "global") and name:
+        edge = f"{kind} `{name}`"
+    return f"{root}: {edge}" if edge else root
+
+
+def _held(annotation, edge):
+    return f"{edge} ({_what(annotation)})" if edge else annotation
+
+
+def _what(annotation):
+    counted = _COUNTED.fullmatch(annotation)
+    if counted is None:
+        return annotation
+    name, number = counted.groups()
+    return f"{name}, {int(number):,} item{'' if number == '1' else 's'}"
+
+
+def why_alive(obj, *, max_paths=3):
+    """Name what keeps an object alive: shortest ways from named roots to it.
+
+    Parameters
+    ----------
+    obj : object
+        Anything.  Variables of the code that calls this are passed over as long
+        as something else holds the object too.
+    max_paths : int, optional
+        At most so many ways, each by another object that refers to `obj`; 1 to 1000.
+
+    Returns
+    -------
+    list of Path
+        What a user wrote first, libraries next, the interpreter's tables last;
+        in each the shortest first.  Never empty: where nothing in Python holds the
+        object, one path says so.
+
+    Raises
+    ------
+    ValueError
+        For a bad `max_paths`; it names the value.
+    RuntimeError
+        On a free-threaded build, whose heap cannot be looked at.
+    MemoryError
+
+    Notes
+    -----
+    Breadth first over what the collector's own traversal shows, from modules and the
+    frames, exceptions and contexts of all threads.  It runs no code of the program,
+    collects nothing, frees nothing and keeps nothing; the pause is at most that of
+    about one full collection.
+    """
+    if not isinstance(max_paths, int) or isinstance(max_paths, bool) or not 1 <= max_paths <= _MOST:
+        raise ValueError(f"not a number of paths from 1 to {_MOST}: {max_paths!r}")
+    _runtime._prepare()
+    ways, what, looked_at, cut = _core.why_alive(obj, int(max_paths))
+    if not ways:
+        reason = _CUT.format(looked_at) if cut else _NOBODY
+        ways = [[(reason, ""), (what, "")]]
+    return [Path(steps) for steps in ways]

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A slot of the page table says of an object that it is a node, that it has
+ * nothing to look into, or that it is a target not met yet.  A referent's slot
+ * is looked at 32 references after it was asked for, as in trial.c, and all of
+ * a level are in before the next one begins: so ways stay shortest.
+ *
+ * Modules and their dicts are nodes from the beginning, and classes of
+ * libraries wait for the libraries' turn: else every way would lead through
+ * some function's globals or some class into torch.
+ *
+ * Cost: 16 bytes an object met, 8 a reference that is kept, a third of a byte
+ * for each byte of heap; one tp_traverse for each object. */
+
+#include "reach.h"
+
+#include <time.h>
+
+#include "../detector/alloc.h"
+
+enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
+
+/* Values of a slot; a node's number is below all of them. */
+#define LEAF UINT32_C(0xFFFFFFFF)
+#define WAITS UINT32_C(0x80000000)  /* and the number of the target */
+#define TARGET UINT32_C(0x40000000) /* and the node */
+/* Only variables refer to it yet; and the node. */
+#define BY_NAME UINT32_C(0x20000000)
+#define NODE UINT32_C(0x1FFFFFFF)
+
+void
+cm_reach_release(struct cm_reach *self)
+{
+    cm_free(self->objects);
+    cm_free(self->parents);
+    cm_free(self->seconds);
+    cm_free(self->target_nodes);
+    cm_free(self->target_ways);
+    cm_free(self->next_same);
+    cm_free(self->met_targets);
+    cm_free(self->hits);
+    cm_free(self->links);
+    for (int i = 0; i < CM_RANKS; i++) {
+        cm_free(self->waves[i].nodes);
+    }
+    cm_page_table_release(&self->table);
+    *self = (struct cm_reach){0};
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static bool
+fits(const PyObject *object)
+{
+    return ((uintptr_t)object & ((1u << CM_PLACE_BITS) - 1)) == 0;
+}
+
+/* ---- nodes */
+
+static bool
+grow_nodes(struct cm_reach *self)
+{
+    size_t needed = (size_t)self->node_count + 2;
+    if (self->node_count >= self->bounds.max_nodes
+        || self->node_count >= NODE - 1) {
+        self->cut = true;
+        return false;
+    }
+    self->status = cm_grow((void **)&self->objects, &self->object_capacity,
+                           needed, sizeof(*self->objects));
+    if (self->status == CM_OK) {
+        self->status = cm_grow((void **)&self->parents, &self->parent_capacity,
+                               needed, sizeof(*self->parents));
+    }
+    if (self->status == CM_OK) {
+        self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
+                               needed, sizeof(*self->seconds));
+    }
+    return self->status == CM_OK;
+}
+
+/* 0 when there is no room. */
+static uint32_t
+add_node(struct cm_reach *self, PyObject *object, uint32_t parent)
+{
+    if (!grow_nodes(self)) {
+        return 0;
+    }
+    self->node_count++;
+    self->objects[self->node_count] = object;
+    self->parents[self->node_count] = parent;
+    self->seconds[self->node_count] = 0;
+    return self->node_count;
+}
+
+static void
+let_wait(struct cm_reach *self, uint32_t node, uint32_t rank)
+{
+    struct cm_wave *wave = &self->waves[rank];
+    enum cm_status status = cm_grow((void **)&wave->nodes, &wave->capacity,
+                                    wave->count + 1, sizeof(*wave->nodes));
+    if (status != CM_OK) {
+        self->status = status;
+        return;
+    }
+    wave->nodes[wave->count++] = node;
+}
+
+static uint32_t
+rank_of(const struct cm_reach *self, PyObject *object)
+{
+    if (self->rank == CM_RANK_USER && PyType_Check(object)
+        && !cm_roots_own_type(self->roots, (PyTypeObject *)object)) {
+        return CM_RANK_LIBRARY;
+    }
+    return self->rank;
+}
+
+/* Whether tp_traverse may be called, and can show anything.  What is not
+ * tracked may be half built; tuples and dicts never are, and are untracked
+ * where all that they hold is. */
+static bool
+can_be_traversed(PyObject *object)
+{
+    return Py_TYPE(object)->tp_traverse != NULL && PyObject_IS_GC(object)
+           && (PyObject_GC_IsTracked(object) || PyTuple_CheckExact(object)
+               || PyDict_CheckExact(object));
+}
+
+/* ---- references */
+
+static void
+keep_link(struct cm_reach *self, uint32_t tail, uint32_t head)
+{
+    /* What a module holds is held by its own root. */
+    bool needless = self->bounds.max_edges == 0
+                    || (head <= self->module_nodes && tail < CM_FROM_ROOT);
+    if (needless) {
+        return;
+    }
+    if (self->link_count >= self->bounds.max_edges) {
+        self->cut = true;
+        return;
+    }
+    self->status = cm_grow((void **)&self->links, &self->link_capacity,
+                           self->link_count + 1, sizeof(*self->links));
+    if (self->status == CM_OK) {
+        self->links[self->link_count++] = (struct cm_reach_link){tail, head};
+    }
+}
+
+/* The dict that module-level code has its variables in. */
+static bool
+is_callers_dict(const struct cm_reach *self, uint32_t parent)
+{
+    return parent < CM_FROM_ROOT && self->roots->caller_names != NULL
+           && self->objects[parent] == self->roots->caller_names;
+}
+
+static bool
+is_known_hit(const struct cm_reach *self, uint32_t target, uint32_t parent)
+{
+    for (size_t i = 0; i < self->hit_count && self->asked; i++) {
+        if (self->hits[i].target == target && self->hits[i].parent == parent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+keep_hit(struct cm_reach *self, uint32_t target, uint32_t parent)
+{
+    bool passed =
+        self->asked && (self->passed || is_callers_dict(self, parent));
+    if ((self->target_ways[target] >= self->ways && !passed)
+        || is_known_hit(self, target, parent)) {
+        return;
+    }
+    self->status = cm_grow((void **)&self->hits, &self->hit_capacity,
+                           self->hit_count + 1, sizeof(*self->hits));
+    if (self->status != CM_OK) {
+        return;
+    }
+    self->hits[self->hit_count++] =
+        (struct cm_reach_hit){target, parent, (uint8_t)self->rank, passed};
+    self->target_ways[target] += !passed;
+    self->met += self->target_ways[target] == self->ways && !passed;
+}
+
+/* A target that was met before: nodes of targets ascend in met_targets. */
+static void
+hit_again(struct cm_reach *self, uint32_t node, uint32_t parent)
+{
+    uint32_t low = 0, high = self->met_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        bool above = self->target_nodes[self->met_targets[middle]] > node;
+        low = above ? low : middle;
+        high = above ? middle : high;
+    }
+    uint32_t i = self->met_targets[low];
+    for (; i != UINT32_MAX; i = self->next_same[i]) {
+        keep_hit(self, i, parent);
+    }
+}
+
+static void
+meet_target(struct cm_reach *self, uint32_t *slot, PyObject *object,
+            uint32_t parent)
+{
+    uint32_t first = *slot & ~WAITS;
+    uint32_t node = add_node(self, object, parent);
+    if (node == 0) {
+        return;
+    }
+    *slot = TARGET | node;
+    self->met_targets[self->met_count++] = first;
+    for (uint32_t i = first; i != UINT32_MAX; i = self->next_same[i]) {
+        self->target_nodes[i] = node;
+        keep_hit(self, i, parent);
+    }
+    keep_link(self, parent, node);
+    if (!self->asked && can_be_traversed(object)) {
+        let_wait(self, node, rank_of(self, object));
+    }
+}
+
+static bool
+is_name(const struct cm_reach *self, uint32_t parent)
+{
+    return parent >= CM_FROM_ROOT || parent <= self->module_nodes;
+}
+
+static void
+meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
+{
+    if (!can_be_traversed(object)) {
+        *slot = LEAF;
+        return;
+    }
+    uint32_t node = add_node(self, object, parent);
+    if (node != 0) {
+        *slot = node | (is_name(self, parent) ? BY_NAME : 0);
+        keep_link(self, parent, node);
+        let_wait(self, node, rank_of(self, object));
+    }
+}
+
+static void
+settle(struct cm_reach *self, uint32_t *slot, PyObject *object,
+       uint32_t parent)
+{
+    uint32_t known = *slot;
+    if (known == LEAF || self->status != CM_OK) {
+        return;
+    }
+    if (known == 0) {
+        meet(self, slot, object, parent);
+    }
+    else if (known & WAITS) {
+        meet_target(self, slot, object, parent);
+    }
+    else {
+        keep_link(self, parent, known & NODE);
+        if ((known & BY_NAME) && !is_name(self, parent)) {
+            self->seconds[known & NODE] = parent;
+            *slot = known & ~BY_NAME;
+        }
+        if ((known & TARGET) && (self->ways > 1 || self->asked)) {
+            hit_again(self, known & NODE, parent);
+        }
+    }
+}
+
+static void
+settle_oldest(struct cm_reach *self)
+{
+    unsigned at = self->delayed_at;
+    uint32_t *slot = self->delayed[at].slot;
+    self->delayed[at].slot = NULL;
+    if (slot != NULL) {
+        settle(self, slot, self->delayed[at].object, self->delayed[at].parent);
+    }
+    self->delayed_at = (at + 1) % CM_REACH_DELAY;
+}
+
+static void
+settle_all(struct cm_reach *self)
+{
+    for (int i = 0; i < CM_REACH_DELAY; i++) {
+        settle_oldest(self);
+    }
+}
+
+/* NULL: nothing of it matters. */
+static uint32_t *
+slot_of(struct cm_reach *self, PyObject *object)
+{
+    uint32_t *slot = cm_page_table_find(&self->table, (uintptr_t)object);
+    if (slot == NULL && can_be_traversed(object)) {
+        enum cm_status status =
+            cm_page_table_make(&self->table, (uintptr_t)object, &slot);
+        if (status != CM_OK) {
+            self->status = status;
+            return NULL;
+        }
+    }
+    return slot;
+}
+
+/* visitproc; stops the traversal only when all is over. */
+static int
+visit_referent(PyObject *referent, void *context)
+{
+    struct cm_reach *self = context;
+    uint32_t *slot = fits(referent) ? slot_of(self, referent) : NULL;
+    if (slot == NULL) {
+        return self->status != CM_OK;
+    }
+    __builtin_prefetch(slot, 1);
+    settle_oldest(self);
+    unsigned at = (self->delayed_at + CM_REACH_DELAY - 1) % CM_REACH_DELAY;
+    self->delayed[at].slot = slot;
+    self->delayed[at].object = referent;
+    self->delayed[at].parent = self->parent;
+    return self->status != CM_OK;
+}
+
+/* What traverse of a tensor that C++ holds too does not show. */
+static void
+show_more(struct cm_reach *self, PyObject *object)
+{
+    if (self->devices != NULL
+        && cm_devices_claim(self->devices, Py_TYPE(object))) {
+        PyObject *names = cm_instance_dict(self->roots->objects, object);
+        if (names != NULL) {
+            (void)visit_referent(names, self);
+        }
+    }
+    if (self->more != NULL) {
+        self->more->show(self->more->context, object, visit_referent, self);
+    }
+}
+
+static void
+look_into(struct cm_reach *self, uint32_t node)
+{
+    PyObject *object = self->objects[node];
+    traverseproc traverse = Py_TYPE(object)->tp_traverse;
+    self->parent = node;
+    if (traverse != NULL) {
+        (void)traverse(object, visit_referent, self);
+    }
+    show_more(self, object);
+}
+
+/* ---- the order of things */
+
+static bool
+is_over(struct cm_reach *self)
+{
+    bool done = self->met == self->target_count && self->bounds.max_edges == 0;
+    return self->status != CM_OK || self->cut || done;
+}
+
+static bool
+out_of_time(struct cm_reach *self, size_t done)
+{
+    if ((done & TIME_CHECK_MASK) == 0
+        && now_ns() - self->start_ns > self->bounds.max_time_ns) {
+        self->cut = true;
+    }
+    return self->cut;
+}
+
+static void
+walk_wave(struct cm_reach *self, struct cm_wave *wave)
+{
+    size_t level_end = wave->count;
+    while (!is_over(self)) {
+        if (wave->next == level_end) {
+            settle_all(self);
+            if (wave->next == wave->count) {
+                return;
+            }
+            level_end = wave->count;
+            continue;
+        }
+        if (wave->next + AHEAD < wave->count) {
+            __builtin_prefetch(self->objects[wave->nodes[wave->next + AHEAD]]);
+        }
+        look_into(self, wave->nodes[wave->next++]);
+        (void)out_of_time(self, wave->next);
+    }
+    settle_all(self);
+}
+
+static void
+visit_root(struct cm_reach *self, size_t number)
+{
+    const struct cm_root *root = &self->roots->items[number];
+    size_t caller = self->roots->caller;
+    self->parent = CM_FROM_ROOT | (uint32_t)number;
+    self->passed = caller != 0 && (number == caller - 1 || number == caller);
+    if (root->kind != CM_ROOT_MODULE) {
+        cm_root_visit(root, visit_referent, self);
+        settle_all(self);
+    }
+    self->passed = false;
+}
+
+/* The module's node waits for its turn; its dict too, so that no function's
+ * globals lead there before. */
+static void
+enter_module(struct cm_reach *self, size_t number)
+{
+    const struct cm_root *root = &self->roots->items[number];
+    PyObject *objects[] = {root->object, PyModule_GetDict(root->object)};
+    uint32_t parent = CM_FROM_ROOT | (uint32_t)number;
+    for (int i = 0; i < 2 && self->status == CM_OK; i++) {
+        uint32_t *slot = objects[i] == NULL || !fits(objects[i])
+                             ? NULL
+                             : slot_of(self, objects[i]);
+        if (slot == NULL || *slot != 0) {
+            continue; /* one module by two names, or a target */
+        }
+        uint32_t node = add_node(self, objects[i], parent);
+        if (node == 0) {
+            return;
+        }
+        *slot = node;
+        keep_link(self, parent, node);
+        let_wait(self, node, root->rank);
+        parent = node;
+    }
+}
+
+static void
+enter_modules(struct cm_reach *self)
+{
+    for (size_t i = 0; i < self->roots->count; i++) {
+        if (self->roots->items[i].kind == CM_ROOT_MODULE) {
+            enter_module(self, i);
+        }
+    }
+    self->module_nodes = self->node_count;
+}
+
+static void
+enter_targets(struct cm_reach *self)
+{
+    for (uint32_t i = 0; i < self->target_count; i++) {
+        uint32_t *slot = NULL;
+        self->next_same[i] = UINT32_MAX;
+        if (!fits(self->targets[i])) {
+            continue;
+        }
+        self->status = cm_page_table_make(&self->table,
+                                          (uintptr_t)self->targets[i], &slot);
+        if (self->status != CM_OK) {
+            return;
+        }
+        if (*slot & WAITS) {
+            self->next_same[i] = *slot & ~WAITS;
+        }
+        *slot = WAITS | i;
+    }
+}
+
+static void
+hide(struct cm_reach *self)
+{
+    for (size_t i = 0; i < self->hidden_count; i++) {
+        uint32_t *slot =
+            fits(self->hidden[i]) ? slot_of(self, self->hidden[i]) : NULL;
+        if (slot != NULL && *slot == 0) {
+            *slot = LEAF;
+        }
+    }
+}
+
+static enum cm_status
+begin(struct cm_reach *self)
+{
+    size_t count = (size_t)self->target_count + 1;
+    self->target_nodes = cm_calloc(count, sizeof(*self->target_nodes));
+    self->target_ways = cm_calloc(count, sizeof(*self->target_ways));
+    self->next_same = cm_calloc(count, sizeof(*self->next_same));
+    self->met_targets = cm_calloc(count, sizeof(*self->met_targets));
+    self->start_ns = now_ns();
+    self->status = self->target_nodes == NULL || self->target_ways == NULL
+                           || self->next_same == NULL
+                           || self->met_targets == NULL
+                       ? CM_NO_MEMORY
+                       : CM_OK;
+    if (self->status == CM_OK) {
+        enter_targets(self);
+    }
+    if (self->status == CM_OK) {
+        hide(self);
+    }
+    if (self->status == CM_OK) {
+        enter_modules(self);
+    }
+    return self->status;
+}
+
+static void
+walk(struct cm_reach *self)
+{
+    for (self->rank = 0; self->rank < CM_RANKS; self->rank++) {
+        for (size_t i = 0; i < self->roots->count && !is_over(self); i++) {
+            if (self->roots->items[i].rank == self->rank) {
+                visit_root(self, i);
+            }
+        }
+        walk_wave(self, &self->waves[self->rank]);
+    }
+}
+
+enum cm_status
+cm_reach_run(struct cm_reach *self)
+{
+    if (begin(self) == CM_OK) {
+        walk(self);
+    }
+    for (int i = 0; i < CM_RANKS; i++) {
+        self->nodes_left +=
+            (uint32_t)(self->waves[i].count - self->waves[i].next);
+    }
+    cm_page_table_release(&self->table);
+    enum cm_status status = self->status;
+    if (status != CM_OK) {
+        cm_reach_release(self);
+    }
+    return status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_TRAIL_H
+#define CM_TRAIL_H
+
+/* The way from a named root to an object, in the words of a person: objects
+ * that only stand between a name and its value (instance dicts, tuples of
+ * cells, the nodes of a context) are left out, and the middle of a long way.
+ *
+ * Steps borrow their objects: valid as long as the walk's (reach.h). */
+
+#include "reach.h"
+
+enum { CM_TRAIL_END = 24 }; /* steps kept at each end of a long way */
+
+struct cm_step {
+    struct cm_text_id annotation; /* what it is: "list of 17" */
+    struct cm_text_id edge;       /* how the step before holds it: "[3]" */
+    PyObject *object;             /* NULL: the root, or steps left out */
+    uint32_t node;                /* of the walk; 0: as above */
+    struct cm_type_id type;
+    struct cm_code_id code; /* of a function, a frame or a generator */
+    uint8_t species, role;
+    bool counted; /* `items` says something */
+    uint64_t items;
+};
+
+struct cm_trail {
+    struct cm_step *steps; /* owned; [0] is the root */
+    size_t count, capacity;
+    const struct cm_root *root; /* borrowed */
+};
+
+/* A zeroed trail is a valid empty one.  After a failure it is empty. */
+enum cm_status cm_trail_find(struct cm_trail *self,
+                             const struct cm_reach *reach, uint32_t parent,
+                             PyObject *target) CM_CHECKED;
+void cm_trail_release(struct cm_trail *self);
+
+/* "Tensor [64, 512] ..."; id 0, and `species` as it was, for what holds no
+ * device memory. */
+struct cm_text_id cm_device_label_of(struct cm_devices *devices,
+                                     struct cm_texts *texts, PyObject *object,
+                                     uint8_t *species);
+
+/* What a container holds; false for what is none. */
+bool cm_item_count(PyObject *object, uint64_t *items);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * The rules for what holds memory that grows: each on ways that fit it and on
+ * one that looks alike; and where the place is filled.  Programs that make
+ * such ways are in test_holder_advice.py. */
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "heap_builder.h"
+#include "fail_each.h"
+#include "../graph/holding.h"
+
+enum { STEPS = 10 };
+
+struct way {
+    struct cm_records *records;
+    struct cm_holding_step steps[STEPS];
+    struct cm_holding holding;
+};
+
+/* A letter for the species, one for the role, the items or '-', the edge; the
+ * rest is what it is.  "list: L, dict: D, tensor: T, object: O, ...". */
+static uint8_t
+species_of(char letter)
+{
+    static const struct {
+        char letter;
+        uint8_t species;
+    } all[] = {{'L', CM_LIST},     {'D', CM_DICT},      {'T', CM_TENSOR},
+               {'O', CM_OBJECT},   {'M', CM_MODULE},    {'F', CM_FRAME},
+               {'C', CM_TYPE},     {'X', CM_EXCEPTION}, {'B', CM_TRACEBACK},
+               {'f', CM_FUNCTION}, {'t', CM_TUPLE}};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].letter == letter) {
+            return all[i].species;
+        }
+    }
+    fail_msg("no species %c", letter);
+    return 0;
+}
+
+static uint8_t
+role_of(const char *edge)
+{
+    return edge[0] == '.'                       ? CM_ATTRIBUTE
+           : strncmp(edge, "local ", 6) == 0    ? CM_LOCAL
+           : strncmp(edge, "cell ", 5) == 0     ? CM_CLOSURE_CELL
+           : strncmp(edge, "['", 2) == 0        ? CM_VALUE
+           : edge[0] == '['                     ? CM_ITEM
+           : strcmp(edge, "__traceback__") == 0 ? CM_EXCEPTION_LINK
+           : strcmp(edge, "tb_frame") == 0      ? CM_TB_FRAME
+                                                : CM_REFERENCE;
+}
+
+static struct cm_text_id
+text(struct way *self, const char *bytes)
+{
+    return cm_texts_intern(cm_records_texts(self->records), bytes);
+}
+
+/* Statements "species|edge|what|items", separated by ';'. */
+static void
+way_init(struct way *self, const char *text_of_steps, size_t at)
+{
+    char line[1024];
+    char *step, *more = line;
+
+    memset(self, 0, sizeof *self);
+    self->records = cm_records_new(1 << 20);
+    snprintf(line, sizeof line, "%s", text_of_steps);
+    while ((step = strsep(&more, ";")) != NULL) {
+        struct cm_holding_step *made = &self->steps[self->holding.count++];
+        const char *species = strsep(&step, "|"), *edge = strsep(&step, "|");
+        const char *what = strsep(&step, "|");
+
+        made->species = species_of(species[0]);
+        made->edge = text(self, edge);
+        made->role = role_of(edge);
+        made->annotation = text(self, what);
+        made->counted = step != NULL;
+        made->items = step != NULL ? strtoull(step, NULL, 10) : 0;
+    }
+    self->holding.records = self->records;
+    self->holding.steps = self->steps;
+    self->holding.at = at;
+}
+
+static void
+set_module(struct way *self, size_t step, const char *module)
+{
+    struct cm_type type = {.name = text(self, "Adam"),
+                           .module = text(self, module)};
+
+    assert_int_equal(
+        cm_records_add_type(self->records, &type, &self->steps[step].type),
+        CM_OK);
+}
+
+static const struct {
+    const char *steps, *category, *kept;
+    size_t at;
+    uint64_t depth;
+    const char *rule, *advice;
+} cases[] = {
+    /* gradient not cleared */
+    {"M||module a;O|.net|Net;T|.grad|Tensor [4]", "gradient", NULL, 2, 0,
+     "gradient not cleared", "zero_grad(set_to_none=True)"},
+    {"M||module a;L|.grads|list of 9|9;T|[3]|Tensor [4]", "other", NULL, 1, 0,
+     "container grows", "clear grads"},
+    /* kept exception */
+    {"F||a.py:3 main;L|local errors|list of 5|5;X|[2]|ValueError;"
+     "B|__traceback__|traceback;F|tb_frame|frame;T|local x|Tensor [4]",
+     NULL, NULL, 1, 0, "kept exception", "with_traceback(None) in errors"},
+    {"M||module sys;X|.last_value|OSError;B|__traceback__|traceback;"
+     "F|tb_frame|frame;T|local x|Tensor [4]",
+     NULL, NULL, 1, 0, "kept exception", "in last_value"},
+    {"F||a.py:3 main;L|local errors|list of 5|5;X|[2]|ValueError;"
+     "t|.args|tuple of 1|1;T|[0]|Tensor [4]",
+     NULL, NULL, 1, 0, "container grows", "clear errors"},
+    /* hooks pile up */
+    {"F||a.py:3 main;O|local net|Net;D|._forward_hooks|OrderedDict of 7|7;"
+     "f|[3]|function hook;T|cell x|Tensor [4]",
+     NULL, NULL, 2, 0, "hooks pile up", "handle.remove()"},
+    {"F||a.py:3 main;T|local w|Tensor [4];D|._backward_hooks|dict of 3|3;"
+     "f|[0]|function <lambda>;T|cell g|Tensor [4]",
+     NULL, NULL, 2, 0, "hooks pile up", "handle.remove()"},
+    {"F||a.py:3 main;O|local net|Net;D|._forward_hooks|OrderedDict of 1|1;"
+     "f|[3]|function hook;L|cell seen|list of 9|9;T|[2]|Tensor [4]",
+     NULL, NULL, 4, 0, "container grows", "clear seen"},
+    /* lru_cache */
+    {"M||module a;C|.Net|class Net;O|.embed|lru_cache of Net.embed;"
+     "t|cached arguments|tuple of 2|2;O|[0]|Net;T|.w|Tensor [4]",
+     NULL, NULL, 2, 0, "lru_cache on a method", "Net.embed"},
+    {"M||module a;O|.table|lru_cache of table;T|cached result|Tensor [4]",
+     NULL, NULL, 1, 0, "lru_cache", "table.cache_clear()"},
+    {"M||module a;O|.inner|lru_cache of outer.<locals>.inner;"
+     "T|cached result|Tensor [4]",
+     NULL, NULL, 1, 0, "lru_cache", "maxsize"},
+    {"M||module a;O|.lru_cache|Cache;D|.entries|dict of 8|8;T|[2]|Tensor [4]",
+     NULL, NULL, 2, 0, "container grows", "clear entries"},
+    /* checkpoint kept */
+    {"F||a.py:3 main;D|local ckpt|dict of 2|2;D|['model']|dict of 4|4;"
+     "T|['layer.0.weight']|Tensor [4]",
+     NULL, NULL, 2, 0, "checkpoint kept", "`del ckpt`"},
+    {"M||module a;D|.weights|OrderedDict of 4|4;T|['fc.bias']|Tensor [4]",
+     NULL, NULL, 1, 0, "checkpoint kept", "`del weights`"},
+    {"F||a.py:3 main;O|local net|Net;D|._parameters|dict of 4|4;"
+     "T|['weight']|Tensor [4]",
+     NULL, NULL, 2, 0, "container grows", "clear _parameters"},
+    {"F||a.py:3 main;D|local batch|dict of 2|2;T|['class_weight']|Tensor [4]",
+     NULL, NULL, 1, 0, "container grows", "clear batch"},
+    /* graphs */
+    {"F||a.py:3 main;T|local total|Tensor []", NULL, "loss", 1, 40,
+     "sum keeps its graph", "`total += loss.item()`"},
+    {"M||module a;O|.meter|Meter;T|.sum|Tensor []", NULL, "sum", 2, 9,
+     "sum keeps its graph", "`sum += loss.item()`"},
+    {"F||a.py:3 main;T|local total|Tensor []", NULL, NULL, 1, 0, "kept",
+     "set total = None"},
+    {"M||module a;L|.losses|list of 9|9;T|[3]|Tensor [] float32", NULL, "l", 1,
+     7, "graph of a kept scalar", "append `l.item()` instead"},
+    {"F||a.py:3 main;D|local log|dict of 9|9;T|[3]|Tensor [] float32", NULL,
+     NULL, 1, 7, "graph of a kept scalar", "keep `loss.item()` instead"},
+    {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
+     "out", 1, 7, "graph of kept outputs", "`out.detach()` in outs"},
+    {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
+     "out", 1, 0, "container grows", "clear outs"},
+    /* global cache */
+    {"M||module a;D|.seen|dict of 90|90;T|[3]|Tensor [8]", NULL, NULL, 1, 0,
+     "global cache", "give seen a bound"},
+    {"M||module a;C|.Net|class Net;D|.seen|dict of 90|90;T|[3]|Tensor [8]",
+     NULL, NULL, 2, 0, "global cache", "give seen a bound"},
+    {"F||a.py:3 main;D|local seen|dict of 90|90;T|[3]|Tensor [8]", NULL, NULL,
+     1, 0, "container grows", "clear seen"},
+    {"M||module a;O|.net|Net;D|.seen|dict of 90|90;T|[3]|Tensor [8]", NULL,
+     NULL, 2, 0, "container grows", "clear seen"},
+};
+
+static void
+assert_advice(const struct way *way, const char *rule, const char *piece)
+{
+    struct cm_holding_advice advice;
+
+    assert_int_equal(cm_holding_advise(&way->holding, &advice), CM_OK);
+    assert_string_equal(advice.rule, rule);
+    if (strstr(advice.text, piece) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", piece, advice.text);
+    }
+    cm_holding_advice_release(&advice);
+}
+
+static void
+test_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct way way;
+
+        way_init(&way, cases[i].steps, cases[i].at);
+        way.holding.category = cases[i].category;
+        way.holding.kept = cases[i].kept;
+        way.holding.autograd_depth = cases[i].depth;
+        assert_advice(&way, cases[i].rule, cases[i].advice);
+        cm_records_free(way.records);
+    }
+}
+
+static void
+test_optimizers(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;L|local old|list of 4|4;O|[1]|Adam;"
+        "D|.state|dict of 2|2;D|[<P>]|dict of 3|3;T|['m']|Tensor [4]";
+    static const char single[] = "F||a.py:3 main;O|local opt|Adam;"
+                                 "D|.state|dict of 2|2;T|['m']|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 1);
+    set_module(&way, 2, "torch.optim.adam");
+    assert_advice(&way, "optimizer kept", "old optimizers in old");
+    way.steps[2].type = (struct cm_type_id){0};
+    assert_advice(&way, "container grows", "clear old");
+    way.holding.category = "optimizer state";
+    assert_advice(&way, "optimizer kept", "old optimizers in old");
+    cm_records_free(way.records);
+    /* The only one, and its own state grows. */
+    way_init(&way, single, 2);
+    set_module(&way, 1, "torch.optim.adam");
+    assert_advice(&way, "container grows", "clear state");
+    cm_records_free(way.records);
+}
+
+static void
+test_chains(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;O|local head|Node;O|.next|Node;T|.v|Tensor",
+             1);
+    way.holding.chain = 70;
+    assert_advice(&way, "chain", "behind head: each of its 70 links");
+    way.holding.chain = 0;
+    assert_advice(&way, "kept", "set head = None");
+    cm_records_free(way.records);
+}
+
+static void
+test_no_name_and_no_way(void **state)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+
+    (void)state;
+    way_init(&way, "O||thread 7;T|context|Tensor []", 1);
+    assert_advice(&way, "kept", "drop this reference");
+    assert_int_equal(cm_holding_made(&way.holding, NULL, 0, places), 0);
+    way.holding.count = way.holding.at = 0;
+    assert_advice(&way, "C++ only", "a C extension");
+    assert_int_equal(cm_holding_made(&way.holding, NULL, 0, places), 0);
+    cm_records_free(way.records);
+}
+
+/* ---- where it is filled */
+
+static struct cm_code_id
+add_code(struct way *way, const char *name, const struct cm_store *stores,
+         uint32_t count, bool library)
+{
+    struct cm_code code = {.filename = text(way, "a.py"),
+                           .name = text(way, name),
+                           .qualified_name = text(way, name),
+                           .first_line = 1,
+                           .library = library,
+                           .stores = stores,
+                           .store_count = count};
+    struct cm_code_id id = {0};
+
+    assert_int_equal(cm_records_add_code(way->records, &code, &id), CM_OK);
+    return id;
+}
+
+static struct cm_store
+store(struct way *way, enum cm_store_kind kind, const char *name,
+      const char *owner, uint32_t line)
+{
+    return (struct cm_store){.kind = kind,
+                             .name = text(way, name),
+                             .owner = text(way, owner),
+                             .line = line};
+}
+
+static void
+test_first_code_that_fills_it(void **state)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;L|local kept|list of 9|9;T|[3]|Tensor []",
+             1);
+    struct cm_store makes[] = {store(&way, CM_STORE_LOCAL, "kept", "", 5)};
+    struct cm_store fills[] = {
+        store(&way, CM_STORE_CALL, "append", "other", 6),
+        store(&way, CM_STORE_CALL, "append", "kept", 7),
+        store(&way, CM_STORE_CALL, "pop", "kept", 8)};
+    struct cm_store elsewhere[] = {
+        store(&way, CM_STORE_CALL, "append", "kept", 70)};
+    struct cm_code_id codes[] = {
+        add_code(&way, "main", makes, 1, false),
+        add_code(&way, "step", fills, 3, false),
+        add_code(&way, "other", elsewhere, 1, false),
+    };
+
+    assert_int_equal(cm_holding_made(&way.holding, codes, 3, places), 1);
+    assert_int_equal(places[0].line, 7);
+    assert_true(places[0].certain);
+    /* Nobody fills it: then who makes it. */
+    assert_int_equal(cm_holding_made(&way.holding, codes, 1, places), 1);
+    assert_int_equal(places[0].line, 5);
+    assert_int_equal(cm_holding_made(&way.holding, codes, 0, places), 0);
+    cm_records_free(way.records);
+}
+
+static void
+test_variable_is_not_attribute(void **state)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;O|local m|Meter;T|.total|Tensor []", 2);
+    struct cm_store both[] = {
+        store(&way, CM_STORE_LOCAL, "total", "", 5),
+        store(&way, CM_STORE_ATTRIBUTE, "total", "self", 6)};
+    struct cm_code_id code = add_code(&way, "main", both, 2, false);
+
+    assert_int_equal(cm_holding_made(&way.holding, &code, 1, places), 1);
+    assert_int_equal(places[0].line, 6);
+    cm_records_free(way.records);
+    /* What is a module's attribute is a function's global variable. */
+    way_init(&way, "M||module a;T|.total|Tensor []", 1);
+    struct cm_store set[] = {
+        store(&way, CM_STORE_ATTRIBUTE, "total", "self", 6),
+        store(&way, CM_STORE_GLOBAL, "total", "", 9)};
+    code = add_code(&way, "main", set, 2, false);
+    assert_int_equal(cm_holding_made(&way.holding, &code, 1, places), 1);
+    assert_int_equal(places[0].line, 9);
+    cm_records_free(way.records);
+}
+
+static enum cm_status
+attempt(void *context)
+{
+    struct cm_holding_advice advice;
+    enum cm_status status = cm_holding_advise(context, &advice);
+
+    cm_holding_advice_release(&advice);
+    return status;
+}
+
+static void
+test_no_memory(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct way way;
+
+        way_init(&way, cases[i].steps, cases[i].at);
+        cm_fail_each(attempt, &way.holding);
+        cm_records_free(way.records);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_no_name_and_no_way),
+        cmocka_unit_test(test_first_code_that_fills_it),
+        cmocka_unit_test(test_variable_is_not_attribute),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

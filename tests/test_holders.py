@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Who holds objects that grow in number (pyext/holders.h)."""
+
+import collections
+import gc
+import sys
+
+import pytest
+
+import cumem
+from cumem import _core, _runtime
+from test_object_safety import CALLS, HostileMeta, hostile_zoo
+
+torch = pytest.importorskip("torch")
+
+
+class Holder:
+    def __init__(self, found):
+        self.__dict__.update(found)
+        self.path = cumem.Path(found["holder"])
+        self.place = self.path.steps[self.at] if self.path.steps else None
+        self.lines = [(line, name) for _, line, name, _ in self.made_at]
+
+
+def ask(*groups, category=None, depth=0, retained=True, most=10**7):
+    """Before: what is passed is a list that nothing else refers to."""
+    found = _core.holders([*groups], [category] * len(groups), [depth] * len(groups), retained,
+                          most)
+    return [Holder(each) for each in found["holders"]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def watched():
+    _runtime._prepare()
+    _core.watch("cpu", True)
+    yield
+    _core.watch("auto", True)
+
+
+def line_of(function, text):
+    import inspect
+
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+LOSSES = []
+
+
+def train(count):
+    for _ in range(count):
+        loss = torch.zeros(())
+        LOSSES.append(loss)
+    (found,) = ask(list(LOSSES), depth=count)
+    return found
+
+
+def test_list_of_a_module():
+    LOSSES.clear()
+    found = train(17)
+    assert str(found.path).startswith(f"`{__name__}.LOSSES` (list, 17 items) > [16] > Tensor [] ")
+    assert found.place == ("list of 17", ".LOSSES")
+    assert (found.through, found.targets, found.unreached) == (17, 17, 0)
+    assert found.lines == [(line_of(train, "LOSSES.append"), "train")]
+    assert found.advice == "append `loss.item()` instead"
+    LOSSES.clear()
+
+
+class Trainer:
+    best = {}
+
+    def __init__(self):
+        self.outputs = []
+
+    def step(self, number):
+        output = torch.zeros(256)
+        self.outputs.append(output)
+        Trainer.best[number] = torch.zeros(64)
+
+
+def test_list_of_an_object():
+    trainer = Trainer()
+    for number in range(9):
+        trainer.step(number)
+    outputs, best = ask(list(trainer.outputs), list(Trainer.best.values()))
+    assert outputs.place == ("list of 9", ".outputs")
+    assert ": local `trainer` (" in str(outputs.path)
+    assert outputs.lines == [(line_of(Trainer, "outputs.append"), "Trainer.step")]
+    assert (outputs.retained, outputs.shared) == (9 * 1024, 0)
+    assert best.place == ("dict of 9", ".best")
+    assert best.lines == [(line_of(Trainer, "Trainer.best[number]"), "Trainer.step")]
+    assert best.retained == 9 * 256 and best.rule == "global cache"
+    Trainer.best.clear()
+
+
+def test_records_in_a_list_are_one_holder():
+    kept = [{"loss": [torch.zeros(4)], "n": i} for i in range(12)]
+    (found,) = ask([record["loss"][0] for record in kept])
+    assert found.place == ("list of 12", "local kept") and found.through == 12
+    assert found.retained == 12 * 16
+
+
+def test_one_of_many_may_be_held_by_a_variable_alone():
+    kept = collections.deque(torch.zeros(4) for _ in range(10))
+    newest = torch.zeros(4)
+    (found,) = ask([*kept, newest])
+    assert found.place == ("collections.deque of 10", "local kept")
+    assert (found.through, found.targets) == (10, 11)
+
+
+class Node:
+    pass
+
+
+def links(node):
+    while node is not None:
+        yield node.value
+        node = node.next
+
+
+def test_chain_is_told_by_its_head():
+    head = None
+    for _ in range(60):
+        node = Node()
+        node.value, node.next, head = torch.zeros(4), head, node
+    del node
+    (found,) = ask(list(links(head)))
+    assert found.place == ("test_holders.Node", "local head")
+    assert found.chain == 60 and found.through == 60
+    assert found.retained == 60 * 16
+    assert "60 links" in found.advice
+
+
+def test_three_lists_in_each_other_are_no_chain():
+    kept = [[[torch.zeros(4) for _ in range(5)]]]
+    (found,) = ask(list(kept[0][0]))
+    assert found.chain == 0 and found.place == ("list of 5", "[0]")
+
+
+def test_what_two_hold_goes_with_neither():
+    first = [torch.zeros(4) for _ in range(8)]
+    second = [*first[:6]]
+    (found,) = ask(list(first))
+    assert found.place == ("list of 8", "local first")
+    assert (found.retained, found.shared) == (2 * 16, 6 * 16)
+    del second[3:]
+    (found,) = ask(list(first))
+    assert (found.retained, found.shared) == (5 * 16, 3 * 16)
+
+
+def test_a_storage_of_several_tensors_counts_once():
+    base = torch.zeros(1024)
+    views = [base.data for _ in range(5)]  # a view proper keeps its base, too
+    del base
+    (found,) = ask(list(views))
+    assert found.place == ("list of 5", "local views")
+    assert (found.retained, found.shared) == (4096, 0)
+
+
+def test_a_storage_that_is_used_elsewhere_stays():
+    base = torch.zeros(1024)
+    views = [base[i:] for i in range(5)]
+    (found,) = ask(list(views))
+    assert (found.retained, found.shared) == (0, 4096)
+    assert base.numel() == 1024
+
+
+def test_optimizers_in_a_list():
+    kept = []
+    for _ in range(3):
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.Adam(layer.parameters())
+        layer(torch.zeros(2)).sum().backward()
+        optimizer.step()
+        kept.append(optimizer)
+    (found,) = ask([state["exp_avg"] for each in kept for state in each.state.values()],
+                   category="optimizer state")
+    assert found.place == ("list of 3", "local kept")
+    assert found.rule == "optimizer kept" and found.through == 6
+    assert found.lines == [(line_of(test_optimizers_in_a_list, "kept.append"),
+                            "test_optimizers_in_a_list")]
+
+
+def test_checkpoint():
+    def load():
+        checkpoint = {"model": torch.nn.Linear(2, 2).state_dict(), "epoch": 3}
+        return ask(list(checkpoint["model"].values()))
+
+    (found,) = load()
+    assert found.rule == "checkpoint kept" and found.advice.startswith("`del checkpoint`")
+
+
+def test_hooks():
+    layer = torch.nn.Linear(2, 2)
+
+    def step():
+        seen = torch.zeros(4)
+        layer.register_forward_hook(lambda *_: seen)
+
+    for _ in range(4):
+        step()
+    (found,) = ask([hook.__closure__[0].cell_contents
+                    for hook in layer._forward_hooks.values()])
+    assert found.rule == "hooks pile up"
+    assert "._forward_hooks (collections.OrderedDict, 4 items)" in str(found.path)
+
+
+def test_kept_errors():
+    kept = []
+
+    def fail():
+        held = torch.zeros(4)
+        raise ValueError(held.numel())
+
+    for _ in range(5):
+        try:
+            fail()
+        except ValueError as error:
+            kept.append(error)
+    (found,) = ask([error.__traceback__.tb_next.tb_frame.f_locals["held"] for error in kept])
+    assert found.rule == "kept exception" and found.place == ("list of 5", "local kept")
+
+
+def test_attribute_that_is_set():
+    class Sum:
+        def add(self, more):
+            self.total = more
+
+    total = "another of this name"
+    holder = Sum()
+    holder.add(torch.zeros(4))
+    (found,) = ask([holder.total], depth=40)
+    assert total and found.place[1] == ".total" and found.rule == "sum keeps its graph"
+    assert found.lines == [(line_of(Sum, "self.total = more"),
+                            "test_attribute_that_is_set.<locals>.Sum.add")]
+    assert found.advice.startswith("write `total += loss.item()`")
+
+
+def test_groups_do_not_mix():
+    kept = [[torch.zeros(4) for _ in range(6)] for _ in range(30)]
+    found = ask(*[list(each) for each in kept])
+    assert [each.place for each in found] == [("list of 6", f"[{i}]") for i in range(30)]
+    assert [each.through for each in found] == [6] * 30
+
+
+def test_nothing_in_python_holds_it():
+    (found,) = ask([torch.zeros(4)])
+    assert found.path.steps == [] and found.unreached == 1
+    assert (found.rule, found.advice) == ("C++ only", "a C extension holds it")
+
+
+def test_a_bound_is_told():
+    kept = [torch.zeros(4) for _ in range(4)]
+    found = _core.holders([list(kept)], [None], [0], True, 50)
+    assert found["cut"] and found["nodes"] <= 50
+    assert found["holders"][0]["retained"] is None
+
+
+@pytest.mark.parametrize("bad", [
+    ([[]], [], [0]), ([[]], [None], []), ([()], [None], [0]), ([[]], [3], [0]),
+    ([[]], [None], [-1]), ([[]], [None], ["x"])])
+def test_bad_questions(bad):
+    with pytest.raises((TypeError, OverflowError)):
+        _core.holders(*bad, True, 1000)
+
+
+def test_no_group_and_empty_groups():
+    assert _core.holders([], [], [], True, 10**6)["holders"] == []
+    (found,) = ask([])
+    assert (found.targets, found.path.steps) == (0, [])
+
+
+# ---- nothing is run, kept or changed
+
+
+def test_no_code_of_the_user_runs():
+    things = hostile_zoo()
+    kept = [torch.zeros(4) for _ in range(4)]
+    things.append(kept)
+    CALLS.clear()
+    HostileMeta.armed = True
+    try:
+        found = _core.holders([list(kept), list(things)], [None] * 2, [0] * 2, True, 10**7)
+    finally:
+        HostileMeta.armed = False
+    assert CALLS == [] and found["holders"][0]["through"] == 4
+
+
+def test_counts_and_collector_stay_as_they_were():
+    kept = [torch.zeros(4) for _ in range(10)]
+    ask(list(kept))
+    gc.collect()
+    gc.disable()
+    try:
+        counts, stats = [sys.getrefcount(each) for each in kept], gc.get_stats()
+        ask(list(kept))
+        assert [sys.getrefcount(each) for each in kept] == counts
+        assert gc.get_stats() == stats and not gc.isenabled()
+    finally:
+        gc.enable()
