@@ -43,6 +43,7 @@ struct cm_hook_kind {
 };
 
 extern const struct cm_hook_kind cm_torch_slot;
+extern const struct cm_hook_kind cm_host_slot;
 extern const struct cm_hook_kind cm_driver;
 extern const struct cm_hook_kind cm_replay;
 

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 struct cm_block_entry {
-    uint64_t address; /* 0: free place */
-    uint64_t bytes : 55, live : 1, device : 8;
+    uint64_t address;                          /* 0: free place */
+    uint64_t bytes : 55, live : 1, device : 8; /* its index + 1 */
     uint32_t site;
     uint32_t time_ms;
     uint32_t thread : 22, stream : 9, awaited : 1; /* stream 0: unknown */

@@ -13,7 +13,6 @@
 #include "blocks.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,6 +20,7 @@
 #include "block_table.h"
 #include "hot.h"
 #include "lock.h"
+#include "sought.h"
 #include "streams.h"
 
 #define TABLES 4u
@@ -38,13 +38,14 @@ struct device {
     uint64_t bytes, allocations; /* as the tables have them */
     struct cm_block_table tables[TABLES];
     struct cm_site_uses sites;
-    /* live: an allocation, else a free. */
+    /* live: an allocation, else a free (awaited: a doubtful one). */
     struct cm_block_entry waiting[WAITING];
 };
 
 struct cm_blocks {
-    _Atomic(struct device *) devices[CM_MAX_DEVICES]; /* owned; none moves */
-    size_t most_in_table;                             /* written before use */
+    /* By index + 1, the host's first; owned; none moves. */
+    _Atomic(struct device *) devices[CM_MAX_DEVICES + 1];
+    size_t most_in_table;  /* written before use */
     struct cm_lock making; /* of a device's first event */
     struct cm_streams streams;
     _Atomic uint64_t out_of_memory, lost;
@@ -80,7 +81,7 @@ cm_blocks_free(struct cm_blocks *self)
     if (self == NULL) {
         return;
     }
-    for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
+    for (size_t i = 0; i <= CM_MAX_DEVICES; i++) {
         struct device *device = atomic_load(&self->devices[i]);
         if (device != NULL) {
             device_free(device);
@@ -90,11 +91,18 @@ cm_blocks_free(struct cm_blocks *self)
     cm_free(self);
 }
 
+CM_HOT static bool
+is_index(int index)
+{
+    return index >= CM_DEVICE_HOST && index < CM_MAX_DEVICES;
+}
+
 /* NULL: never seen. */
 CM_HOT static struct device *
 device_at(const struct cm_blocks *self, int index)
 {
-    return atomic_load_explicit(&self->devices[index], memory_order_acquire);
+    return atomic_load_explicit(&self->devices[index + 1],
+                                memory_order_acquire);
 }
 
 /* Before: self->making is held. */
@@ -110,7 +118,8 @@ add_device(struct cm_blocks *self, int index)
         cm_free(device);
         return NULL;
     }
-    atomic_store_explicit(&self->devices[index], device, memory_order_release);
+    atomic_store_explicit(&self->devices[index + 1], device,
+                          memory_order_release);
     if (index >= atomic_load(&self->devices_seen)) {
         atomic_store(&self->devices_seen, index + 1);
     }
@@ -162,12 +171,12 @@ allocate(struct device *self, const struct cm_block_entry *event, size_t most)
 }
 
 CM_HOT static void
-release(struct device *self, uint64_t address)
+release(struct device *self, const struct cm_block_entry *event)
 {
-    struct cm_block_table *table = table_of(self, address);
-    struct cm_block_entry *entry = cm_block_table_find(table, address);
+    struct cm_block_table *table = table_of(self, event->address);
+    struct cm_block_entry *entry = cm_block_table_find(table, event->address);
     if (entry == NULL) {
-        self->unknown++;
+        self->unknown += !event->awaited;
         return;
     }
     forget(self, table, entry);
@@ -197,7 +206,7 @@ take_in(const struct cm_blocks *all, struct device *self)
             allocate(self, event, all->most_in_table);
         }
         else {
-            release(self, event->address);
+            release(self, event);
         }
     }
     self->waiting_count = 0;
@@ -244,13 +253,13 @@ wait_in_line(struct cm_blocks *all, struct device *self,
         .address = event->address,
         .bytes = event->bytes & CM_BLOCK_MAX_BYTES,
         .live = live,
-        .device = (uint8_t)event->device,
+        .device = (uint8_t)(event->device + 1),
         .site = event->site.index,
         .time_ms = (uint32_t)(event->time_ns / MS),
         .thread = event->thread & 0x3FFFFF,
         .stream =
             live ? cm_streams_number(&all->streams, event->stream) & 0x1FF : 0,
-        .awaited = event->awaited,
+        .awaited = live ? event->awaited : event->doubtful,
     };
     if (self->waiting_count == WAITING) {
         take_in(all, self);
@@ -260,8 +269,7 @@ wait_in_line(struct cm_blocks *all, struct device *self,
 CM_HOT static struct device *
 device_of(struct cm_blocks *self, const struct cm_event *event)
 {
-    if (event->device < 0 || event->device >= CM_MAX_DEVICES
-        || event->address == 0) {
+    if (!is_index(event->device) || event->address == 0) {
         return NULL;
     }
     struct device *device = device_at(self, event->device);
@@ -304,16 +312,22 @@ clear_table(struct device *self, struct cm_block_table *table)
 }
 
 void
+cm_blocks_clear_device(struct cm_blocks *self, int index)
+{
+    struct device *device = is_index(index) ? hold(self, index) : NULL;
+    for (size_t k = 0; device != NULL && k < TABLES; k++) {
+        clear_table(device, &device->tables[k]);
+    }
+    if (device != NULL) {
+        cm_lock_give(&device->lock);
+    }
+}
+
+void
 cm_blocks_clear(struct cm_blocks *self)
 {
-    for (int i = 0; i < cm_blocks_devices(self); i++) {
-        struct device *device = hold(self, i);
-        for (size_t k = 0; device != NULL && k < TABLES; k++) {
-            clear_table(device, &device->tables[k]);
-        }
-        if (device != NULL) {
-            cm_lock_give(&device->lock);
-        }
+    for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
+        cm_blocks_clear_device(self, i);
     }
 }
 
@@ -329,7 +343,7 @@ block_of(const struct cm_blocks *self, const struct cm_block_entry *entry)
         .time_ns = entry->time_ms * MS,
         .thread = entry->thread,
         .site = {entry->site},
-        .device = (int16_t)entry->device,
+        .device = (int16_t)(entry->device - 1),
         .awaited = entry->awaited,
     };
 }
@@ -355,7 +369,7 @@ find_in_device(struct cm_blocks *self, int index, uint64_t address,
 bool
 cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
 {
-    for (int i = 0; i < cm_blocks_devices(self); i++) {
+    for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
         if (find_in_device(self, i, address, result)) {
             return true;
         }
@@ -363,67 +377,28 @@ cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
     return false;
 }
 
-/* An address that starts no block, and where its answer goes. */
-struct inner {
-    uint64_t address;
-    struct cm_block *result;
-};
-
-static int
-by_address(const void *left, const void *right)
-{
-    uint64_t a = ((const struct inner *)left)->address;
-    uint64_t b = ((const struct inner *)right)->address;
-    return (a > b) - (a < b);
-}
-
-/* The first of the sorted addresses that is not below `address`. */
-static size_t
-first_from(const struct inner *inner, size_t count, uint64_t address)
-{
-    size_t low = 0;
-    while (count > 0) {
-        size_t half = count / 2;
-        bool below = inner[low + half].address < address;
-        low += below ? half + 1 : 0;
-        count = below ? count - half - 1 : half;
-    }
-    return low;
-}
-
 static void
 match_entry(const struct cm_blocks *self, const struct cm_block_entry *entry,
-            const struct inner *inner, size_t count)
+            const struct cm_sought *all, size_t count,
+            struct cm_block *results)
 {
-    for (size_t i = first_from(inner, count, entry->address);
-         i < count && inner[i].address - entry->address < entry->bytes; i++) {
-        *inner[i].result = block_of(self, entry);
+    for (size_t i = cm_sought_from(all, count, entry->address);
+         i < count && all[i].address - entry->address < entry->bytes; i++) {
+        results[all[i].index] = block_of(self, entry);
     }
 }
 
 static void
 match_device(const struct cm_blocks *self, const struct device *device,
-             const struct inner *inner, size_t count)
+             const struct cm_sought *all, size_t count,
+             struct cm_block *results)
 {
     for (size_t i = 0; i < TABLES; i++) {
         const struct cm_block_table *table = &device->tables[i];
         for (size_t k = 0; k < table->capacity; k++) {
             if (table->entries[k].live) {
-                match_entry(self, &table->entries[k], inner, count);
+                match_entry(self, &table->entries[k], all, count, results);
             }
-        }
-    }
-}
-
-static void
-match_inner(struct cm_blocks *self, struct inner *inner, size_t count)
-{
-    qsort(inner, count, sizeof(*inner), by_address);
-    for (int i = 0; i < cm_blocks_devices(self); i++) {
-        struct device *device = hold(self, i);
-        if (device != NULL) {
-            match_device(self, device, inner, count);
-            cm_lock_give(&device->lock);
         }
     }
 }
@@ -432,27 +407,31 @@ enum cm_status
 cm_blocks_match(struct cm_blocks *self, const uint64_t *addresses,
                 size_t count, struct cm_block *results)
 {
-    size_t missed = 0;
+    struct cm_sought *missed = NULL;
+    size_t capacity = 0, used = 0;
+    enum cm_status status = CM_OK;
     for (size_t i = 0; i < count; i++) {
         results[i] = (struct cm_block){0};
-        missed += !cm_blocks_at(self, addresses[i], &results[i]);
-    }
-    if (missed == 0) {
-        return CM_OK;
-    }
-    struct inner *inner = cm_calloc(missed, sizeof(*inner));
-    if (inner == NULL) {
-        return CM_NO_MEMORY;
-    }
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < missed; i++) {
-        if (results[i].address == 0) {
-            inner[used++] = (struct inner){addresses[i], &results[i]};
+        if (!cm_blocks_at(self, addresses[i], &results[i])
+            && status == CM_OK) {
+            status = cm_grow((void **)&missed, &capacity, used + 1,
+                             sizeof(*missed));
+            if (status == CM_OK) {
+                missed[used++] = (struct cm_sought){addresses[i], i};
+            }
         }
     }
-    match_inner(self, inner, used);
-    cm_free(inner);
-    return CM_OK;
+    cm_sought_sort(missed, used);
+    for (int i = CM_DEVICE_HOST; used != 0 && i < cm_blocks_devices(self);
+         i++) {
+        struct device *device = hold(self, i);
+        if (device != NULL) {
+            match_device(self, device, missed, used, results);
+            cm_lock_give(&device->lock);
+        }
+    }
+    cm_free(missed);
+    return status;
 }
 
 static size_t
@@ -488,7 +467,8 @@ cm_blocks_copy(struct cm_blocks *self, struct cm_block **result, size_t *count)
     struct cm_block *blocks = NULL;
     size_t capacity = 0, used = 0;
     enum cm_status status = CM_OK;
-    for (int i = 0; status == CM_OK && i < cm_blocks_devices(self); i++) {
+    for (int i = CM_DEVICE_HOST;
+         status == CM_OK && i < cm_blocks_devices(self); i++) {
         struct device *device = hold(self, i);
         if (device == NULL) {
             continue;
@@ -514,8 +494,7 @@ void
 cm_blocks_use(struct cm_blocks *self, int index, struct cm_block_use *result)
 {
     *result = (struct cm_block_use){0};
-    struct device *device =
-        index >= 0 && index < CM_MAX_DEVICES ? hold(self, index) : NULL;
+    struct device *device = is_index(index) ? hold(self, index) : NULL;
     if (device == NULL) {
         return;
     }
@@ -539,7 +518,7 @@ cm_blocks_devices(struct cm_blocks *self)
 void
 cm_blocks_mark(struct cm_blocks *self)
 {
-    for (int i = 0; i < cm_blocks_devices(self); i++) {
+    for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
         struct device *device = hold(self, i);
         if (device != NULL) {
             device->peak_bytes =
@@ -554,8 +533,7 @@ cm_blocks_changes(struct cm_blocks *self, int index,
                   struct cm_site_use **result, size_t *count)
 {
     enum cm_status status = CM_OK;
-    struct device *device =
-        index >= 0 && index < CM_MAX_DEVICES ? hold(self, index) : NULL;
+    struct device *device = is_index(index) ? hold(self, index) : NULL;
     *result = NULL;
     *count = 0;
     if (device != NULL) {
@@ -573,7 +551,7 @@ count_device(struct cm_blocks *self, int index,
     if (device == NULL) {
         return;
     }
-    result->events += device->events;
+    result->events += index == CM_DEVICE_HOST ? 0 : device->events;
     result->lost += device->lost;
     result->lost_sites += device->sites.lost;
     result->unknown += device->unknown;
@@ -593,7 +571,7 @@ cm_blocks_counts(struct cm_blocks *self, struct cm_blocks_counts *result)
         .out_of_memory = atomic_load(&self->out_of_memory),
         .footprint = sizeof(*self),
     };
-    for (int i = 0; i < cm_blocks_devices(self); i++) {
+    for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
         count_device(self, i, result);
     }
 }

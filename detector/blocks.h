@@ -26,8 +26,8 @@ struct cm_block {
     uint64_t time_ns; /* of the event, else when it was taken in */
     uint32_t thread;
     struct cm_site_id site;
-    int16_t device;
-    bool awaited; /* see cm_event */
+    int16_t device; /* CM_DEVICE_HOST */
+    bool awaited;   /* see cm_event */
 };
 
 /* Bytes of one device, added up from the events. */
@@ -39,7 +39,7 @@ struct cm_block_use {
 };
 
 struct cm_blocks_counts {
-    uint64_t events;
+    uint64_t events;     /* of devices, not of the host */
     uint64_t lost;       /* no memory, no such device, too many blocks */
     uint64_t unknown;    /* frees of what was allocated before we looked */
     uint64_t lost_sites; /* changes of a site's sums, for want of memory */
@@ -55,6 +55,8 @@ void cm_blocks_free(struct cm_blocks *self);
 void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
 /* Nothing is live any more; the other counts stay. */
 void cm_blocks_clear(struct cm_blocks *self);
+/* Nothing of this device is. */
+void cm_blocks_clear_device(struct cm_blocks *self, int index);
 
 /* The block that starts at this address; false: none. */
 bool cm_blocks_at(struct cm_blocks *self, uint64_t address,
@@ -70,10 +72,11 @@ enum cm_status cm_blocks_match(struct cm_blocks *self,
 enum cm_status cm_blocks_copy(struct cm_blocks *self, struct cm_block **result,
                               size_t *count) CM_CHECKED;
 
-/* All zero for a device that was never seen. */
+/* All zero for a device that was never seen; CM_DEVICE_HOST is one too. */
 void cm_blocks_use(struct cm_blocks *self, int index,
                    struct cm_block_use *result);
-/* Devices with this number and above were never seen. */
+/* Devices with this number and above were never seen; the host is not among
+ * them. */
 int cm_blocks_devices(struct cm_blocks *self);
 /* An iteration is over: the peak starts again at what is live. */
 void cm_blocks_mark(struct cm_blocks *self);

@@ -21,8 +21,9 @@ enum cm_event_kind {
 
 #define CM_STREAM_UNKNOWN UINT64_MAX
 
-/* More devices than any machine has; a higher number is counted as lost. */
-enum { CM_MAX_DEVICES = 64 };
+/* More devices than any machine has; a higher number is counted as lost.
+ * Memory of the host has the number that CUDA gives the CPU. */
+enum { CM_MAX_DEVICES = 64, CM_DEVICE_HOST = -1 };
 
 struct cm_event {
     uint64_t address; /* on the device; 0 for out of memory */
@@ -34,10 +35,11 @@ struct cm_event {
     uint64_t time_ns; /* CLOCK_MONOTONIC, a few ms coarse; 0: not told */
     uint32_t thread;  /* the kernel's thread id; 0: not known */
     struct cm_site_id site;
-    int16_t device;
-    uint8_t kind; /* enum cm_event_kind */
-    bool awaited; /* site is of the thread that waits for this one, as in
+    int16_t device; /* CM_DEVICE_HOST */
+    uint8_t kind;   /* enum cm_event_kind */
+    bool awaited;   /* site is of the thread that waits for this one, as in
                     * backward() */
+    bool doubtful;  /* a free of what perhaps was never told */
     /* The native library that asked, for cm_caller_name(); 0: not known. */
     uint16_t library;
 };

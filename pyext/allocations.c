@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../allocator_hooks/hook.h"
+#include "../allocator_hooks/host_slot.h"
 #include "../allocator_hooks/torch_slot.h"
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
@@ -39,6 +40,13 @@ static struct {
     struct private_pool pools[MOST_POOL_RANGES];
     size_t pool_count;
 } torch = {.why = "torch is not imported"};
+
+/* The same for memory of the host, which is heard only while it counts.
+ * Guarded by the GIL. */
+static struct {
+    bool hooked, hopeless;
+    const char *why;
+} host = {.why = "memory of the host does not count"};
 
 CM_HOT static void
 on_event(void *context, const struct cm_event *event)
@@ -71,30 +79,74 @@ is_imported(const char *name)
            && PyDict_GetItemString(modules, name) != NULL;
 }
 
-void
-cm_allocations_notice(struct cm_objects *objects, bool stacks)
+/* Starts a hook into the table, which is made if need be. */
+static bool
+start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
+      const char **why)
 {
-    if (torch.hooked || torch.hopeless || !is_imported("torch._C")) {
-        return;
-    }
     if (torch.blocks == NULL) {
         torch.blocks = cm_blocks_new(MAX_BLOCKS);
         if (torch.blocks == NULL) {
-            torch.why = "no memory for the table of blocks";
-            return;
+            *why = "no memory for the table of blocks";
+            return false;
         }
     }
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);
     struct cm_sink sink = {
         .event = on_event, .site = on_site, .context = torch.blocks};
-    torch.hooked = cm_torch_slot.start(&sink, NULL, &torch.why);
-    torch.hopeless = !torch.hooked;
+    if (!kind->start(&sink, NULL, why)) {
+        return false;
+    }
+    if (stacks) {
+        cm_backward_start(objects);
+        cm_forward_start();
+    }
+    return true;
+}
+
+void
+cm_allocations_notice(struct cm_objects *objects, bool stacks)
+{
+    if (torch.hooked || torch.hopeless || !is_imported("torch._C")) {
+        return;
+    }
+    torch.hooked = start(&cm_torch_slot, objects, stacks, &torch.why);
+    torch.hopeless = !torch.hooked && torch.blocks != NULL;
     if (torch.hooked) {
         torch.why = "the allocator's own report to its profiler is heard";
-        if (stacks) {
-            cm_backward_start(objects);
-            cm_forward_start();
+    }
+}
+
+/* What another thread is just telling may still stand in the table then; it
+ * goes when the host is heard again. */
+static void
+stop_host(const char *why)
+{
+    if (host.hooked) {
+        cm_host_slot.stop();
+        cm_blocks_clear_device(torch.blocks, CM_DEVICE_HOST);
+        host.hooked = false;
+    }
+    host.hopeless = false;
+    host.why = why;
+}
+
+void
+cm_allocations_notice_host(struct cm_objects *objects, bool stacks,
+                           bool counts)
+{
+    if (!counts) {
+        stop_host("memory of the host does not count");
+    }
+    else if (!host.hooked && !host.hopeless && is_imported("torch._C")) {
+        if (torch.blocks != NULL) {
+            cm_blocks_clear_device(torch.blocks, CM_DEVICE_HOST);
+        }
+        host.hooked = start(&cm_host_slot, objects, stacks, &host.why);
+        host.hopeless = !host.hooked && torch.blocks != NULL;
+        if (host.hooked) {
+            host.why = "torch's own calls for memory of the host are heard";
         }
     }
 }
@@ -102,10 +154,13 @@ cm_allocations_notice(struct cm_objects *objects, bool stacks)
 void
 cm_allocations_stop(void)
 {
-    if (torch.hooked) {
-        cm_torch_slot.stop();
+    if (torch.hooked || host.hooked) {
         cm_backward_stop();
         cm_forward_stop();
+    }
+    stop_host("nobody observes");
+    if (torch.hooked) {
+        cm_torch_slot.stop();
         torch.hooked = false;
         torch.why = "nobody observes";
     }
@@ -122,8 +177,8 @@ void
 cm_allocations_off(void)
 {
     cm_allocations_stop();
-    torch.hopeless = true;
-    torch.why = "a forked child is silent";
+    torch.hopeless = host.hopeless = true;
+    torch.why = host.why = "a forked child is silent";
 }
 
 struct cm_blocks *
@@ -136,6 +191,12 @@ bool
 cm_allocations_heard(void)
 {
     return torch.hooked;
+}
+
+bool
+cm_allocations_host_heard(void)
+{
+    return host.hooked;
 }
 
 bool
@@ -198,6 +259,14 @@ explain_nodes(struct cm_heap *heap)
     }
 }
 
+/* 0, which is found fast to be nowhere, for what has made no event. */
+static uint64_t
+address_of(const struct cm_storage *storage)
+{
+    bool untold = host.hooked && storage->bytes < CM_HOST_SLOT_LEAST;
+    return untold ? 0 : storage->device_address;
+}
+
 void
 cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
 {
@@ -211,7 +280,7 @@ cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
         size_t left = heap->storage_count - first + 1;
         size_t count = left < MATCHED_AT_ONCE ? left : MATCHED_AT_ONCE;
         for (size_t i = 0; i < count; i++) {
-            addresses[i] = heap->storages[first + i].device_address;
+            addresses[i] = address_of(&heap->storages[first + i]);
         }
         /* Without memory those that start their block are found all the
          * same. */
@@ -341,6 +410,21 @@ live_bytes(uint64_t *count)
     return bytes;
 }
 
+/* [new; never] */
+static PyObject *
+host_status(void)
+{
+    struct cm_block_use use = {0};
+    if (torch.blocks != NULL) {
+        cm_blocks_use(torch.blocks, CM_DEVICE_HOST, &use);
+    }
+    return Py_BuildValue("{sssssKsKsKsK}", "hook",
+                         host.hooked ? cm_host_slot.name : "none", "why",
+                         host.why, "live_blocks", use.live_count, "live_bytes",
+                         use.live_bytes, "allocations", use.allocations,
+                         "small", cm_host_slot_small());
+}
+
 PyObject *
 cm_allocations_status(void)
 {
@@ -351,12 +435,12 @@ cm_allocations_status(void)
         cm_blocks_counts(torch.blocks, &counts);
     }
     return Py_BuildValue(
-        "{sssssNsOsssKsKsKsKsKsKsK}", "hook", hook, "why", why, "recorder",
+        "{sssssNsOsssNsKsKsKsKsKsKsK}", "hook", hook, "why", why, "recorder",
         PyUnicode_DecodeUTF8(torch.recorder,
                              (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "forward",
-        cm_forward_status(), "events", counts.events, "lost", counts.lost,
-        "unknown_frees", counts.unknown, "mismatches",
+        cm_forward_status(), "host", host_status(), "events", counts.events,
+        "lost", counts.lost, "unknown_frees", counts.unknown, "mismatches",
         cm_torch_slot_mismatches(), "live_blocks", live_count, "live_bytes",
         bytes, "footprint", counts.footprint);
 }

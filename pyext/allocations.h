@@ -20,7 +20,11 @@
  * can never be.  `objects` captures the stacks and then lives until the
  * process ends.  With the GIL. */
 void cm_allocations_notice(struct cm_objects *objects, bool stacks);
-/* Takes the hook out again; what was seen is kept. */
+/* The same for memory of the host, as long as it counts: from then on nothing
+ * of it is in the table. */
+void cm_allocations_notice_host(struct cm_objects *objects, bool stacks,
+                                bool counts);
+/* Takes the hooks out again; what was seen of devices is kept. */
 void cm_allocations_stop(void);
 /* True once `objects` has been handed to a hook. */
 bool cm_allocations_use(const struct cm_objects *objects);
@@ -33,6 +37,8 @@ struct cm_blocks *cm_allocations_blocks(void);
 bool cm_allocations_heard(void);
 /* And it has told of memory, which another allocator's does not. */
 bool cm_allocations_told(void);
+/* The blocks of CM_DEVICE_HOST are those of now. */
+bool cm_allocations_host_heard(void);
 /* "torch slot", "recorder" or "none"; *why is a constant text. */
 const char *cm_allocations_hook(const char **why);
 

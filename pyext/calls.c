@@ -40,10 +40,11 @@ PyObject *
 cm_session_watch(struct cm_session *self, PyObject *args)
 {
     const char *names;
-    int host_allowed;
-    if (!PyArg_ParseTuple(args, "sp:watch", &names, &host_allowed)) {
+    int host_allowed, brief;
+    if (!PyArg_ParseTuple(args, "spp:watch", &names, &host_allowed, &brief)) {
         return NULL;
     }
+    self->brief = brief != 0;
     cm_devices_watch(self->devices, names, host_allowed != 0);
     if (cm_session_is_main(self)) {
         cm_tags_blocks_known(cm_allocations_told()

@@ -167,6 +167,7 @@ struct explained {
     struct cm_session *session;
     uint64_t *addresses; /* owned */
     size_t count, capacity;
+    bool host; /* its memory is in the table too */
 };
 
 static bool
@@ -176,7 +177,8 @@ note_object(void *context, PyObject *object)
     struct cm_device_memory memory = {0};
     /* Devices that nobody watches are explained all the same. */
     (void)!cm_devices_read(self->session->devices, object, &memory);
-    if (memory.accelerator && memory.device_address != 0
+    if ((memory.accelerator || self->host) && !memory.forgotten
+        && memory.device_address != 0
         && cm_grow((void **)&self->addresses, &self->capacity, self->count + 1,
                    sizeof(*self->addresses))
                == CM_OK) {
@@ -207,6 +209,17 @@ explains(const struct explained *self, const struct cm_block *block)
            && self->addresses[low] - block->address < block->bytes;
 }
 
+static void
+name_device(int device, char name[NAME_BYTES])
+{
+    if (device == CM_DEVICE_HOST) {
+        strcpy(name, "cpu");
+    }
+    else {
+        snprintf(name, NAME_BYTES, "cuda:%d", device);
+    }
+}
+
 struct groups {
     struct cm_held *items;     /* owned; open addressing by site and device */
     char (*names)[NAME_BYTES]; /* owned */
@@ -227,7 +240,7 @@ static struct cm_held *
 group_of(struct groups *self, struct cm_held wanted, int device)
 {
     char name[NAME_BYTES];
-    snprintf(name, sizeof(name), "cuda:%d", device);
+    name_device(device, name);
     wanted.device = name;
     size_t at = (wanted.site.index * 31u + (unsigned)device * 7u
                  + (unsigned char)wanted.library[0] + wanted.awaited)
@@ -345,6 +358,7 @@ find_held(struct cm_session *self, struct explained *explained,
         return CM_NO_MEMORY;
     }
     explained->session = self;
+    explained->host = cm_allocations_host_heard();
     (void)cm_tags_any(note_object, explained);
     if (explained->count != 0) {
         qsort(explained->addresses, explained->count, sizeof(uint64_t),

@@ -28,6 +28,7 @@ struct cm_device_memory {
     uint64_t bytes;
     uint32_t use_count; /* uses the framework counts; 0: not known */
     bool preserved;     /* C++ holds one reference to the object too */
+    bool forgotten;     /* and nobody else does */
     bool accelerator;   /* false: host memory (a CPU tensor) */
     uint8_t reader;     /* filled by cm_devices_read() */
     bool is_storage;    /* the memory object itself, not an array */

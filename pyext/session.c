@@ -47,6 +47,12 @@ now_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
+struct cm_session *
+cm_session_main(void)
+{
+    return main_session;
+}
+
 bool
 cm_session_is_main(const struct cm_session *self)
 {
@@ -63,83 +69,6 @@ drain_pending(void *context)
 }
 
 /* --- start -------------------------------------------------------------- */
-
-static void
-find_cuda_dict(struct cm_session *self)
-{
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *cuda = modules != NULL && PyDict_CheckExact(modules)
-                         ? PyDict_GetItemWithError(modules, self->cuda_key)
-                         : NULL;
-    if (cuda != NULL && PyModule_Check(cuda)) {
-        self->cuda_dict = Py_XNewRef(PyModule_GetDict(cuda));
-    }
-}
-
-/* torch.cuda._initialized, read from the module's dictionary: two look-ups,
- * since it is asked for each tensor until the answer is yes. */
-static bool
-accelerator_initialized(struct cm_session *self)
-{
-    if (self->cuda_dict == NULL) {
-        find_cuda_dict(self);
-    }
-    return self->cuda_dict != NULL
-           && PyDict_GetItemWithError(self->cuda_dict, self->initialized_key)
-                  == Py_True;
-}
-
-void
-cm_session_notice(struct cm_session *self)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    cm_devices_notice(self->devices);
-    if (self == main_session) {
-        const char *why;
-        cm_allocations_notice(self->objects, self->stacks);
-        const char *hook = cm_allocations_hook(&why);
-        if (hook != self->described_hook) {
-            self->described_hook = hook;
-            cm_digest_describe(self->digest, "allocator_hook", hook);
-        }
-    }
-    if (!self->noticed && accelerator_initialized(self)) {
-        self->noticed = true;
-        cm_devices_saw_accelerator(self->devices);
-        cm_session_deliver(self, "notice", Py_NewRef(Py_None));
-    }
-    if (self == main_session) {
-        cm_tags_blocks_known(cm_allocations_told()
-                             && !cm_devices_host_counts(self->devices));
-        cm_driver_events_notice(self->objects, self->stacks, self->noticed);
-    }
-    PyErr_Restore(type, value, traceback);
-}
-
-static int
-notice_pending(void *context)
-{
-    if (context == main_session && !main_session->silent) {
-        main_session->notice_pending = false;
-        cm_session_notice(main_session);
-    }
-    return 0;
-}
-
-/* A tensor was made and something still waits to be attached: do it at the
- * next safe point, since memory may run out before any collection. */
-static void
-on_tensor(void)
-{
-    struct cm_session *self = main_session;
-    if (self == NULL || self->noticed || self->notice_pending
-        || !(cm_devices_learning(self->devices)
-             || accelerator_initialized(self))) {
-        return;
-    }
-    self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
-}
 
 static void
 on_start(void *context)
@@ -506,7 +435,7 @@ start_tags(struct cm_session *self, bool stacks)
     }
     self->stacks = stacks;
     if (main_session == self && cm_tags_start(self->objects, stacks) == 0) {
-        cm_tags_on_tensor(on_tensor);
+        cm_tags_on_tensor(cm_session_on_tensor);
     }
 }
 

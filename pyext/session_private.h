@@ -44,6 +44,7 @@ struct cm_session {
     bool observed, warned; /* somebody wants pages; warnings */
     bool silent;           /* a forked child */
     bool stacks;           /* allocations are known by their stacks */
+    bool brief;            /* one question of other devices than observed */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
     Py_ssize_t imported; /* modules at the last collection */
@@ -73,7 +74,10 @@ void cm_session_deliver(struct cm_session *self, const char *kind,
                         PyObject *payload);
 /* Says the warnings that wait. */
 void cm_session_drain_warnings(struct cm_session *self);
-/* The session whose interpreter torch lives in. */
+/* The session whose interpreter torch lives in; borrowed, NULL: none. */
+struct cm_session *cm_session_main(void);
 bool cm_session_is_main(const struct cm_session *self);
+/* Of tags.h: a tensor was made. */
+void cm_session_on_tensor(void);
 
 #endif

@@ -289,7 +289,8 @@ halves_of(uintptr_t storage)
 }
 
 static PyObject *
-take_types(PyObject *tensor, PyObject *storage, long uses, long impl_uses)
+take_types(PyObject *tensor, PyObject *storage, long uses, long impl_uses,
+           bool counted)
 {
     if (!PyType_Check(tensor) || !PyType_Check(storage)) {
         PyErr_SetString(PyExc_TypeError, "two types were expected");
@@ -297,6 +298,7 @@ take_types(PyObject *tensor, PyObject *storage, long uses, long impl_uses)
     }
     learnt_layout.has_impl_uses = impl_uses >= 0;
     learnt_layout.impl_uses = impl_uses >= 0 ? (size_t)impl_uses * 4 : 0;
+    learnt_layout.counts_cpp = counted && impl_uses >= 0;
     learnt_layout.tensor = (PyTypeObject *)Py_NewRef(tensor);
     learnt_layout.storage = (PyTypeObject *)Py_NewRef(storage);
     learnt_layout.has_uses = uses >= 0;
@@ -335,7 +337,8 @@ take_probes(PyObject *list, Py_ssize_t host_count)
  *   ("halves", storage)             -> 32-bit halves of a StorageImpl
  *   ("probes", list, host_count)    -> finds the layout, or raises
  *   ("types", tensor, storage, half of a StorageImpl that counts its uses,
- *    half of a TensorImpl that does, each -1 when unknown) -> ready */
+ *    half of a TensorImpl that does, each -1 when unknown, whether C++ holds
+ *    a reference to the object of a tensor that it uses) -> ready */
 PyObject *
 cm_torch_probe(PyObject *module, PyObject *facts)
 {
@@ -343,8 +346,9 @@ cm_torch_probe(PyObject *module, PyObject *facts)
     const char *step;
     PyObject *a = NULL, *b = NULL;
     long number = -1, impl_number = -1;
-    if (!PyArg_ParseTuple(facts, "sO|Oll", &step, &a, &b, &number,
-                          &impl_number)) {
+    int counted = 0;
+    if (!PyArg_ParseTuple(facts, "sO|Ollp", &step, &a, &b, &number,
+                          &impl_number, &counted)) {
         return NULL;
     }
     if (strcmp(step, "halves") == 0) {
@@ -356,7 +360,7 @@ cm_torch_probe(PyObject *module, PyObject *facts)
         return PyErr_Occurred() ? NULL : take_probes(a, host_count);
     }
     if (strcmp(step, "types") == 0 && b != NULL) {
-        return take_types(a, b, number, impl_number);
+        return take_types(a, b, number, impl_number, counted != 0);
     }
     PyErr_SetString(PyExc_ValueError, "unknown step");
     return NULL;

@@ -29,6 +29,8 @@ struct cm_torch_layout {
     size_t dtype_count;
     uint64_t storage_vtable; /* first word of every StorageImpl; 0: differs */
     bool has_uses, has_impl_uses, has_shape;
+    bool counts_cpp; /* torch 2.10: what C++ uses of a tensor is one reference
+                      * to its object */
 };
 
 /* The layout learnt by cm_torch_probe(), or NULL: *reason says why. */

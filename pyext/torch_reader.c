@@ -210,6 +210,8 @@ torch_read(const void *state, PyObject *object,
     }
     result->preserved =
         layout->has_impl_uses && cm_half_at(impl, layout->impl_uses) > 1;
+    result->forgotten =
+        layout->counts_cpp && result->preserved && Py_REFCNT(object) == 1;
     return true;
 }
 

@@ -149,7 +149,7 @@ counts_what_it_did_not_understand(void **state)
     cm_blocks_event(blocks, &(struct cm_event){.kind = CM_EVENT_ALLOCATE,
                                                .address = BASE,
                                                .bytes = 512,
-                                               .device = -1});
+                                               .device = -2});
     cm_blocks_event(blocks, &(struct cm_event){.kind = CM_EVENT_ALLOCATE,
                                                .address = BASE,
                                                .bytes = 512,
@@ -163,7 +163,68 @@ counts_what_it_did_not_understand(void **state)
     tell(blocks, CM_EVENT_OUT_OF_MEMORY, 0, MIB);
     assert_int_equal(counts_of(blocks).out_of_memory, 1);
     tell(blocks, 99, BASE, 1);
-    assert_int_equal(use_of(blocks, -1).live_bytes, 0);
+    assert_int_equal(use_of(blocks, -2).live_bytes, 0);
+    cm_blocks_free(blocks);
+}
+
+static void
+tell_host(struct cm_blocks *blocks, enum cm_event_kind kind, uint64_t address)
+{
+    cm_blocks_event(blocks, &(struct cm_event){.kind = (uint8_t)kind,
+                                               .address = address,
+                                               .bytes = MIB,
+                                               .device = CM_DEVICE_HOST,
+                                               .doubtful = true});
+}
+
+static void
+keeps_the_host_apart(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_block block;
+    tell_host(blocks, CM_EVENT_ALLOCATE, BASE);
+    tell_host(blocks, CM_EVENT_ALLOCATE, BASE + MIB);
+    assert_int_equal(cm_blocks_devices(blocks), 0);
+    tell(blocks, CM_EVENT_ALLOCATE, BASE + 2 * MIB, MIB);
+    assert_true(cm_blocks_at(blocks, BASE, &block));
+    assert_int_equal(block.device, CM_DEVICE_HOST);
+    tell_host(blocks, CM_EVENT_FREE, BASE);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).live_bytes, MIB);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).peak_bytes, 2 * MIB);
+    cm_blocks_mark(blocks);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).peak_bytes, MIB);
+    cm_blocks_clear_device(blocks, CM_DEVICE_HOST);
+    cm_blocks_clear_device(blocks, -2);
+    cm_blocks_clear_device(blocks, CM_MAX_DEVICES);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).live_count, 0);
+    assert_int_equal(use_of(blocks, 0).live_bytes, MIB);
+    tell_host(blocks, CM_EVENT_ALLOCATE, BASE + MIB);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).peak_bytes, MIB);
+    cm_blocks_clear(blocks);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).live_count, 0);
+    assert_int_equal(use_of(blocks, 0).live_count, 0);
+    assert_int_equal(counts_of(blocks).lost, 0);
+    cm_blocks_free(blocks);
+}
+
+static void
+counts_no_free_that_may_miss(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    tell_host(blocks, CM_EVENT_FREE, BASE);
+    assert_int_equal(counts_of(blocks).unknown, 0);
+    tell(blocks, CM_EVENT_ALLOCATE, BASE, MIB); /* of a device: it stays */
+    tell_host(blocks, CM_EVENT_FREE, BASE);
+    assert_int_equal(use_of(blocks, 0).live_count, 1);
+    tell(blocks, CM_EVENT_FREE, BASE, 0);
+    tell_host(blocks, CM_EVENT_ALLOCATE, BASE);
+    tell_host(blocks, CM_EVENT_FREE, BASE);
+    tell_host(blocks, CM_EVENT_FREE, BASE);
+    assert_int_equal(counts_of(blocks).unknown, 0);
+    assert_int_equal(counts_of(blocks).events, 2);
+    assert_int_equal(use_of(blocks, CM_DEVICE_HOST).live_count, 0);
     cm_blocks_free(blocks);
 }
 
@@ -442,6 +503,8 @@ main(void)
         cmocka_unit_test(tells_the_streams_apart),
         cmocka_unit_test(finds_the_block_around_an_address),
         cmocka_unit_test(counts_what_it_did_not_understand),
+        cmocka_unit_test(keeps_the_host_apart),
+        cmocka_unit_test(counts_no_free_that_may_miss),
         cmocka_unit_test(starts_the_peak_again_at_a_mark),
         cmocka_unit_test(agrees_with_a_plain_array),
         cmocka_unit_test(takes_at_most_64_bytes_for_a_block),

@@ -151,7 +151,7 @@ def find_cycles(*, devices="auto"):
     with _lock, _no_collection():
         devices = _settings.parse_devices(devices)
         _prepare()
-        _core.watch(devices, _host_allowed())
+        _core.watch(devices, _host_allowed(), True)
         _note_memory(snapshot=True)
         _recorder.seed()
         if not _attached["ran_out"]:
@@ -246,7 +246,7 @@ def _suppression_files():
 def _apply():
     """Bring the core in line with the handles."""
     _prepare()
-    _core.watch(_union([handle._devices for handle in _handles]), _host_allowed())
+    _core.watch(_union([handle._devices for handle in _handles]), _host_allowed(), False)
     observers = [handle for handle in _handles if handle._callback is not None]
     warners = [handle for handle in _handles if handle._callback is None]
     path = warners[-1]._path if warners else None

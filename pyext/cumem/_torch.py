@@ -57,6 +57,18 @@ def _use_half(tensor, address):
     return found[0] if len(found) == 1 else -1
 
 
+def _is_counted(tensor):
+    """Whether C++ holds a reference to the object of a tensor that it uses, as from torch 2.10 on.
+
+    Then the object of what only autograd saved is alive, and is no sign that Python knows it.
+    """
+    before = sys.getrefcount(tensor)
+    view = tensor.view(-1)
+    during = sys.getrefcount(tensor)
+    del view
+    return during == before + 1
+
+
 def _probe_nodes(torch):
     """Where an autograd node keeps its number: from two nodes on the CPU, which never run."""
     with torch.enable_grad(), torch.inference_mode(False):
@@ -95,6 +107,7 @@ def probe():
     _core.torch_probe(
         "types", torch._C.TensorBase, type(storage).__mro__[1],
         _use_half(tensor, storage._cdata), _use_half(tensor, tensor._cdata),
+        _is_counted(tensor),
     )  # fmt: skip
     _core.tag_types(_tensor_types(torch))
     _probe_nodes(torch)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Memory of the host that torch's tensors lie in: its default allocator calls
+ * c10::alloc_cpu and c10::free_cpu, which libc10 exports and so calls through
+ * slots of its own; these are ours while we listen.  What stands below them
+ * (posix_memalign, mimalloc on AArch64, a preloaded jemalloc) does not matter
+ * then, and no other memory of libc10's comes by: its free() is also called for
+ * every list of sizes.  Not seen: what torch only borrows (NumPy's arrays,
+ * shared memory, files) and what libtorch_cpu asks of alloc_cpu for itself.
+ *
+ * free_cpu is told no size, so each free is told as one that may be of memory
+ * nobody told of: a small one, or one from before.  A free is told before it
+ * happens, an allocation after: in between the address is nobody else's.
+ * Cost besides the sink: two thread-local reads.
+ *
+ * alloc_cpu throws when there is no memory; the exception passes through our
+ * frame, which this file is compiled for (-fexceptions), and no state is held
+ * across the call.
+ *
+ * Facts: c10/core/impl/alloc_cpu.cpp, c10/core/CPUAllocator.cpp; both symbols
+ * are in the dynamic tables of torch 2.6 and 2.13. */
+
+#define _GNU_SOURCE
+#include "hook.h"
+#include "host_slot.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "../detector/hot.h"
+#include "slot.h"
+
+typedef void *alloc_function(size_t bytes);
+typedef void free_function(void *address);
+
+static const char library[] = "libc10.so";
+static const char alloc_symbol[] = "_ZN3c109alloc_cpuEm";
+static const char free_symbol[] = "_ZN3c108free_cpuEPv";
+
+static struct {
+    struct cm_sink sink; /* written before `listening`, then read only */
+    _Atomic(alloc_function *) alloc;
+    _Atomic(free_function *) free;
+    atomic_bool listening;
+    struct cm_slots allocs, frees; /* guarded by the caller of start, stop */
+    _Atomic uint64_t small;
+} host;
+
+static _Thread_local struct {
+    bool inside;
+    uint32_t id;
+} thread;
+
+/* gettid() is a system call. */
+CM_HOT static uint32_t
+thread_id(void)
+{
+    if (thread.id == 0) {
+        thread.id = (uint32_t)gettid();
+    }
+    return thread.id;
+}
+
+CM_HOT static bool
+hears(void)
+{
+    return atomic_load_explicit(&host.listening, memory_order_acquire)
+           && !thread.inside;
+}
+
+CM_HOT static void
+tell_allocation(void *address, size_t bytes)
+{
+    struct cm_event event = {
+        .kind = CM_EVENT_ALLOCATE,
+        .address = (uint64_t)(uintptr_t)address,
+        .bytes = bytes,
+        .stream = CM_STREAM_UNKNOWN,
+        .thread = thread_id(),
+        .device = CM_DEVICE_HOST,
+    };
+    thread.inside = true;
+    if (host.sink.site != NULL) {
+        event.site = host.sink.site(host.sink.context, &event.awaited);
+    }
+    host.sink.event(host.sink.context, &event);
+    thread.inside = false;
+}
+
+CM_HOT static void
+tell_free(void *address)
+{
+    struct cm_event event = {
+        .kind = CM_EVENT_FREE,
+        .address = (uint64_t)(uintptr_t)address,
+        .stream = CM_STREAM_UNKNOWN,
+        .device = CM_DEVICE_HOST,
+        .doubtful = true,
+    };
+    thread.inside = true;
+    host.sink.event(host.sink.context, &event);
+    thread.inside = false;
+}
+
+CM_HOT static void *
+on_alloc(size_t bytes)
+{
+    alloc_function *original =
+        atomic_load_explicit(&host.alloc, memory_order_relaxed);
+    void *address = original(bytes);
+    if (address == NULL || !hears()) {
+        return address;
+    }
+    if (bytes < CM_HOST_SLOT_LEAST) {
+        atomic_fetch_add_explicit(&host.small, 1, memory_order_relaxed);
+    }
+    else {
+        tell_allocation(address, bytes);
+    }
+    return address;
+}
+
+CM_HOT static void
+on_free(void *address)
+{
+    if (address != NULL && hears()) {
+        tell_free(address);
+    }
+    free_function *original =
+        atomic_load_explicit(&host.free, memory_order_relaxed);
+    original(address);
+}
+
+/* NULL: found, and `host` is filled. */
+static const char *
+find_slots(void)
+{
+    char path[CM_SLOT_PATH];
+    if (!cm_slot_library(library, path)) {
+        return "torch is not imported";
+    }
+    cm_slot_find(library, alloc_symbol, &host.allocs);
+    cm_slot_find(library, free_symbol, &host.frees);
+    void *alloc = cm_slot_original(path, alloc_symbol);
+    void *free = cm_slot_original(path, free_symbol);
+    if (alloc == NULL || free == NULL || host.allocs.count == 0
+        || host.frees.count == 0) {
+        return "libc10.so does not call its alloc_cpu and free_cpu through "
+               "slots: a static build, or a newer torch";
+    }
+    atomic_store(&host.alloc, (alloc_function *)alloc);
+    atomic_store(&host.free, (free_function *)free);
+    return NULL;
+}
+
+static void
+put_back(void)
+{
+    cm_slot_put_back(&host.allocs, (void *)on_alloc,
+                     (void *)atomic_load(&host.alloc));
+    cm_slot_put_back(&host.frees, (void *)on_free,
+                     (void *)atomic_load(&host.free));
+}
+
+static bool
+start(const struct cm_sink *sink, const char *where, const char **why)
+{
+    (void)where;
+    if (atomic_load(&host.listening)) {
+        *why = "the slots are in use already";
+        return false;
+    }
+    const char *missing = find_slots();
+    if (missing != NULL) {
+        *why = missing;
+        return false;
+    }
+    host.sink = *sink;
+    atomic_store_explicit(&host.listening, true, memory_order_release);
+    /* Frees first: what we hear being allocated, we hear being freed. */
+    if (!cm_slot_set(&host.frees, (void *)on_free)
+        || !cm_slot_set(&host.allocs, (void *)on_alloc)) {
+        atomic_store(&host.listening, false);
+        put_back();
+        *why = "the page of the slots cannot be made writable";
+        return false;
+    }
+    return true;
+}
+
+static void
+stop(void)
+{
+    if (atomic_exchange(&host.listening, false)) {
+        put_back();
+    }
+}
+
+static void
+flush(void)
+{
+}
+
+static uint64_t
+lost(void)
+{
+    return 0;
+}
+
+uint64_t
+cm_host_slot_small(void)
+{
+    return atomic_load(&host.small);
+}
+
+const struct cm_hook_kind cm_host_slot = {
+    .name = "host slot",
+    .start = start,
+    .stop = stop,
+    .flush = flush,
+    .lost = lost,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What appears while the program runs: frameworks that are imported, devices
+ * that are initialised.  They are looked for at each collection, and once more
+ * when a tensor is made and something still waits. */
+
+#include "session_private.h"
+
+#include "allocations.h"
+#include "driver_events.h"
+#include "tags.h"
+
+static void
+find_cuda_dict(struct cm_session *self)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *cuda = modules != NULL && PyDict_CheckExact(modules)
+                         ? PyDict_GetItemWithError(modules, self->cuda_key)
+                         : NULL;
+    if (cuda != NULL && PyModule_Check(cuda)) {
+        self->cuda_dict = Py_XNewRef(PyModule_GetDict(cuda));
+    }
+}
+
+/* torch.cuda._initialized, read from the module's dictionary: two look-ups,
+ * since it is asked for each tensor until the answer is yes. */
+static bool
+accelerator_initialized(struct cm_session *self)
+{
+    if (self->cuda_dict == NULL) {
+        find_cuda_dict(self);
+    }
+    return self->cuda_dict != NULL
+           && PyDict_GetItemWithError(self->cuda_dict, self->initialized_key)
+                  == Py_True;
+}
+
+void
+cm_session_notice(struct cm_session *self)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    cm_devices_notice(self->devices);
+    if (cm_session_is_main(self)) {
+        const char *why;
+        cm_allocations_notice(self->objects, self->stacks);
+        const char *hook = cm_allocations_hook(&why);
+        if (hook != self->described_hook) {
+            self->described_hook = hook;
+            cm_digest_describe(self->digest, "allocator_hook", hook);
+        }
+    }
+    if (!self->noticed && accelerator_initialized(self)) {
+        self->noticed = true;
+        cm_devices_saw_accelerator(self->devices);
+        cm_session_deliver(self, "notice", Py_NewRef(Py_None));
+    }
+    if (cm_session_is_main(self)) {
+        cm_tags_blocks_known(cm_allocations_told()
+                             && !cm_devices_host_counts(self->devices));
+        if (!self->brief) {
+            cm_allocations_notice_host(self->objects, self->stacks,
+                                       cm_devices_host_counts(self->devices));
+        }
+        cm_driver_events_notice(self->objects, self->stacks, self->noticed);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+static int
+notice_pending(void *context)
+{
+    struct cm_session *self = context; /* perhaps gone by now */
+    if (self == cm_session_main() && !self->silent) {
+        self->notice_pending = false;
+        cm_session_notice(self);
+    }
+    return 0;
+}
+
+/* A tensor was made and something still waits to be attached: do it at the
+ * next safe point, since memory may run out before any collection. */
+void
+cm_session_on_tensor(void)
+{
+    struct cm_session *self = cm_session_main();
+    if (self == NULL || self->noticed || self->notice_pending
+        || !(cm_devices_learning(self->devices)
+             || accelerator_initialized(self))) {
+        return;
+    }
+    self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
+}

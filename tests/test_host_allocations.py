@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Memory of the host: what torch's default CPU allocator gives out, heard while it counts."""
+
+from process import NODES, run_ok
+
+START = NODES + """
+def host():
+    return cumem.status()["allocator_hook"]["host"]
+
+def live():
+    return host()["live_blocks"], host()["live_bytes"]
+
+def held(page):
+    sites = {site["id"]: site for site in page.report["sites"]}
+    found = {}
+    for item in page.report.get("held", []):
+        site = sites.get(item.get("site"))
+        line = site["frames"][site["user_frame"]]["source"].strip() if site else ""
+        bytes, count = found.get(line, (0, 0))
+        found[line] = bytes + item["bytes"], count + item["count"]
+        assert item["device"] == "cpu" and item["framework"] == "torch", item
+    return found
+
+KIB = 1024
+"""
+
+
+def test_it_is_heard_while_somebody_observes(tmp_path):
+    run_ok(START + """
+keep = torch.zeros(KIB)
+assert host()["hook"] == "none" and host()["allocations"] == 0
+with cumem.observe_tensor_cycles(print):
+    assert host()["hook"] == "host slot", host()
+    del keep  # what was there before is nobody's trouble
+    a = torch.zeros(KIB)
+    assert live() == (1, 4 * KIB), host()
+    b = torch.empty(3, 1000, 1000)
+    assert live() == (2, 4 * KIB + 12_000_000)
+    c = b[1:].view(-1)
+    del b
+    assert live()[0] == 2
+    del a, c
+    assert live() == (0, 0)
+    status = cumem.status()["allocator_hook"]
+    assert status["unknown_frees"] == status["lost"] == 0, status
+    a = torch.zeros(KIB)
+assert host()["hook"] == "none" and host()["why"] == "nobody observes" and live() == (0, 0)
+before = host()["allocations"]
+b = torch.zeros(KIB)
+assert host()["allocations"] == before
+with cumem.observe_tensor_cycles(print):
+    del a, b
+    assert live() == (0, 0) and cumem.status()["allocator_hook"]["unknown_frees"] == 0
+""", cwd=tmp_path)
+
+
+def test_only_while_memory_of_the_host_counts(tmp_path):
+    run_ok(START + """
+from cumem import _core
+with cumem.observe_tensor_cycles(print, devices="cuda"):
+    assert host()["hook"] == "none" and "does not count" in host()["why"], host()
+with cumem.observe_tensor_cycles(print, devices=["cuda", "cpu"]):
+    assert host()["hook"] == "host slot"
+    keep = torch.zeros(KIB)
+    cumem.find_cycles(devices="cuda:0")  # one question of another device changes nothing
+    assert host()["hook"] == "host slot" and live()[0] == 1, host()
+with cumem.observe_tensor_cycles(print):
+    keep = torch.zeros(KIB)
+    assert live()[0] == 1
+    _core.accelerator()  # as when a device is initialised
+    gc.collect()
+    assert host()["hook"] == "none" and live() == (0, 0), host()
+""", cwd=tmp_path)
+
+
+def test_small_ones_are_counted_only(tmp_path):
+    run_ok(START + """
+with cumem.observe_tensor_cycles(print):
+    before = host()["small"]
+    many = [torch.zeros(KIB - 1) for _ in range(100)]
+    assert host()["small"] == before + 100 and live() == (0, 0), host()
+    del many
+    assert cumem.status()["allocator_hook"]["unknown_frees"] == 0
+""", cwd=tmp_path)
+
+
+def test_what_cpp_alone_holds_by_line(tmp_path):
+    (tmp_path / "main.py").write_text(START + """
+model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+x = torch.randn(64, 256)
+losses = []
+with cumem.observe_tensor_cycles(print):
+    assert held(cumem.find_cycles()) == {}
+    for _ in range(5):
+        losses.append(model(x).mean())  # the line
+    activations = 64 * 256 * 4
+    assert held(cumem.find_cycles()) == {
+        "losses.append(model(x).mean())  # the line": (5 * activations, 5)}, held(cumem.find_cycles())
+    del losses[:3]
+    found = held(cumem.find_cycles())
+    assert list(found.values()) == [(2 * activations, 2)], found
+    hidden = model[0](x)
+    output = hidden.relu()
+    found = held(cumem.find_cycles())  # both have a name in Python
+    assert list(found.values()) == [(2 * activations, 2)], found
+    del hidden, output, losses
+    assert held(cumem.find_cycles()) == {}
+    assert cumem.find_cycles().text.startswith("cumem: no dead cycle")
+""")
+    run_ok("import runpy; runpy.run_path('main.py')", cwd=tmp_path)
+
+
+def test_storages_carry_their_block(tmp_path):
+    run_ok(START + """
+def allocate():
+    return torch.zeros(8 * KIB)  # the line
+
+reports = []
+with cumem.observe_tensor_cycles(lambda html: reports.append(html.report)):
+    base = allocate()
+    node = Node(base[1024:])
+    node.link = node
+    del base, node
+    gc.collect()
+report, = reports
+storage, = report["storages"]
+assert storage["block_bytes"] == storage["bytes"] == 32 * KIB and storage["device"] == "cpu", storage
+site = next(s for s in report["sites"] if s["id"] == storage["site"])
+frame = site["frames"][site["user_frame"]]
+assert frame["name"] == "allocate", frame
+""", cwd=tmp_path)
+
+
+def test_the_exception_of_an_allocation_is_the_programs(tmp_path):
+    run_ok(START + """
+def fail():
+    try:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    except RuntimeError as error:
+        return str(error)
+plain = fail()
+assert "DefaultCPUAllocator" in plain, plain
+with cumem.observe_tensor_cycles(print):
+    for _ in range(100):
+        assert fail() == plain
+    keep = torch.zeros(KIB)
+    assert live()[0] == 1
+""", cwd=tmp_path)
+
+
+def test_threads(tmp_path):
+    run_ok(START + """
+import random, threading
+gc.set_threshold(1)
+kept = [None] * 8
+def churn(number):
+    rng, mine = random.Random(number), []
+    for _ in range(2000):
+        size = rng.choice((1, 100, KIB, 3 * KIB, 10 * KIB, 100 * KIB))
+        mine.append(torch.empty(size))
+        if len(mine) > 20:
+            mine[rng.randrange(20)] = mine[rng.randrange(20)] + 1
+            del mine[rng.randrange(20)]
+    kept[number] = mine
+with cumem.observe_tensor_cycles(print):
+    threads = [threading.Thread(target=churn, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sizes = {t.data_ptr(): t.untyped_storage().nbytes() for mine in kept for t in mine}
+    large = [size for size in sizes.values() if size >= 4 * KIB]
+    assert live() == (len(large), sum(large)), (live(), len(large), sum(large))
+    status = cumem.status()["allocator_hook"]
+    assert status["unknown_frees"] == status["lost"] == 0, status
+""", cwd=tmp_path)
+
+
+def test_a_forked_child_is_silent(tmp_path):
+    run_ok(START + """
+with cumem.observe_tensor_cycles(print):
+    keep = torch.zeros(KIB)
+    child = os.fork()
+    if child == 0:
+        other = torch.zeros(KIB)
+        del other
+        silent = host()["hook"] == "none" and "silent" in host()["why"]
+        os._exit(0 if silent and host()["allocations"] == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert live()[0] == 1
+""", cwd=tmp_path)
+
+
+def test_without_stacks_there_are_blocks_all_the_same(tmp_path):
+    run_ok(START + """
+x = torch.randn(64, 64, requires_grad=True)
+with cumem.observe_tensor_cycles(print):
+    loss = x.exp().sum()
+    page = cumem.find_cycles()
+    assert held(page) == {"": (16 * KIB, 1)}, page.report.get("held")
+""", cwd=tmp_path, CUMEM_STACKS=0)
+
+
+def test_a_process_of_a_data_loader_is_left_alone(tmp_path):
+    (tmp_path / "main.py").write_text(START.replace("import gc", "import multiprocessing, gc") + """
+def work(queue):
+    with cumem.observe_tensor_cycles(print):
+        queue.put(host()["hook"])
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    assert queue.get() == "none"
+    process.join()
+""")
+    run_ok("import runpy; runpy.run_path('main.py', run_name='__main__')", cwd=tmp_path,
+           PYTHONPATH=tmp_path)
