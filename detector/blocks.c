@@ -528,6 +528,18 @@ cm_blocks_mark(struct cm_blocks *self)
     }
 }
 
+struct cm_site_use
+cm_blocks_site(struct cm_blocks *self, int index, struct cm_site_id site)
+{
+    struct cm_site_use use = {.site = site};
+    struct device *device = is_index(index) ? hold(self, index) : NULL;
+    if (device != NULL) {
+        use = cm_site_uses_of(&device->sites, site);
+        cm_lock_give(&device->lock);
+    }
+    return use;
+}
+
 enum cm_status
 cm_blocks_changes(struct cm_blocks *self, int index,
                   struct cm_site_use **result, size_t *count)

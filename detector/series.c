@@ -366,6 +366,7 @@ make_entry(struct cm_series_table *self, uint32_t hash, uint32_t site,
     }
     entry->site = site;
     entry->category = category;
+    entry->series.number = (uint32_t)cm_series_table_count(self);
     cm_index_put(&self->index, hash, cm_table_commit(&self->entries));
     *result = &entry->series;
     return CM_OK;

@@ -56,6 +56,7 @@ struct cm_series_forward {
 };
 
 struct cm_series {
+    uint32_t number; /* in its table, from 0 */
     int64_t first_iteration;
     int64_t last_iteration; /* of the last cm_series_add() */
     uint32_t stride;        /* 0: 1 */

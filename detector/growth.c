@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "growth.h"
+
+#include <string.h>
+
+#include "alloc.h"
+
+/* A verdict costs some microseconds, so in a long run each series has its
+ * turn: judged at each of the first boundaries, then at each eighth. */
+enum { EACH_UNTIL = 64, THEN_EACH = 8, MOST_AT_ONCE = 32 };
+
+const char *const cm_category_names[CM_CATEGORIES] = {
+    [CM_OTHER] = "other",
+    [CM_PARAMETER] = "parameter",
+    [CM_GRADIENT] = "gradient",
+    [CM_OPTIMIZER] = "optimizer",
+    [CM_SAVED] = "saved for backward",
+    [CM_INPUT] = "input",
+};
+
+void
+cm_growth_release(struct cm_growth *self)
+{
+    cm_series_table_release(&self->table);
+    cm_free(self->states);
+    cm_free(self->categories);
+    cm_free(self->suspects);
+    *self = (struct cm_growth){0};
+}
+
+enum cm_category
+cm_growth_category(const struct cm_growth *self, uint32_t site)
+{
+    return site < self->category_capacity
+               ? (enum cm_category)self->categories[site]
+               : CM_OTHER;
+}
+
+/* NULL: no memory. */
+static struct cm_growth_state *
+state_of(struct cm_growth *self, const struct cm_series *series)
+{
+    size_t before = self->state_capacity;
+    if (cm_grow((void **)&self->states, &self->state_capacity,
+                (size_t)series->number + 1, sizeof(*self->states))
+        != CM_OK) {
+        self->lost++;
+        return NULL;
+    }
+    memset(self->states + before, 0,
+           (self->state_capacity - before) * sizeof(*self->states));
+    return &self->states[series->number];
+}
+
+static void
+suspect(struct cm_growth *self, const struct cm_series *series)
+{
+    if (cm_grow((void **)&self->suspects, &self->suspect_capacity,
+                self->suspect_count + 1, sizeof(*self->suspects))
+        != CM_OK) {
+        self->lost++;
+        return;
+    }
+    self->suspects[self->suspect_count++] = series->number;
+}
+
+static void
+note_site(struct cm_growth *self, int device, int64_t iteration,
+          const struct cm_site_use *use)
+{
+    struct cm_series *series;
+    if (use->site.index == 0
+        || cm_series_table_get(&self->table, use->site.index,
+                               (uint32_t)(device + 1), &series)
+               != CM_OK) {
+        return;
+    }
+    struct cm_growth_state *state = state_of(self, series);
+    if (state == NULL) {
+        return;
+    }
+    cm_series_add(series, iteration, use->count, use->bytes);
+    uint64_t *sum =
+        &self->bytes[device + 1][cm_growth_category(self, use->site.index)];
+    *sum += use->bytes - state->bytes;
+    state->bytes = use->bytes;
+    state->count = use->count;
+    if (use->bytes > state->peak_bytes) {
+        state->peak_bytes = use->bytes;
+    }
+    if (state->verdict != CM_VERDICT_OK
+        || cm_series_suspect(series, iteration)) {
+        suspect(self, series);
+    }
+}
+
+void
+cm_growth_boundary(struct cm_growth *self, struct cm_blocks *blocks,
+                   int device, int64_t iteration)
+{
+    struct cm_site_use *uses;
+    size_t count;
+    if (cm_blocks_changes(blocks, device, &uses, &count) != CM_OK) {
+        self->lost++;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        note_site(self, device, iteration, &uses[i]);
+    }
+    cm_free(uses);
+}
+
+static void
+judge(struct cm_growth *self, const struct cm_series *series,
+      enum cm_category category, int64_t now, struct cm_verdict_result *result)
+{
+    struct cm_verdict_rules rules = cm_verdict_defaults;
+    rules.only_replaced = category != CM_GRADIENT;
+    cm_verdict(series, now, &rules, result);
+    self->states[series->number].verdict = (uint8_t)result->verdict;
+}
+
+static bool
+is_for_a_person(enum cm_verdict verdict)
+{
+    return verdict == CM_VERDICT_LEAK || verdict == CM_VERDICT_LINGERING;
+}
+
+void
+cm_growth_judge(struct cm_growth *self, int64_t iteration)
+{
+    uint32_t judged = 0;
+    for (size_t i = 0; i < self->suspect_count; i++) {
+        uint32_t number = self->suspects[i], site, category;
+        const struct cm_series *series =
+            cm_series_table_at(&self->table, number, &site, &category);
+        struct cm_growth_state *state = &self->states[number];
+        bool turn =
+            iteration < EACH_UNTIL || (iteration + number) % THEN_EACH == 0;
+        struct cm_verdict_result result;
+        if (!turn || judged++ >= MOST_AT_ONCE) {
+            continue;
+        }
+        judge(self, series, cm_growth_category(self, site), iteration,
+              &result);
+        self->due |=
+            is_for_a_person(result.verdict) && state->told != result.verdict;
+        state->told = (uint8_t)result.verdict;
+    }
+    self->suspect_count = 0;
+    self->forward_noted = false;
+}
+
+void
+cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
+                  int64_t iteration)
+{
+    size_t count = cm_series_table_count(&self->table);
+    if (self->forward_noted) {
+        return;
+    }
+    self->forward_noted = true;
+    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        struct cm_series *series =
+            cm_series_table_at(&self->table, i, &site, &device);
+        uint64_t before = self->states[i].bytes;
+        if (cm_growth_category(self, site) != CM_GRADIENT || before == 0) {
+            continue;
+        }
+        uint64_t now =
+            cm_blocks_site(blocks, (int)device - 1, (struct cm_site_id){site})
+                .bytes;
+        cm_series_note_forward(series, iteration, now < before ? now : before);
+        suspect(self, series);
+    }
+}
+
+/* The sums of every category, from the series. */
+static void
+add_up(struct cm_growth *self)
+{
+    size_t count = cm_series_table_count(&self->table);
+    memset(self->bytes, 0, sizeof(self->bytes));
+    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        cm_series_table_at(&self->table, i, &site, &device);
+        self->bytes[device][cm_growth_category(self, site)] +=
+            self->states[i].bytes;
+    }
+}
+
+void
+cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
+                     enum cm_category category)
+{
+    size_t before = self->category_capacity;
+    if (site.index == 0 || cm_growth_category(self, site.index) == category) {
+        return;
+    }
+    if (cm_grow((void **)&self->categories, &self->category_capacity,
+                (size_t)site.index + 1, sizeof(*self->categories))
+        != CM_OK) {
+        self->lost++;
+        return;
+    }
+    memset(self->categories + before, CM_OTHER,
+           self->category_capacity - before);
+    self->categories[site.index] = (uint8_t)category;
+    add_up(self);
+}
+
+enum cm_status
+cm_growth_rows(struct cm_growth *self, int64_t now,
+               struct cm_growth_row **result, size_t *count)
+{
+    size_t series_count = cm_series_table_count(&self->table);
+    struct cm_growth_row *rows = cm_calloc(series_count + 1, sizeof(*rows));
+    *result = rows;
+    *count = 0;
+    if (rows == NULL) {
+        return CM_NO_MEMORY;
+    }
+    for (size_t i = 0; i < series_count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        struct cm_growth_row row = {
+            .series = cm_series_table_at(&self->table, i, &site, &device),
+            .bytes = self->states[i].bytes,
+            .count = self->states[i].count,
+            .peak_bytes = self->states[i].peak_bytes,
+        };
+        row.site = site;
+        row.device = (int)device - 1;
+        row.category = cm_growth_category(self, site);
+        judge(self, row.series, row.category, now, &row.result);
+        if (row.result.verdict != CM_VERDICT_OK) {
+            rows[(*count)++] = row;
+        }
+    }
+    self->due = false;
+    return CM_OK;
+}

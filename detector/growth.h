@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_H
+#define CM_GROWTH_H
+
+/* What each allocation site holds at the end of each iteration, what of the
+ * model's it is, and which verdict its series has by now.  Nothing here knows
+ * who holds the memory.
+ *
+ * Guarded by its owner.  Cost of a boundary: one look-up for each site that
+ * allocated or freed in the iteration, and a verdict for the few that are
+ * suspect. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blocks.h"
+#include "series.h"
+#include "status.h"
+#include "verdict.h"
+
+enum cm_category {
+    CM_OTHER = 0,
+    CM_PARAMETER,
+    CM_GRADIENT,
+    CM_OPTIMIZER,
+    CM_SAVED, /* for backward */
+    CM_INPUT,
+    CM_CATEGORIES
+};
+
+extern const char *const cm_category_names[CM_CATEGORIES];
+
+struct cm_growth_state {
+    uint8_t verdict; /* enum cm_verdict, the last one */
+    uint8_t told;    /* the last one that made a look due */
+    uint64_t bytes, count, peak_bytes;
+};
+
+/* max_sites of the table is set before the first use, the rest zero. */
+struct cm_growth {
+    struct cm_series_table table;   /* by site and device + 1 */
+    struct cm_growth_state *states; /* owned; by the series' number */
+    size_t state_capacity;
+    uint8_t *categories; /* owned; by site: enum cm_category */
+    size_t category_capacity;
+    uint64_t bytes[CM_MAX_DEVICES + 1][CM_CATEGORIES]; /* by device + 1 */
+    uint32_t *suspects; /* owned: series to be judged at this boundary */
+    size_t suspect_count, suspect_capacity;
+    bool forward_noted; /* since the last boundary */
+    bool due;           /* a verdict that a person should hear of is new */
+    uint64_t lost;      /* numbers that there was no memory for */
+};
+
+struct cm_growth_row {
+    uint32_t site;
+    int device;
+    enum cm_category category;
+    uint64_t bytes, count, peak_bytes;
+    struct cm_verdict_result result;
+    const struct cm_series *series; /* borrowed */
+};
+
+void cm_growth_release(struct cm_growth *self);
+
+/* The end of an iteration; for each device, then judge once. */
+void cm_growth_boundary(struct cm_growth *self, struct cm_blocks *blocks,
+                        int device, int64_t iteration);
+void cm_growth_judge(struct cm_growth *self, int64_t iteration);
+/* A backward pass begins: what gradients are live have been kept through the
+ * forward pass.  Only the first one of an iteration counts. */
+void cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
+                       int64_t iteration);
+
+/* What the site allocates is this of the model's. */
+void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
+                          enum cm_category category);
+enum cm_category cm_growth_category(const struct cm_growth *self,
+                                    uint32_t site);
+
+/* Every series whose verdict is not "ok" now, judged anew; *result is the
+ * caller's to free with cm_free(). */
+enum cm_status cm_growth_rows(struct cm_growth *self, int64_t now,
+                              struct cm_growth_row **result, size_t *count)
+    CM_CHECKED;
+
+#endif
