@@ -27,6 +27,7 @@ cm_growth_release(struct cm_growth *self)
     cm_free(self->states);
     cm_free(self->categories);
     cm_free(self->suspects);
+    cm_free(self->gradients);
     *self = (struct cm_growth){0};
 }
 
@@ -82,9 +83,9 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
         return;
     }
     cm_series_add(series, iteration, use->count, use->bytes);
-    uint64_t *sum =
-        &self->bytes[device + 1][cm_growth_category(self, use->site.index)];
-    *sum += use->bytes - state->bytes;
+    enum cm_category category = cm_growth_category(self, use->site.index);
+    self->stale |= category == CM_GRADIENT && state->peak_bytes == 0;
+    self->bytes[device + 1][category] += use->bytes - state->bytes;
     state->bytes = use->bytes;
     state->count = use->count;
     if (use->bytes > state->peak_bytes) {
@@ -128,6 +129,37 @@ is_for_a_person(enum cm_verdict verdict)
     return verdict == CM_VERDICT_LEAK || verdict == CM_VERDICT_LINGERING;
 }
 
+static void
+add_gradient(struct cm_growth *self, size_t number)
+{
+    if (cm_grow((void **)&self->gradients, &self->gradient_capacity,
+                self->gradient_count + 1, sizeof(*self->gradients))
+        != CM_OK) {
+        self->lost++;
+        return;
+    }
+    self->gradients[self->gradient_count++] = (uint32_t)number;
+}
+
+/* The sums of every category, and which series are gradients. */
+static void
+add_up(struct cm_growth *self)
+{
+    size_t count = cm_series_table_count(&self->table);
+    memset(self->bytes, 0, sizeof(self->bytes));
+    self->gradient_count = 0;
+    self->stale = false;
+    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        cm_series_table_at(&self->table, i, &site, &device);
+        enum cm_category category = cm_growth_category(self, site);
+        self->bytes[device][category] += self->states[i].bytes;
+        if (category == CM_GRADIENT) {
+            add_gradient(self, i);
+        }
+    }
+}
+
 void
 cm_growth_judge(struct cm_growth *self, int64_t iteration)
 {
@@ -151,23 +183,25 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
     }
     self->suspect_count = 0;
     self->forward_noted = false;
+    if (self->stale) {
+        add_up(self);
+    }
 }
 
 void
 cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                   int64_t iteration)
 {
-    size_t count = cm_series_table_count(&self->table);
     if (self->forward_noted) {
         return;
     }
     self->forward_noted = true;
-    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+    for (size_t i = 0; i < self->gradient_count; i++) {
         uint32_t site, device;
-        struct cm_series *series =
-            cm_series_table_at(&self->table, i, &site, &device);
-        uint64_t before = self->states[i].bytes;
-        if (cm_growth_category(self, site) != CM_GRADIENT || before == 0) {
+        struct cm_series *series = cm_series_table_at(
+            &self->table, self->gradients[i], &site, &device);
+        uint64_t before = self->states[self->gradients[i]].bytes;
+        if (before == 0) {
             continue;
         }
         uint64_t now =
@@ -175,20 +209,6 @@ cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                 .bytes;
         cm_series_note_forward(series, iteration, now < before ? now : before);
         suspect(self, series);
-    }
-}
-
-/* The sums of every category, from the series. */
-static void
-add_up(struct cm_growth *self)
-{
-    size_t count = cm_series_table_count(&self->table);
-    memset(self->bytes, 0, sizeof(self->bytes));
-    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
-        uint32_t site, device;
-        cm_series_table_at(&self->table, i, &site, &device);
-        self->bytes[device][cm_growth_category(self, site)] +=
-            self->states[i].bytes;
     }
 }
 
@@ -209,7 +229,7 @@ cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
     memset(self->categories + before, CM_OTHER,
            self->category_capacity - before);
     self->categories[site.index] = (uint8_t)category;
-    add_up(self);
+    self->stale = true;
 }
 
 enum cm_status

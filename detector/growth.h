@@ -48,6 +48,10 @@ struct cm_growth {
     uint64_t bytes[CM_MAX_DEVICES + 1][CM_CATEGORIES]; /* by device + 1 */
     uint32_t *suspects; /* owned: series to be judged at this boundary */
     size_t suspect_count, suspect_capacity;
+    uint32_t *gradients; /* owned: series of gradients */
+    size_t gradient_count, gradient_capacity;
+    bool stale;         /* the sums and the list above: series or
+                         * categories are new */
     bool forward_noted; /* since the last boundary */
     bool due;           /* a verdict that a person should hear of is new */
     uint64_t lost;      /* numbers that there was no memory for */

@@ -32,6 +32,7 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
 {
     for (size_t i = 0; i < self->active_count; i++) {
         if (self->active[i].optimizer == optimizer) {
+            self->active[i].all_steps++;
             return ++self->active[i].steps;
         }
     }
@@ -39,8 +40,20 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
         return ALONE;
     }
     self->active[self->active_count].optimizer = optimizer;
+    self->active[self->active_count].all_steps = 1;
     self->active[self->active_count++].steps = 1;
     return 1;
+}
+
+uint64_t
+cm_iterations_steps(const struct cm_iterations *self, uintptr_t optimizer)
+{
+    for (size_t i = 0; i < self->active_count; i++) {
+        if (self->active[i].optimizer == optimizer) {
+            return self->active[i].all_steps;
+        }
+    }
+    return 0;
 }
 
 static bool

@@ -28,6 +28,7 @@ struct cm_iterations {
     struct {
         uintptr_t optimizer;
         uint32_t steps; /* since the iteration began */
+        uint64_t all_steps;
     } active[CM_MOST_OPTIMIZERS];
     size_t active_count;
     uint64_t slice_began_ns;
@@ -37,6 +38,9 @@ struct cm_iterations {
 bool cm_iterations_told(struct cm_iterations *self);
 /* `optimizer`: any number that is its own while it lives. */
 bool cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer);
+/* How often it stepped since it was first seen; 0: it is not known. */
+uint64_t cm_iterations_steps(const struct cm_iterations *self,
+                             uintptr_t optimizer);
 bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
 
 /* "step", "optimizer" or "time". */

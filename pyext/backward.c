@@ -31,6 +31,7 @@ static struct {
     struct waiting waiting[MOST_WAITING];
     _Atomic size_t used; /* places that were ever taken: few */
     _Atomic uint64_t last_order;
+    void (*on_enter)(void); /* guarded by the GIL */
 } backward = {.last_order = 1};
 
 static struct waiting *
@@ -74,6 +75,9 @@ run_backward(PyObject *self, PyObject *args, PyObject *keywords)
         PyCFunctionWithKeywords full;
     } original = {.plain = atomic_load(&backward.original)};
     struct waiting *place = enter();
+    if (place != NULL && backward.on_enter != NULL) {
+        backward.on_enter();
+    }
     PyObject *result = original.full(self, args, keywords);
     if (place != NULL) {
         atomic_store(&place->order, 0);
@@ -159,6 +163,12 @@ cm_backward_start(struct cm_objects *objects)
     atomic_store(&backward.original, method->ml_meth);
     method->ml_meth = wrapper();
     return true;
+}
+
+void
+cm_backward_on_enter(void (*hook)(void))
+{
+    backward.on_enter = hook;
 }
 
 void

@@ -14,6 +14,8 @@
  * imported.  False: not there, or it cannot be changed.  Again is fine. */
 bool cm_backward_start(struct cm_objects *objects);
 void cm_backward_stop(void);
+/* Called with the GIL at each entry; it must not run Python. */
+void cm_backward_on_enter(void (*hook)(void));
 /* With the GIL: our function is called. */
 bool cm_backward_heard(void);
 /* Of the thread that entered backward() last and has not left it; any thread,

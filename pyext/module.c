@@ -17,6 +17,7 @@
 #include "driver_events.h"
 #include "forward.h"
 #include "growers.h"
+#include "growth_look.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -55,6 +56,8 @@ SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(memory)
 SESSION_CALL(add_site)
+SESSION_CALL(categories)
+SESSION_CALL(growth)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(flush)
@@ -134,6 +137,8 @@ static PyMethodDef methods[] = {
     {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
     {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},
     {"add_site", core_add_site, METH_O, NULL},
+    {"categories", core_categories, METH_O, NULL},
+    {"growth", core_growth, METH_VARARGS, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

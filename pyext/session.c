@@ -25,6 +25,8 @@
 #include "steps.h"
 #include "tags.h"
 
+/* About 1.2 KiB each. */
+enum { MOST_SERIES = 20000 };
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
 /* A collection may be held up by at most this much (DESIGN.md section 7). */
 static const struct cm_freeze_bounds in_collection = {
@@ -283,6 +285,7 @@ cm_session_new(PyObject *module)
     self->module = module;
     self->why = "nobody observes";
     self->iteration = -1;
+    self->growth.table.max_series = MOST_SERIES;
     self->records = cm_records_new(RECORD_BYTES);
     self->objects =
         self->records != NULL ? cm_objects_new(self->records) : NULL;

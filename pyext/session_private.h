@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include "../detector/event.h"
+#include "../detector/growth.h"
 #include "../detector/iterations.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
@@ -53,6 +54,9 @@ struct cm_session {
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
     struct cm_iterations iterations;
+    struct cm_growth growth;
+    uint64_t began_ns;                  /* the first iteration; 0: none yet */
+    double seconds;                     /* from then to the last boundary */
     int64_t iteration;                  /* the one under way; -1: none ended */
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */

@@ -7,7 +7,9 @@
 #include "steps.h"
 
 #include <stdio.h>
+#include <time.h>
 
+#include "../reports/growth_use.h"
 #include "allocations.h"
 #include "session_private.h"
 
@@ -51,16 +53,77 @@ note_device(struct cm_session *self, int device)
 }
 
 static void
+tell_point(struct cm_session *self, int device)
+{
+    char name[NAME_BYTES] = "cpu";
+    if (device != CM_DEVICE_HOST) {
+        snprintf(name, sizeof(name), "cuda:%d", device);
+    }
+    struct cm_timeline_use point = {
+        .device = name,
+        .by = cm_iterations_name(self->iterations.by),
+        .iteration = self->iteration,
+        .seconds = self->seconds,
+        .categories = cm_category_names,
+        .bytes = self->growth.bytes[device + 1],
+        .category_count = CM_CATEGORIES,
+    };
+    cm_digest_timeline_add(self->digest, &point);
+}
+
+static void
+note_time(struct cm_session *self)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now =
+        (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    self->began_ns = self->began_ns != 0 ? self->began_ns : now;
+    self->seconds = (double)(now - self->began_ns) / 1e9;
+}
+
+/* A look is due when a verdict is new, and at each doubling of the count. */
+static bool
+wants_look(const struct cm_session *self)
+{
+    int64_t done = self->iteration;
+    return self->growth.due || (done >= 16 && (done & (done - 1)) == 0);
+}
+
+static void
+note_growth(struct cm_session *self, struct cm_blocks *blocks)
+{
+    int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
+    int last = cm_allocations_heard() ? cm_blocks_devices(blocks) : 0;
+    note_time(self);
+    for (int i = first; i < last; i++) {
+        cm_growth_boundary(&self->growth, blocks, i, self->iteration);
+    }
+    cm_growth_judge(&self->growth, self->iteration);
+    for (int i = first; i < last; i++) {
+        tell_point(self, i);
+    }
+    if (wants_look(self)) {
+        self->growth.due = false;
+        cm_session_deliver(self, "growth", Py_NewRef(Py_None));
+    }
+}
+
+static void
 end_iteration(struct cm_session *self)
 {
     struct cm_blocks *blocks = cm_allocations_blocks();
     self->iteration = self->iterations.done;
-    if (cm_allocations_heard() && cm_session_is_main(self)) {
+    if (!cm_session_is_main(self) || blocks == NULL) {
+        return;
+    }
+    if (cm_allocations_heard()) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {
             note_device(self, i);
         }
-        cm_blocks_mark(blocks);
     }
+    note_growth(self, blocks);
+    cm_blocks_mark(blocks);
 }
 
 PyObject *
@@ -76,8 +139,17 @@ PyObject *
 cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
 {
-    if (count != 0 && !self->silent
-        && cm_iterations_optimizer(&self->iterations, (uintptr_t)args[0])) {
+    if (count == 0 || self->silent) {
+        Py_RETURN_NONE;
+    }
+    bool ended =
+        cm_iterations_optimizer(&self->iterations, (uintptr_t)args[0]);
+    uint64_t steps =
+        cm_iterations_steps(&self->iterations, (uintptr_t)args[0]);
+    if (steps != 0 && (steps & (steps - 1)) == 0) {
+        cm_session_deliver(self, "optimizer", Py_NewRef(args[0]));
+    }
+    if (ended) {
         end_iteration(self);
     }
     Py_RETURN_NONE;

@@ -144,6 +144,7 @@ adds_up_each_category(void **state)
     step(&job);
     assert_int_equal(job.growth.bytes[1][CM_OTHER], 8 * MIB);
     cm_growth_categorize(&job.growth, (struct cm_site_id){2}, CM_PARAMETER);
+    step(&job);
     assert_int_equal(job.growth.bytes[1][CM_OTHER], 3 * MIB);
     assert_int_equal(job.growth.bytes[1][CM_PARAMETER], 5 * MIB);
     allocate(&job, 2, MIB);

@@ -25,6 +25,8 @@ ends_with_each_step_of_one_optimizer(void **state)
     (void)state;
     struct cm_iterations iterations = {0};
     assert_int_equal(after(&iterations, "AAAAA"), 5);
+    assert_int_equal(cm_iterations_steps(&iterations, 'A'), 5);
+    assert_int_equal(cm_iterations_steps(&iterations, 'B'), 0);
     assert_int_equal(iterations.by, CM_BY_OPTIMIZER);
 }
 
