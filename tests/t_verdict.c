@@ -103,6 +103,30 @@ takes_back_what_stopped(void **state)
     assert_false(cm_series_suspect(&series, 5000));
 }
 
+/* A list that is emptied each epoch is told in the first one and never again;
+ * what then grows for ten times as long is a leak. */
+static void
+learns_from_what_was_taken_back(void **state)
+{
+    (void)state;
+    enum { EPOCH = 100, EPOCHS = 30 };
+    struct cm_series series = {0};
+    bool told = false;
+    for (int64_t i = 0; i < EPOCH * EPOCHS; i++) {
+        cm_series_add(&series, i, 1, (64 + (uint64_t)i % EPOCH) * MIB);
+        enum cm_verdict verdict = verdict_of(&series, i).verdict;
+        told |= verdict == CM_VERDICT_LEAK;
+        assert_true(i < EPOCH || verdict != CM_VERDICT_LEAK);
+    }
+    assert_true(told);
+    for (int64_t i = 0; i < 12 * EPOCH; i++) {
+        cm_series_add(&series, EPOCH * EPOCHS + i, 1,
+                      (64 + (uint64_t)i) * MIB);
+    }
+    assert_int_equal(verdict_of(&series, EPOCH * (EPOCHS + 12)).verdict,
+                     CM_VERDICT_LEAK);
+}
+
 static void
 does_not_warn_of_what_has_a_bound(void **state)
 {
@@ -390,6 +414,7 @@ main(int argc, char **argv)
         cmocka_unit_test(says_ok_of_what_is_flat_or_empty),
         cmocka_unit_test(tells_a_leak_within_ten_iterations),
         cmocka_unit_test(takes_back_what_stopped),
+        cmocka_unit_test(learns_from_what_was_taken_back),
         cmocka_unit_test(does_not_warn_of_what_has_a_bound),
         cmocka_unit_test(waits_until_it_is_worth_a_warning),
         cmocka_unit_test(finds_where_growth_began),
