@@ -119,8 +119,13 @@ judge(struct cm_growth *self, const struct cm_series *series,
 {
     struct cm_verdict_rules rules = cm_verdict_defaults;
     rules.only_replaced = category != CM_GRADIENT;
+    struct cm_growth_state *state = &self->states[series->number];
     cm_verdict(series, now, &rules, result);
-    self->states[series->number].verdict = (uint8_t)result->verdict;
+    if (state->told == CM_VERDICT_LEAK
+        && result->verdict == CM_VERDICT_GROWING) {
+        result->verdict = CM_VERDICT_LEAK; /* not taken back by a tooth */
+    }
+    state->verdict = (uint8_t)result->verdict;
 }
 
 static bool
@@ -165,7 +170,9 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
 {
     uint32_t judged = 0;
     for (size_t i = 0; i < self->suspect_count; i++) {
-        uint32_t number = self->suspects[i], site, category;
+        /* Not always the same ones first. */
+        size_t at = (i + (size_t)iteration) % self->suspect_count;
+        uint32_t number = self->suspects[at], site, category;
         const struct cm_series *series =
             cm_series_table_at(&self->table, number, &site, &category);
         struct cm_growth_state *state = &self->states[number];
@@ -245,6 +252,9 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
     }
     for (size_t i = 0; i < series_count && i < self->state_capacity; i++) {
         uint32_t site, device;
+        if (self->states[i].verdict == CM_VERDICT_OK) {
+            continue; /* nothing made it suspect since */
+        }
         struct cm_growth_row row = {
             .series = cm_series_table_at(&self->table, i, &site, &device),
             .bytes = self->states[i].bytes,

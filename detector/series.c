@@ -301,21 +301,38 @@ cm_series_newest(const struct cm_series *self)
  * is the highest with probability 1/n, so that four of them in the younger
  * half of a life are rare; what stands still has none.  Where saw-teeth
  * hide the highest values, the least ones rise. */
-bool
-cm_series_suspect(const struct cm_series *self, int64_t now)
+static bool
+may_grow(const struct cm_series *self, uint64_t life)
 {
-    if (self->forwards_run >= 3) {
-        return true;
-    }
-    if (self->changes <= 4 || now < self->first_iteration) {
-        return false;
-    }
+    return self->changes > 4
+           && newest_change(self)->after + UINT64_C(8) >= life / 4 * 3
+           && (self->peaks_after[3] + UINT64_C(8) >= life / 2
+               || __builtin_popcount(self->low_rises) >= 7);
+}
+
+/* The longer it has been suspect, the rarer: a thirty-second of that time is
+ * no delay, and a cache that grows for ever is not judged for ever. */
+bool
+cm_series_suspect(struct cm_series *self, int64_t now)
+{
+    enum { SLOWER = 32 };
     uint64_t life = (uint64_t)now - (uint64_t)self->first_iteration;
-    if (newest_change(self)->after + UINT64_C(8) < life / 4 * 3) {
+    if (self->recent_count == 0 || now < self->first_iteration
+        || (self->forwards_run < 3 && !may_grow(self, life))) {
+        self->suspected = false;
         return false;
     }
-    return self->peaks_after[3] + UINT64_C(8) >= life / 2
-           || __builtin_popcount(self->low_rises) >= 6;
+    uint32_t after = clamp(life);
+    if (!self->suspected) {
+        self->suspected = true;
+        self->suspect_after = self->ask_after = after;
+    }
+    if (after < self->ask_after) {
+        return false;
+    }
+    self->ask_after =
+        clamp(UINT64_C(1) + after + (after - self->suspect_after) / SLOWER);
+    return true;
 }
 
 /* ---- the table */

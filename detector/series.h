@@ -76,6 +76,8 @@ struct cm_series {
     uint64_t block_low, last_low;  /* least of these eight changes, of those */
     bool fell;                     /* ever, after its first iterations */
     uint8_t block_left, low_rises; /* a bit for each eight changes */
+    uint32_t suspect_after, ask_after; /* since when, and when again */
+    bool suspected;
     struct cm_series_forward forwards[CM_SERIES_FORWARDS];
     struct cm_series_span spans[CM_SERIES_SPANS];
     struct cm_series_change recent[CM_SERIES_RECENT]; /* a ring */
@@ -103,10 +105,12 @@ struct cm_series_point cm_series_newest(const struct cm_series *self);
 struct cm_series_forward cm_series_forward(const struct cm_series *self,
                                            size_t back);
 
-/* Constant time: can this series have grown, or lingered, so that a verdict
- * is worth its microseconds?  False for what is flat, noise, or settled.  A
- * series that was told as growing needs its verdict anyway: it may be over. */
-bool cm_series_suspect(const struct cm_series *self, int64_t now);
+/* Constant time, at a boundary: can this series have grown, or lingered, and
+ * is it time to ask for a verdict again?  False for what is flat, noise, or
+ * settled, and more and more often for what was suspect before: then the last
+ * verdict stands.  Growth that was told needs its verdict anyway: it may be
+ * over. */
+bool cm_series_suspect(struct cm_series *self, int64_t now);
 
 /* All series, by site and category.  Set max_series before the first use; the
  * rest zero is a valid empty table.  Series never move. */

@@ -28,7 +28,7 @@ enum cm_verdict {
 };
 
 struct cm_verdict_rules {
-    int64_t warmup;     /* iterations before this number are not looked at */
+    int64_t warmup;     /* growth until this iteration is not looked at */
     uint64_t min_bytes; /* less growth, or less lingering, is not told */
     double min_bytes_per_iteration;
     /* The holder has a size that the program set, and is not full yet. */
@@ -37,8 +37,9 @@ struct cm_verdict_rules {
      * for gradients, which no forward needs. */
     bool only_replaced;
 
-    /* Fixed by tests/t_verdict.c's fit, on one half of its simulations. */
-    double min_rises;    /* of the level, in the window */
+    double min_rises; /* of the level: so many that ten iterations suffice */
+
+    /* Chosen by `t_verdict fit`, on one half of its simulations. */
     double min_z_noisy;  /* of the trend test, where the level also falls */
     double max_spread;   /* around the line, as a part of the growth */
     double min_share;    /* of the growth that is in the younger half */

@@ -100,6 +100,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     }
     if (stacks) {
         cm_backward_start(objects);
+        cm_backward_on_enter(cm_growth_on_backward);
         cm_forward_start();
     }
     return true;

@@ -5,7 +5,7 @@
 
 /* Runs simulated series as a job would: a value at each boundary where it
  * changed, a verdict where the series is suspect, and adds up what was told.
- * Even numbers are for choosing thresholds, odd ones are held out. */
+ * One half is for choosing thresholds, the other is held out. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,14 @@
 #include "growth_case.h"
 
 enum { GROWTH_MAX_SERIES = 200 }; /* of one kind, in one half */
+/* Far from all that was looked at while the detector was written. */
+#define GROWTH_HELD_OUT UINT64_C(1000001)
 
 struct growth_told {
     int leak;    /* iteration of the first leak; -1: none */
     int growing; /* of the first growing, or leak */
     int revoked; /* the last iteration that was still told a leak */
+    int asked;   /* verdicts, where the series was suspect */
     enum cm_verdict last;
 };
 
@@ -26,11 +29,12 @@ struct growth_row {
     int series, told;
     int delays[GROWTH_MAX_SERIES]; /* from the start, or the ramp's end */
     int settled;
+    long asked;
 };
 
 struct growth_total {
     struct growth_row rows[GROWTH_KINDS];
-    double precision, recall;
+    double precision, recall, alarms; /* alarms: of the good ones */
     int steady_delay;
 };
 
@@ -55,6 +59,7 @@ growth_follow(const struct growth_case *made, enum growth_class class,
         if (!due) {
             continue;
         }
+        told.asked++;
         cm_verdict(&series, t, &rules, &result);
         told.last = result.verdict;
         if (result.verdict == CM_VERDICT_LEAK) {
@@ -77,6 +82,7 @@ growth_count(struct growth_row *row, enum growth_class class,
              const struct growth_case *made, const struct growth_told *told)
 {
     row->series++;
+    row->asked += told->asked;
     row->settled += told->last == CM_VERDICT_SETTLED;
     if (told->leak < 0) {
         return;
@@ -109,13 +115,14 @@ static inline void
 growth_add_up(struct growth_total *total)
 {
     static int steady[GROWTH_KINDS * GROWTH_MAX_SERIES];
-    int leaks = 0, found = 0, alarms = 0, steadies = 0;
+    int leaks = 0, found = 0, good = 0, alarms = 0, steadies = 0;
     for (size_t kind = 0; kind < GROWTH_KINDS; kind++) {
         const struct growth_row *row = &total->rows[kind];
         enum growth_class class = growth_kinds[kind].class;
         bool leak = class == GROWTH_STEADY || class == GROWTH_LEAK;
         leaks += leak ? row->series : 0;
         found += leak ? row->told : 0;
+        good += class == GROWTH_GOOD ? row->series : 0;
         alarms += class == GROWTH_GOOD ? row->told : 0;
         for (int i = 0; class == GROWTH_STEADY && i < row->told; i++) {
             steady[steadies++] = row->delays[i];
@@ -123,6 +130,7 @@ growth_add_up(struct growth_total *total)
     }
     total->precision = found ? (double)found / (found + alarms) : 0;
     total->recall = leaks ? (double)found / leaks : 0;
+    total->alarms = good ? (double)alarms / good : 0;
     total->steady_delay = growth_median(steady, steadies);
 }
 
@@ -132,11 +140,12 @@ growth_run(const struct cm_verdict_rules *rules, int half, int series,
            struct growth_total *total)
 {
     static struct growth_case made;
+    uint64_t first = half ? GROWTH_HELD_OUT : 0;
     memset(total, 0, sizeof(*total));
     for (size_t kind = 0; kind < GROWTH_KINDS; kind++) {
         enum growth_class class = growth_kinds[kind].class;
         for (int i = 0; i < series; i++) {
-            growth_make(&made, kind, (uint64_t)(2 * i + half));
+            growth_make(&made, kind, (uint64_t)(2 * i) + first);
             struct growth_told told = growth_follow(&made, class, rules);
             growth_count(&total->rows[kind], class, &made, &told);
         }
@@ -148,19 +157,21 @@ static inline void
 growth_print(struct growth_total *total, const char *title)
 {
     static const char *const classes[] = {"good", "leak", "leak", "ramp"};
-    printf("# %s\n# %-28s %-5s %5s %6s %7s %8s\n", title, "kind", "", "n",
-           "told", "median", "settled");
+    printf("# %s\n# %-28s %-5s %5s %6s %7s %6s %8s %6s\n", title, "kind", "",
+           "n", "told", "median", "worst", "settled", "asked");
     for (size_t kind = 0; kind < GROWTH_KINDS; kind++) {
         struct growth_row *row = &total->rows[kind];
-        printf("# %-28s %-5s %5d %5.1f%% %7d %7.1f%%\n",
+        int middle = growth_median(row->delays, row->told); /* sorts */
+        printf("# %-28s %-5s %5d %5.1f%% %7d %6d %7.1f%% %6ld\n",
                growth_kinds[kind].name, classes[growth_kinds[kind].class],
-               row->series, 100.0 * row->told / row->series,
-               growth_median(row->delays, row->told),
-               100.0 * row->settled / row->series);
+               row->series, 100.0 * row->told / row->series, middle,
+               row->told > 0 ? row->delays[row->told - 1] : -1,
+               100.0 * row->settled / row->series, row->asked / row->series);
     }
-    printf("# precision %.4f recall %.4f, steady leaks told after %d "
-           "iterations (median)\n",
-           total->precision, total->recall, total->steady_delay);
+    printf("# precision %.4f, recall %.4f, false alarms %.2f%% of the good, "
+           "steady leaks told after %d iterations (median)\n",
+           total->precision, total->recall, 100 * total->alarms,
+           total->steady_delay);
 }
 
 #endif

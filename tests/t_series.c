@@ -218,24 +218,46 @@ suspects_what_grows_and_little_else(void **state)
 {
     (void)state;
     struct cm_series flat = {0}, leak = {0}, under = {0}, noisy = {0};
-    uint64_t random = 1, asked = 0;
+    uint64_t random = 1, of_leak = 0, of_under = 0, of_noise = 0;
+    assert_false(cm_series_suspect(&flat, 0));
     for (int64_t i = 0; i < 20000; i++) {
         cm_series_add(&flat, i, 1, MIB);
         cm_series_add(&leak, i, 1, (uint64_t)(i < 15000 ? 0 : i - 15000));
         uint64_t high = i % 50 == 49 ? 1u << 30 : 0; /* hides the peaks */
         cm_series_add(&under, i, 1, high + (uint64_t)i * 512);
         cm_series_add(&noisy, i, 1, noise(&random));
-        asked += cm_series_suspect(&noisy, i);
         assert_false(cm_series_suspect(&flat, i));
-        assert_int_equal(cm_series_suspect(&leak, i), i > 15003);
-        assert_true(i < 100 || cm_series_suspect(&under, i));
+        bool asked = cm_series_suspect(&leak, i);
+        assert_true(i < 15030 ? asked == (i > 15003) : true);
+        of_leak += asked;
+        of_under += cm_series_suspect(&under, i);
+        of_noise += cm_series_suspect(&noisy, i);
     }
-    assert_true(asked < 20000 / 5);
+    assert_in_range(of_leak, 100, 250); /* 32 + 32 ln(5000 / 32) */
+    assert_in_range(of_under, 100, 300);
+    assert_true(of_noise < 20000 / 20);
     for (int64_t i = 20000; i < 60000; i++) { /* and settled is settled */
         cm_series_add(&leak, i, 1, 5000);
     }
     assert_false(cm_series_suspect(&leak, 60000));
     assert_false(cm_series_suspect(&leak, -1));
+}
+
+/* At every eleventh iteration only: what is due is asked for all the same. */
+static void
+suspects_when_it_is_seldom_asked(void **state)
+{
+    (void)state;
+    struct cm_series series = {0};
+    int64_t last = 0;
+    for (int64_t i = 0; i < 5000; i += 11) {
+        cm_series_add(&series, i, 1, (uint64_t)i * MIB);
+        if (cm_series_suspect(&series, i)) {
+            assert_true(last == 0 || i - last <= 11 + i / 32);
+            last = i;
+        }
+    }
+    assert_true(last > 4800);
 }
 
 static void
@@ -356,6 +378,7 @@ main(void)
         cmocka_unit_test(counts_forwards_in_a_row),
         cmocka_unit_test(counts_no_further_than_it_can),
         cmocka_unit_test(suspects_what_grows_and_little_else),
+        cmocka_unit_test(suspects_when_it_is_seldom_asked),
         cmocka_unit_test(suspects_what_was_kept_three_times),
         cmocka_unit_test(gives_each_site_and_category_its_series),
         cmocka_unit_test(counts_what_it_has_no_room_for),
