@@ -6,11 +6,12 @@
 
 export PYTHON TORCH
 
-.PHONY: help demo test bench clean
+.PHONY: help demo test growth bench clean
 
 help:
 	@echo 'make demo   set everything up and see cumem find a real leak'
 	@echo 'make test   set everything up and run all tests'
+	@echo 'make growth run all growth samples; prints recall and false alarms'
 	@echo 'make bench  measure; results go to bench/results/'
 	@echo 'make clean  remove what these made (.venv, build, demo)'
 
@@ -21,6 +22,10 @@ demo:
 test:
 	@tools/setup.sh test
 	@tools/test.sh
+
+growth:
+	@tools/setup.sh test
+	@.venv/bin/python tests/growth_samples.py
 
 bench:
 	@tools/setup.sh demo

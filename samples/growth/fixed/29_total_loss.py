@@ -1,0 +1,47 @@
+"""The validation loss is added up as a tensor, with the graph of every batch."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(16, 1024)
+        self.down = nn.Linear(1024, 10)
+
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(x)))
+
+
+def make_batch(step):
+    torch.manual_seed(step)
+    x = torch.randn(256, 16, device=device)
+    return x, x.argmax(dim=1) % 10
+
+
+def train_step(model, optimizer, x, y):
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def main():
+    model = Net().to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    total = 0.0
+    for step in range(40):
+        x, y = make_batch(step)
+        train_step(model, optimizer, x, y)
+        x, y = make_batch(1000 + step)
+        loss = F.cross_entropy(model(x), y)
+        total += loss.item()
+    print("validated batches: 40, finite:", bool(total == total))
+
+
+if __name__ == "__main__":
+    main()

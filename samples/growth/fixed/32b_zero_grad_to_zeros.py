@@ -1,0 +1,34 @@
+"""The gradients are set to zeros, so that their memory stays."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer1 = nn.Linear(1024, 1024)
+        self.layer2 = nn.Linear(1024, 1024)
+
+    def forward(self, x):
+        hidden = torch.relu(self.layer1(x))
+        return self.layer2(hidden)
+
+
+def main():
+    torch.manual_seed(0)
+    model = Net().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for step in range(30):
+        optimizer.zero_grad(set_to_none=True)
+        inputs = torch.randn(64, 1024, device=device)
+        F.mse_loss(model(inputs), inputs).backward()
+        optimizer.step()
+    print("steps: 30")
+
+
+if __name__ == "__main__":
+    main()

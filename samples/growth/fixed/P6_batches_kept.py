@@ -1,0 +1,29 @@
+"""Every batch is kept in case it is looked at again."""
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def features(step):
+    torch.manual_seed(step)
+    return torch.randn(256, 1024, device=device)
+
+
+def main():
+    model = nn.Linear(1024, 10, device=device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    seen = []
+    for step in range(40):
+        x = features(step)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seen[:] = [x]
+    print("steps: 40")
+
+
+if __name__ == "__main__":
+    main()

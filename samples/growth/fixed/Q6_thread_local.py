@@ -1,0 +1,34 @@
+"""A thread-local list is never emptied."""
+
+import threading
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def features(step):
+    torch.manual_seed(step)
+    return torch.randn(256, 1024, device=device)
+
+
+local = threading.local()
+
+
+def main():
+    model = nn.Linear(1024, 10, device=device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    local.seen = []
+    for step in range(40):
+        x = features(step)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        local.seen[:] = [x]
+    print("steps: 40")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Every second batch is let go again, the others stay."""
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def features(step):
+    torch.manual_seed(step)
+    return torch.randn(256, 1024, device=device)
+
+
+def main():
+    model = nn.Linear(1024, 10, device=device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    kept = []
+    for step in range(60):
+        x = features(step)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        kept.append(len(x))
+        if step % 2:
+            kept.pop()
+    print("steps: 60")
+
+
+if __name__ == "__main__":
+    main()
