@@ -96,6 +96,10 @@ def programs(chosen=()):
                 yield f"fixed/{name}", program(name, fixed=True), []
 
 
+def programs_on_cpu(chosen=()):
+    return [one for one in programs(chosen) if one[1].stem not in ON_GPU]
+
+
 def plainly(text):
     """Without case, code marks, quotes and dots: .cache is cache."""
     return re.sub(r"[`'\".]", "", text).lower()

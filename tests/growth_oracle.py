@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import growth_case as case
 from process import environment
@@ -131,17 +132,28 @@ for number, path in enumerate(sys.argv[1:]):
 """
 
 
-def observe_all(paths):
-    """{path: what was seen}; all in children of one process that has torch."""
+def observe_some(paths):
+    """In children of one process that has torch; it never sees a GPU."""
     here = os.path.dirname(os.path.abspath(__file__))
+    seen = []
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-c", CHILDREN, *map(str, paths)], cwd=folder,
-                       env=environment(PYTHONPATH=here, OMP_NUM_THREADS=1), check=True)
-        result = {}
-        for number, path in enumerate(paths):
+        subprocess.run([sys.executable, "-c", CHILDREN, *map(str, paths)], cwd=folder, check=True,
+                       env=environment(PYTHONPATH=here, OMP_NUM_THREADS=1, CUDA_VISIBLE_DEVICES=""))
+        for number in range(len(paths)):
             with open(os.path.join(folder, f"{number}.json")) as file:
-                result[path] = json.load(file)
-        return result
+                seen.append(json.load(file))
+            with open(os.path.join(folder, f"{number}.out")) as file:
+                seen[-1]["output"] = file.read()
+    return seen
+
+
+def observe_all(paths):
+    """{path: what was seen}."""
+    shares = [paths[i::os.cpu_count()] for i in range(os.cpu_count())]
+    with ThreadPoolExecutor() as pool:
+        results = pool.map(observe_some, shares)
+        return {path: one for share, seen in zip(shares, results)
+                for path, one in zip(share, seen)}
 
 
 def rates(steps):
@@ -202,7 +214,7 @@ HEAD = (f"{'program':34} {'expected':15} {'its':>4} {'1/3':>7} {'end':>7} {'+/it
 
 
 def main(chosen):
-    programs = list(case.programs(chosen))
+    programs = case.programs_on_cpu(chosen)
     seen = observe_all([path for _, path, _ in programs])
     bad = 0
     print(HEAD)
