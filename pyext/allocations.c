@@ -18,6 +18,7 @@
 #include "../detector/hot.h"
 #include "backward.h"
 #include "forward.h"
+#include "growth_look.h"
 
 #define MAX_BLOCKS ((size_t)1 << 24)
 #define MATCHED_AT_ONCE 256u

@@ -15,6 +15,7 @@
 #include "allocations.h"
 #include "holders.h"
 #include "session_private.h"
+#include "steps.h"
 #include "tags.h"
 
 enum {
@@ -403,6 +404,36 @@ count_told(const struct look *self)
     return count;
 }
 
+static void
+write_report(struct cm_session *self)
+{
+    if (self->warned) {
+        enum cm_status status;
+        Py_BEGIN_ALLOW_THREADS
+        status = cm_digest_write(self->digest, false);
+        Py_END_ALLOW_THREADS
+        self->no_memory += status != CM_OK;
+        cm_session_drain_warnings(self);
+    }
+}
+
+PyObject *
+cm_session_document(struct cm_session *self)
+{
+    struct cm_buffer document = {0};
+    PyObject *result = NULL;
+    cm_steps_tell(self);
+    if (cm_digest_export(self->digest, &document) == CM_OK) {
+        result = PyBytes_FromStringAndSize(document.bytes,
+                                           (Py_ssize_t)document.length);
+    }
+    else {
+        PyErr_NoMemory();
+    }
+    cm_buffer_release(&document);
+    return result;
+}
+
 PyObject *
 cm_session_growth(struct cm_session *self, PyObject *args)
 {
@@ -433,6 +464,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         self->no_memory++;
         return PyErr_NoMemory();
     }
+    write_report(self);
     return PyLong_FromLong(told);
 }
 

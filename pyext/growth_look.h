@@ -17,6 +17,8 @@ PyObject *cm_session_categories(struct cm_session *self, PyObject *rows);
 /* [new; raises] (rows as above, {device index: bytes that are free}): looks
  * and tells; how many findings a person should hear of. */
 PyObject *cm_session_growth(struct cm_session *self, PyObject *args);
+/* [new; raises] the document as it is now, as JSON. */
+PyObject *cm_session_document(struct cm_session *self);
 /* A backward pass begins. */
 void cm_growth_on_backward(void);
 

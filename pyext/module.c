@@ -76,6 +76,8 @@ core_holders(PyObject *module, PyObject *args)
 
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
+SESSION_CALL_ALONE(document)
+SESSION_CALL_ALONE(attached)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(blocks)
 SESSION_CALL_ALONE(close)
@@ -137,6 +139,8 @@ static PyMethodDef methods[] = {
     {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
     {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},
     {"add_site", core_add_site, METH_O, NULL},
+    {"attached", core_attached, METH_NOARGS, NULL},
+    {"document", core_document, METH_NOARGS, NULL},
     {"categories", core_categories, METH_O, NULL},
     {"growth", core_growth, METH_VARARGS, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},

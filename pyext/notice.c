@@ -65,6 +65,9 @@ cm_session_notice(struct cm_session *self)
         }
         cm_driver_events_notice(self->objects, self->stacks, self->noticed);
     }
+    if (!self->stepping && cm_allocations_host_heard()) {
+        cm_session_deliver(self, "torch", Py_NewRef(Py_None));
+    }
     PyErr_Restore(type, value, traceback);
 }
 

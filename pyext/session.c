@@ -338,6 +338,7 @@ cm_session_free(struct cm_session *self)
     if (!cm_allocations_use(self->objects)
         && !cm_driver_events_use(self->objects)) {
         cm_objects_free(self->objects);
+        cm_growth_release(&self->growth);
         cm_records_free(self->records);
     }
     Py_CLEAR(self->deliver);
@@ -485,6 +486,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_tags_stop(types);
         main_session = NULL;
         self->noticed = false;
+        self->stepping = false;
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }

@@ -48,6 +48,7 @@ struct cm_session {
     bool brief;            /* one question of other devices than observed */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
+    bool stepping; /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
     uint32_t quiet_starts;
     PyObject

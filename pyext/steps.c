@@ -155,6 +155,13 @@ cm_session_stepped(struct cm_session *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
+PyObject *
+cm_session_attached(struct cm_session *self)
+{
+    self->stepping = true;
+    Py_RETURN_NONE;
+}
+
 void
 cm_steps_time(struct cm_session *self, uint64_t now_ns)
 {

@@ -15,6 +15,8 @@ PyObject *cm_session_step(struct cm_session *self);
  * are the optimizer and those of the step. */
 PyObject *cm_session_stepped(struct cm_session *self, PyObject *const *args,
                              Py_ssize_t count);
+/* [none; never] That hook is in place. */
+PyObject *cm_session_attached(struct cm_session *self);
 /* Where nobody steps, a slice of time may be over. */
 void cm_steps_time(struct cm_session *self, uint64_t now_ns);
 /* The document gets the rows that wait; before it is written. */

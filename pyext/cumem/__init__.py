@@ -10,6 +10,7 @@ or, inside a program, :func:`warn_tensor_cycles`, :func:`observe_tensor_cycles`
 and :func:`find_cycles`.
 """
 
+from ._growth import growth
 from ._memory import memory
 from ._paths import Path, why_alive
 from ._report import CycleReport
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "find_cycles",
     "flush",
+    "growth",
     "memory",
     "observe_tensor_cycles",
     "status",

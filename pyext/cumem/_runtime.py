@@ -10,12 +10,13 @@ page in that call; warnings are analysed on a native thread and arrive later.
 import atexit
 import contextlib
 import gc
+import json
 import logging
 import os
 import sys
 import threading
 
-from . import _core, _driver, _recorder, _settings
+from . import _core, _driver, _growth, _recorder, _settings
 from ._report import CycleReport
 from ._version import __version__
 
@@ -164,6 +165,15 @@ def find_cycles(*, devices="auto"):
     return CycleReport(event)
 
 
+def report_now(look):
+    """The document as it is, after `look`; {} where nobody observes."""
+    with _lock:
+        if not _handles:
+            return {}
+        _guarded(look)
+        return json.loads(_core.document())
+
+
 def flush(timeout=None):
     """Wait until analysis and writing that are under way are done.
 
@@ -292,11 +302,28 @@ def _deliver(kind, payload):
         logging.getLogger("cumem").warning("%s", payload)
     elif kind == "notice":
         _notice()
+    elif kind == "optimizer":
+        _guarded(_growth.note_optimizer, payload)
+    elif kind == "growth":
+        _guarded(_growth.look_when_due)
+    elif kind == "torch":
+        from . import _steps
+
+        _steps.attach()
     elif kind == "memory":
         from . import _steps
 
         _steps.attach()
         _note_memory(snapshot=False)
+
+
+def _guarded(function, *arguments):
+    """Nothing of ours is raised into the program."""
+    try:
+        with _no_collection():
+            function(*arguments)
+    except Exception:
+        _core.unraisable(function)
 
 
 def _call_observers(event):

@@ -33,9 +33,10 @@ def step(name=None):
 def attach():
     """Hear torch's optimizers; twice is fine."""
     hooks = _hooks()
-    if hooks is None or _KEY in hooks or _is_iterated(hooks):
+    if hooks is None or _is_iterated(hooks):
         return
     hooks[_KEY] = _core.stepped
+    _core.attached()
 
 
 def detach():

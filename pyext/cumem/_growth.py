@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What of the model's each line allocates, and looks at what grows.
+
+The core keeps the numbers and judges them; it asks here which tensors are
+parameters, gradients and optimizer state, and what they are called.  Only
+attributes in instance dictionaries and torch's own C getters are read: no code
+of the program runs.
+"""
+
+import gc
+import sys
+import time
+import weakref
+
+from . import _core
+
+OTHER, PARAMETER, GRADIENT, OPTIMIZER = range(4)
+_MOST_ROWS = 20_000
+_SHARE = 100  # a look may take one part in so many of the time
+
+_optimizers = []  # weak references
+_state = {"looks": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0}
+
+
+def growth():
+    """What grows, or stays where it need not: the table of this process.
+
+    Returns
+    -------
+    list of dict
+        One for each line that allocates what grows: ``verdict`` ("growing",
+        "leak", "lingering", "settled"), ``category``, ``device``,
+        ``bytes_per_iteration``, ``since_iteration``, ``bytes`` and ``count``
+        live now, ``holder`` (from a named root), ``frames`` (of the
+        allocation), ``advice``, ``series`` ([iteration, count, bytes]).
+        Empty where nothing is observed.
+
+    Notes
+    -----
+    Bytes that live at the end of each iteration, by allocation stack; a robust
+    slope (Theil 1950, Sen 1968) with a trend test (Mann 1945, Kendall 1975).
+    """
+    from . import _runtime
+
+    report = _runtime.report_now(look)
+    sites = {site["id"]: site for site in report.get("sites", ())}
+    rows = []
+    for row in report.get("growth", ()):
+        site = sites.get(row.get("site"))
+        rows.append({**row, "frames": site["frames"] if site else []})
+    return rows
+
+
+def note_optimizer(optimizer):
+    """Its parameters, their gradients and its state are of the model."""
+    if not any(known() is optimizer for known in _optimizers):
+        try:
+            _optimizers[:] = [known for known in _optimizers if known() is not None]
+            _optimizers.append(weakref.ref(optimizer))
+        except TypeError:
+            pass
+    _core.categories([(tensor, kind, "") for tensor, kind, _ in _rows_of(optimizer, {})])
+
+
+def look():
+    """Find who holds what grows, and tell the document."""
+    started = time.perf_counter()
+    rows = []
+    names = _parameter_names()
+    for known in list(_optimizers):
+        optimizer = known()
+        if optimizer is not None:
+            rows += _rows_of(optimizer, names)
+        del optimizer
+    _core.categories([(tensor, kind, "") for tensor, kind, _ in rows])
+    told = _core.growth(rows, _free_bytes())
+    del rows, names
+    took = time.perf_counter() - started
+    _state["looks"] += 1
+    _state["seconds"] += took
+    _state["longest"] = max(took, _state["longest"])
+    _state["not_before"] = time.perf_counter() + took * _SHARE
+    return told
+
+
+def look_when_due():
+    """The core has something new to tell; not more often than is paid for."""
+    if _state["looks"] < 3 or time.perf_counter() >= _state["not_before"]:
+        look()
+
+
+def _own(thing, name):
+    """An attribute of the instance, past any property or __getattr__."""
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return None
+    return dict.get(found, name) if isinstance(found, dict) else None
+
+
+def _is_tensor(thing):
+    torch = sys.modules["torch"]
+    return issubclass(type(thing), torch._C.TensorBase)
+
+
+def _gradient(tensor):
+    torch = sys.modules["torch"]
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch._C.TensorBase.grad.__get__(tensor)
+
+
+def _rows_of(optimizer, names):
+    """(tensor, kind, name) of all that this optimizer knows."""
+    rows = []
+    own_name = type(optimizer).__name__
+    for group in _items(_own(optimizer, "param_groups")):
+        for parameter in _items(group.get("params") if type(group) is dict else None):
+            if len(rows) > _MOST_ROWS or not _is_tensor(parameter):
+                continue
+            name = names.get(id(parameter), "")
+            rows.append((parameter, PARAMETER, name))
+            gradient = _gradient(parameter)
+            if gradient is not None:
+                rows.append((gradient, GRADIENT, f"{name}.grad" if name else ""))
+    state = _own(optimizer, "state")
+    for parameter, entry in list(dict.items(state)) if isinstance(state, dict) else ():
+        name = names.get(id(parameter), "")
+        for key, tensor in list(dict.items(entry)) if isinstance(entry, dict) else ():
+            if _is_tensor(tensor) and len(rows) <= _MOST_ROWS and type(key) is str:
+                rows.append((tensor, OPTIMIZER, f"{own_name}.{name}.{key}" if name else ""))
+    return rows
+
+
+def _items(thing):
+    return list(thing) if type(thing) in (list, tuple) else []
+
+
+def _parameter_names():
+    """{id of a parameter: "layer1.0.weight"}, from the modules that are no one's child."""
+    torch = sys.modules.get("torch")
+    base = getattr(getattr(torch, "nn", None), "Module", None)
+    if base is None:
+        return {}
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), base)]
+    children = {id(child) for module in modules for _, child in _children(module)}
+    names = {}
+    for module in modules:
+        if id(module) not in children:
+            _name(module, names)
+    return names
+
+
+def _children(module):
+    found = _own(module, "_modules")
+    return [pair for pair in list(dict.items(found)) if pair[1] is not None] \
+        if isinstance(found, dict) else []  # fmt: skip
+
+
+def _name(root, names):
+    waiting, seen = [(root, "")], {id(root)}
+    while waiting and len(names) < _MOST_ROWS:
+        module, prefix = waiting.pop()
+        parameters = _own(module, "_parameters")
+        for key, parameter in list(dict.items(parameters)) if isinstance(parameters, dict) else ():
+            if parameter is not None and type(key) is str:
+                names.setdefault(id(parameter), prefix + key)
+        for key, child in _children(module):
+            if id(child) not in seen and type(key) is str:
+                seen.add(id(child))
+                waiting.append((child, f"{prefix}{key}."))
+
+
+def _free_bytes():
+    """{device index: bytes that can still be allocated}."""
+    from . import _memory
+
+    found = {}
+    for index in _memory.devices():
+        _, _, free, _, _, _ = _core.process_use(index)
+        cached = sum(
+            reserved - allocated for allocated, reserved in _memory._frameworks.use(index).values()
+        )
+        if free is not None:
+            found[index] = free + cached
+    return found
