@@ -51,6 +51,9 @@ bool cm_torch_read_storage(const struct cm_torch_layout *layout,
 void cm_torch_shape(const struct cm_torch_layout *layout, uintptr_t impl,
                     char *text, size_t room);
 
+/* The same of a TensorImpl that is read through the kernel; "": not known. */
+void cm_torch_shape_at(uint64_t impl, char *text, size_t room);
+
 static inline uint64_t
 cm_word_at(uintptr_t address, size_t offset)
 {

@@ -189,6 +189,19 @@ cm_torch_shape(const struct cm_torch_layout *layout, uintptr_t impl,
     strcpy(text + used, dtype_text(layout, impl));
 }
 
+void
+cm_torch_shape_at(uint64_t impl, char *text, size_t room)
+{
+    const char *reason;
+    const struct cm_torch_layout *layout = cm_torch_learnt(&reason);
+    uint64_t words[24];
+    text[0] = '\0';
+    if (layout != NULL && layout->has_shape && cm_torch_peek(impl, words, 24)
+        && cm_word_at((uintptr_t)words, layout->impl_dims) <= MAX_DIMS) {
+        cm_torch_shape(layout, (uintptr_t)words, text, room);
+    }
+}
+
 static void
 torch_shape(const void *state, PyObject *object, char *text, size_t room)
 {
