@@ -264,11 +264,12 @@ cm_freezer_copy_vertices(struct cm_freezer *self)
 static void
 lend_site(struct cm_freezer *self, const struct cm_edge *edge)
 {
-    struct cm_node *nodes = self->heap->nodes;
-    if (nodes[edge->tail].species == CM_GRAD_FN
-        && nodes[edge->head].species == CM_TENSOR
-        && nodes[edge->head].site.index == 0) {
-        nodes[edge->head].site = nodes[edge->tail].site;
+    const struct cm_node *step = &self->heap->nodes[edge->tail];
+    const struct cm_node *tensor = &self->heap->nodes[edge->head];
+    struct cm_storage *storage = &self->heap->storages[tensor->storage.index];
+    if (step->species == CM_GRAD_FN && tensor->species == CM_TENSOR
+        && tensor->storage.index != 0 && storage->site.index == 0) {
+        storage->site = step->site;
     }
 }
 
