@@ -725,6 +725,25 @@ cm_grad_of(const struct cm_grad_graph *self, uint64_t object)
                                        is_owner, &wanted);
 }
 
+uint32_t
+cm_grad_at(const struct cm_grad_graph *self, uint64_t address)
+{
+    struct wanted wanted = {self->vertices, address};
+    return cm_index_find(&self->index, hash_of(address), is_vertex, &wanted);
+}
+
+bool
+cm_grad_concerns(PyTypeObject *type)
+{
+    const char *reason;
+    const struct cm_torch_layout *torch = cm_torch_learnt(&reason);
+    const struct cm_autograd_layout *layout = cm_autograd_learnt(&reason);
+    return torch != NULL && layout != NULL
+           && (type->tp_traverse == layout->node_traverse
+               || is_subtype(type, torch->tensor)
+               || is_subtype(type, layout->function));
+}
+
 /* An object and its C++ side hold each other once, in one of two ways. */
 int64_t
 cm_grad_uses(const struct cm_grad_vertex *vertex, bool python)

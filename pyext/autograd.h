@@ -88,6 +88,10 @@ enum cm_status cm_grad_add(struct cm_grad_graph *self, PyObject *object,
 enum cm_status cm_grad_walk(struct cm_grad_graph *self) CM_CHECKED;
 /* The vertex that this object stands for; 0: none.  Before: it was walked. */
 uint32_t cm_grad_of(const struct cm_grad_graph *self, uint64_t object);
+/* The vertex at this address of C++; 0: none. */
+uint32_t cm_grad_at(const struct cm_grad_graph *self, uint64_t address);
+/* May cm_grad_add() have an answer for objects of this type? */
+bool cm_grad_concerns(PyTypeObject *type);
 /* References to this vertex from outside Python and outside the pair of it and
  * its object; -1: not known.  Those of Python are counted when `python`. */
 int64_t cm_grad_uses(const struct cm_grad_vertex *vertex, bool python);

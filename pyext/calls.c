@@ -95,7 +95,8 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
 
 /* --- looking on demand ----------------------------------------------------- */
 
-/* Called once or twice: the second time with what gc.freeze() keeps. */
+/* Called up to three times: with what gc.freeze() keeps, and with what no
+ * collection frees. */
 static void
 on_scanned(void *context, const struct cm_garbage *garbage)
 {
@@ -104,7 +105,7 @@ on_scanned(void *context, const struct cm_garbage *garbage)
     if (cm_freeze(self->freezer, garbage, &in_scan, &heap) != CM_OK) {
         self->no_memory++;
     }
-    if (heap.node_count == 0 || self->scanned_count == 2) {
+    if (heap.node_count == 0 || self->scanned_count == CM_MAX_SCANNED) {
         cm_heap_release(&heap);
         return;
     }

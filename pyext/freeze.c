@@ -358,6 +358,7 @@ cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
         heap->time_ns = cm_freezer_now_ns(CLOCK_REALTIME);
         heap->iteration = -1;
         heap->frozen_generation = garbage->frozen;
+        heap->uncollectable = garbage->uncollectable;
         status = copy_chosen(self);
     }
     if (status != CM_OK) {

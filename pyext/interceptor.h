@@ -28,6 +28,8 @@ struct cm_garbage {
     int generation; /* of the collection; -1: a scan */
     bool frozen;    /* a scan's: dead, but gc.freeze() keeps a collection from
                      * freeing it */
+    bool uncollectable; /* a scan's: dead, but held through C++, where no
+                         * collection looks */
 };
 
 /* Garbage was found.  Called with the GIL, inside the collection: must not
@@ -91,8 +93,9 @@ extern const struct cm_interceptor_kind cm_sentinel;
 extern const struct cm_interceptor_kind cm_saveall;
 
 /* The read-only scan.  Delivers one cm_garbage (generation -1), possibly
- * empty, to `sink`, and where frozen objects are seen and some are dead, a
- * second one with `frozen` set.  Runs no collection, frees nothing, keeps
+ * empty, to `sink`; where frozen objects are seen and some are dead, another
+ * with `frozen` set; where there is what no collection frees, one with
+ * `uncollectable` set.  Runs no collection, frees nothing, keeps
  * nothing.  Returns 0; -1 when memory ran out or the build cannot scan (no
  * exception is set).  `objects_scanned` may be NULL. */
 int cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned);

@@ -14,7 +14,7 @@
 #include "interceptor.h"
 #include "objects.h"
 
-enum { CM_MAX_PENDING = 8 };
+enum { CM_MAX_PENDING = 8, CM_MAX_SCANNED = 3 };
 
 struct cm_session {
     PyObject *module;  /* borrowed: it owns us */
@@ -43,7 +43,8 @@ struct cm_session {
     int64_t iteration;                    /* -1: none was told */
     int64_t step_bytes[CM_MAX_DEVICES];   /* live when it began */
     enum cm_trigger trigger;              /* of the scan under way */
-    struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
+    /* What is dead; what is dead but frozen; what no collection frees. */
+    struct cm_heap scanned[CM_MAX_SCANNED];
     size_t scanned_count;
     uint64_t memory_asked_ns;
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
