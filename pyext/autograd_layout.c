@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* Each fact is looked for where it must stand, and must stand there in every
- * probe; what is found twice is as bad as what is not found.  Read through the
+ * probe.  Read through the
  * kernel, as the walk does. */
 
 #include "autograd_layout.h"
@@ -60,22 +60,47 @@ read_words(uint64_t address, uint64_t *words, size_t most)
     return 0;
 }
 
-/* The only place where `wanted` stands, or CM_GRAD_NONE. */
+/* A block's words where its head looks like one, else all that is looked at. */
+static size_t
+words_of_node(uint64_t node)
+{
+    uint64_t head = 0;
+    bool sane = cm_torch_peek(node - 8, &head, 1) && head >= 128
+                && head < CM_GRAD_NODE_WORDS * 8;
+    return sane ? (size_t)((head & ~UINT64_C(7)) - 8) / 8 : CM_GRAD_NODE_WORDS;
+}
+
+/* Where something stands in each of two structures: what is left in memory
+ * from before does not stand in both. */
+struct twins {
+    uint64_t address[2], wanted[2];
+};
+
+/* The first place, or CM_GRAD_NONE. */
+static size_t
+place_in_both(const struct twins *twins, size_t words_from, size_t words_to)
+{
+    uint64_t words[2][CM_GRAD_NODE_WORDS];
+    read_words(twins->address[0], words[0], words_to);
+    read_words(twins->address[1], words[1], words_to);
+    for (size_t i = words_from; i < words_to; i++) {
+        bool both = true;
+        for (size_t k = 0; k < 2; k++) {
+            both = both && twins->wanted[k] != 0
+                   && (words[k][i] & ~UINT64_C(7)) == twins->wanted[k];
+        }
+        if (both) {
+            return i * 8;
+        }
+    }
+    return CM_GRAD_NONE;
+}
+
 static size_t
 place_of(uint64_t address, size_t words_from, size_t words_to, uint64_t wanted)
 {
-    uint64_t words[CM_GRAD_NODE_WORDS];
-    size_t found = CM_GRAD_NONE;
-    read_words(address, words, words_to);
-    for (size_t i = words_from; i < words_to && wanted != 0; i++) {
-        if ((words[i] & ~UINT64_C(7)) == (wanted & ~UINT64_C(7))) {
-            if (found != CM_GRAD_NONE) {
-                return CM_GRAD_NONE;
-            }
-            found = i * 8;
-        }
-    }
-    return found;
+    struct twins same = {{address, address}, {wanted, wanted}};
+    return place_in_both(&same, words_from, words_to);
 }
 
 static size_t
@@ -123,15 +148,21 @@ find_tensor(struct probes *self, struct cm_autograd_layout *layout)
     need(self, layout->object_node, "unsupported: grad_fn -> Node");
     layout->impl_meta = place_of_kind(impl, IMPL_WORDS, false);
     need(self, layout->impl_meta, "unsupported: TensorImpl -> AutogradMeta");
-    layout->impl_object =
-        place_of(impl, 1, IMPL_WORDS, fact(self, "product"));
+    struct twins objects = {
+        {impl, fact(self, "leaf_impl")},
+        {fact(self, "product"), fact(self, "leaf")},
+    };
+    layout->impl_object = place_in_both(&objects, 1, IMPL_WORDS);
     need(self, layout->impl_object, "unsupported: TensorImpl -> object");
     if (self->missing != NULL) {
         return;
     }
-    layout->meta_grad_fn =
-        place_of(word(impl, layout->impl_meta), 1, 16,
-                 node_of(self, "product_fn"));
+    struct twins nodes = {
+        {word(impl, layout->impl_meta),
+         word(fact(self, "view_base_impl"), layout->impl_meta)},
+        {node_of(self, "product_fn"), node_of(self, "view_base_fn")},
+    };
+    layout->meta_grad_fn = place_in_both(&nodes, 1, 16);
     need(self, layout->meta_grad_fn, "unsupported: AutogradMeta.grad_fn_");
     layout->meta_grad =
         place_of(word(fact(self, "leaf_impl"), layout->impl_meta), 1, 16,
@@ -179,16 +210,18 @@ find_edges(struct probes *self, struct cm_autograd_layout *layout)
     need(self, found == 1 ? 0 : CM_GRAD_NONE,
          "unsupported: Node.next_edges_");
     layout->counted_in_node = layout->edge_bytes == 16;
-    layout->node_object =
-        place_of(node_of(self, "product_fn"), 1, 64, fact(self, "product_fn"));
+    struct twins objects = {
+        {node_of(self, "product_fn"), node_of(self, "lerp_fn")},
+        {fact(self, "product_fn"), fact(self, "lerp_fn")},
+    };
+    layout->node_object = place_in_both(&objects, 1, 64);
     need(self, layout->node_object, "unsupported: Node -> object");
-    layout->node_end =
-        place_of(heads[0], 1, CM_GRAD_NODE_WORDS, fact(self, "a_impl"));
+    struct twins variables = {
+        {heads[0], heads[1]},
+        {fact(self, "a_impl"), fact(self, "b_impl")},
+    };
+    layout->node_end = place_in_both(&variables, 1, CM_GRAD_NODE_WORDS);
     need(self, layout->node_end, "unsupported: AccumulateGrad.variable");
-    if (layout->node_end
-        != place_of(heads[1], 1, CM_GRAD_NODE_WORDS, fact(self, "b_impl"))) {
-        need(self, CM_GRAD_NONE, "unsupported: AccumulateGrad.variable");
-    }
 }
 
 /* The first words of three nodes whose depths are 1, 2 and 5. */
@@ -222,11 +255,10 @@ static void
 find_saved(struct probes *self, struct cm_autograd_layout *layout)
 {
     uint64_t node = node_of(self, "lerp_fn");
-    size_t from = layout->node_end / 8;
-    size_t at[3] = {
-        place_of(node, from, CM_GRAD_NODE_WORDS, fact(self, "a_impl")),
-        place_of(node, from, CM_GRAD_NODE_WORDS, fact(self, "b_impl")),
-        place_of(node, from, CM_GRAD_NODE_WORDS, fact(self, "leaf_impl"))};
+    size_t from = layout->node_end / 8, to = words_of_node(node);
+    size_t at[3] = {place_of(node, from, to, fact(self, "a_impl")),
+                    place_of(node, from, to, fact(self, "b_impl")),
+                    place_of(node, from, to, fact(self, "leaf_impl"))};
     size_t low = CM_GRAD_NONE, high = 0, sum = 0;
     for (size_t i = 0; i < 3; i++) {
         need(self, at[i], "unsupported: SavedVariable");
@@ -258,14 +290,19 @@ static void
 find_packed(struct probes *self, struct cm_autograd_layout *layout)
 {
     uint64_t plain = node_of(self, "product_fn");
-    uint64_t words[CM_GRAD_NODE_WORDS];
-    size_t from = layout->node_end / 8, found = 0;
-    size_t a = place_of(plain, from, CM_GRAD_NODE_WORDS, fact(self, "a_impl"));
-    size_t b = place_of(plain, from, CM_GRAD_NODE_WORDS, fact(self, "b_impl"));
-    uint64_t node = node_of(self, "packed_fn");
+    uint64_t node = node_of(self, "packed_fn"), words[CM_GRAD_NODE_WORDS];
+    size_t from = layout->node_end / 8, to = words_of_node(plain), found = 0;
+    size_t a = place_of(plain, from, to, fact(self, "a_impl"));
+    size_t b = place_of(plain, from, to, fact(self, "b_impl"));
+    need(self, a, "unsupported: SavedVariable of a product");
+    need(self, b, "unsupported: SavedVariable of a product");
+    size_t last = (a > b ? a : b) + layout->saved_bytes;
+    if (self->missing != NULL || last > sizeof(words)) {
+        need(self, CM_GRAD_NONE, "unsupported: SavedVariable of a product");
+        return;
+    }
     read_words(node, words, CM_GRAD_NODE_WORDS);
-    for (size_t at = 8; at < layout->saved_bytes && self->missing == NULL;
-         at += 8) {
+    for (size_t at = 8; at < layout->saved_bytes; at += 8) {
         if (is_packed(self, words[(a + at) / 8])
             && is_packed(self, words[(b + at) / 8])) {
             layout->saved_hooks = at;
@@ -274,8 +311,6 @@ find_packed(struct probes *self, struct cm_autograd_layout *layout)
     }
     need(self, found == 1 ? 0 : CM_GRAD_NONE,
          "unsupported: SavedVariable.hooks_");
-    need(self, a, "unsupported: SavedVariable of a product");
-    need(self, b, "unsupported: SavedVariable of a product");
     size_t words_of_one = layout->saved_bytes / 8;
     layout->saved_grad_fn =
         place_of(node + a, 1, words_of_one, node_of(self, "depth_1"));
@@ -392,21 +427,46 @@ make_ready(int uses, int tensors_are_mutual, int nodes_are_mutual)
     Py_RETURN_NONE;
 }
 
+/* For bench/autograd.py and the tests. */
+static PyObject *
+describe(void)
+{
+    const struct cm_autograd_layout *l = &learnt.layout;
+    return Py_BuildValue(
+        "{snsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsNsNsNsNsN}", "object_node",
+        l->object_node, "impl_meta", l->impl_meta, "impl_object",
+        l->impl_object, "meta_grad_fn", l->meta_grad_fn, "meta_grad",
+        l->meta_grad, "view_base", l->view_base, "edges", l->edges,
+        "edge_bytes", l->edge_bytes, "node_object", l->node_object,
+        "python_node_object", l->python_node_object, "node_depth",
+        l->node_depth, "node_end", l->node_end, "saved_bytes", l->saved_bytes,
+        "saved_hooks", l->saved_hooks, "saved_grad_fn", l->saved_grad_fn,
+        "saved_accumulator", l->saved_accumulator, "function_node",
+        l->function_node, "function_saved", l->function_saved,
+        "counted_in_node", PyBool_FromLong(l->counted_in_node), "sized",
+        PyBool_FromLong(l->sized), "has_uses", PyBool_FromLong(l->has_uses),
+        "tensors_are_mutual", PyBool_FromLong(l->tensors_are_mutual),
+        "nodes_are_mutual", PyBool_FromLong(l->nodes_are_mutual));
+}
+
 PyObject *
 cm_autograd_probe(PyObject *module, PyObject *args)
 {
     (void)module;
     const char *step;
     PyObject *a = NULL, *b = NULL, *c = NULL;
-    if (!PyArg_ParseTuple(args, "sO|OO", &step, &a, &b, &c)) {
+    if (!PyArg_ParseTuple(args, "s|OOO", &step, &a, &b, &c)) {
         return NULL;
     }
-    if (strcmp(step, "learn") == 0 && PyDict_CheckExact(a) && b != NULL
+    if (strcmp(step, "layout") == 0) {
+        return describe();
+    }
+    if (strcmp(step, "learn") == 0 && b != NULL && PyDict_CheckExact(a)
         && PyType_Check(b)) {
         cm_autograd_unlearn();
         return learn(a, b);
     }
-    if (strcmp(step, "uses") == 0) {
+    if (strcmp(step, "uses") == 0 && a != NULL) {
         return uses_behind(a);
     }
     if (strcmp(step, "ready") == 0 && c != NULL) {

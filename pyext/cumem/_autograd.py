@@ -104,8 +104,19 @@ def is_hooked(torch):
 
 
 def probe():
-    """Teach the core where autograd keeps its graph.  Raises RuntimeError with what was not found."""
-    torch = sys.modules["torch"]
+    """Teach the core where autograd keeps its graph.  Raises RuntimeError with what was not found.
+
+    Memory that is left from before can mislead a search: then other tensors are asked.
+    """
+    for left in (2, 1, 0):
+        try:
+            return _probe(sys.modules["torch"])
+        except RuntimeError:
+            if left == 0:
+                raise
+
+
+def _probe(torch):
     with torch.enable_grad(), torch.inference_mode(False):
         tensors = _probes(torch)
         facts, keep = _facts(tensors)
