@@ -17,7 +17,7 @@
 enum { DYING = 1, LEADS = 2, IMPL_WORDS = 24 };
 
 /* Of a collection's time; afterwards names are copied. */
-enum { WALK_PERCENT = 20, MOST_OF_NODES = 4 };
+enum { WALK_PERCENT = 30, MOST_OF_NODES = 4 };
 
 static bool
 is_dead(void *context, uint64_t object)

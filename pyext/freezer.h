@@ -68,7 +68,7 @@ struct cm_freezer {
 enum {
     CM_CHOOSE_UNTIL = 50, /* later passes always look at some objects */
     CM_CONNECT_UNTIL = 30,
-    CM_NODES_UNTIL = 55,
+    CM_NODES_UNTIL = 60,
     CM_EDGES_UNTIL = 100
 };
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
