@@ -26,8 +26,8 @@
 
 enum cm_grad_link {
     CM_GRAD_FUNCTION = 0, /* tensor -> node */
-    CM_GRAD_NEXT,   /* node -> node */
-    CM_GRAD_SAVED,  /* node -> tensor */
+    CM_GRAD_NEXT,         /* node -> node */
+    CM_GRAD_SAVED,        /* node -> tensor */
     CM_GRAD_VARIABLE,
     CM_GRAD_GRADIENT,
     CM_GRAD_BASE,

@@ -23,8 +23,7 @@ static bool
 is_dead(void *context, uint64_t object)
 {
     struct cm_freezer *self = context;
-    uint32_t at =
-        cm_freezer_position(self, (PyObject *)(uintptr_t)object);
+    uint32_t at = cm_freezer_position(self, (PyObject *)(uintptr_t)object);
     return at != CM_NOT_CHOSEN
            && (!(self->flags[at] & CM_PRESERVED)
                || (self->flags[at] & CM_DEVICE));
@@ -34,9 +33,8 @@ static uint32_t
 kept_node(const struct cm_freezer *self, uint64_t object)
 {
     uint32_t at =
-        object != 0
-            ? cm_freezer_position(self, (PyObject *)(uintptr_t)object)
-            : CM_NOT_CHOSEN;
+        object != 0 ? cm_freezer_position(self, (PyObject *)(uintptr_t)object)
+                    : CM_NOT_CHOSEN;
     return at != CM_NOT_CHOSEN && (self->flags[at] & CM_KEPT);
 }
 
@@ -131,8 +129,8 @@ mark_vertices(struct cm_freezer *self)
     }
     memset(self->vertex_marks, 0, needed);
     memset(self->vertex_node, 0, needed * sizeof(*self->vertex_node));
-    status = cm_grad_find_dying(&self->grad, is_dead, self,
-                                self->vertex_marks);
+    status =
+        cm_grad_find_dying(&self->grad, is_dead, self, self->vertex_marks);
     if (status == CM_OK) {
         status = sort_by_head(&self->grad, &back);
     }
@@ -154,12 +152,11 @@ cm_freezer_walk(struct cm_freezer *self)
     }
     enum cm_status status = CM_OK;
     self->grad.max_vertices = self->bounds->max_nodes * MOST_OF_NODES;
-    cm_grad_until(&self->grad,
-                  self->bounds->max_time_ns / 100 * WALK_PERCENT);
+    cm_grad_until(&self->grad, self->bounds->max_time_ns / 100 * WALK_PERCENT);
     for (size_t i = 0; status == CM_OK && i < self->kept_count; i++) {
         uint32_t number;
-        status = cm_grad_add(&self->grad, self->chosen[self->queue[i]],
-                             &number);
+        status =
+            cm_grad_add(&self->grad, self->chosen[self->queue[i]], &number);
     }
     if (status == CM_OK) {
         status = cm_grad_walk(&self->grad);
@@ -209,8 +206,7 @@ describe_tensor(struct cm_freezer *self, const struct cm_grad_vertex *vertex,
     node->species = CM_TENSOR;
     node->type = type_of(self, "Tensor");
     if (vertex->storage == 0
-        || !cm_devices_read_storage(self->devices, vertex->storage,
-                                    &memory)) {
+        || !cm_devices_read_storage(self->devices, vertex->storage, &memory)) {
         node->label =
             cm_texts_intern(cm_records_texts(self->records), "Tensor");
         return CM_OK;
@@ -245,8 +241,8 @@ cm_freezer_copy_vertices(struct cm_freezer *self)
     for (uint32_t i = 1; status == CM_OK && i <= self->grad.vertex_count;
          i++) {
         const struct cm_grad_vertex *vertex = &self->grad.vertices[i];
-        uint32_t at = cm_freezer_position(
-            self, (PyObject *)(uintptr_t)vertex->object);
+        uint32_t at =
+            cm_freezer_position(self, (PyObject *)(uintptr_t)vertex->object);
         if (vertex->object != 0 && at != CM_NOT_CHOSEN
             && self->node_of[at] != 0) {
             self->vertex_node[i] = self->node_of[at];
@@ -282,11 +278,9 @@ copy_links(struct cm_freezer *self, uint32_t number)
     for (uint32_t i = 0; status == CM_OK && i < vertex->edge_count; i++) {
         const struct cm_grad_edge *link =
             &self->grad.edges[vertex->first_edge + i];
-        uint32_t at =
-            link->head == 0
-                ? cm_freezer_position(self,
-                                      (PyObject *)(uintptr_t)link->object)
-                : CM_NOT_CHOSEN;
+        uint32_t at = link->head == 0 ? cm_freezer_position(
+                          self, (PyObject *)(uintptr_t)link->object)
+                                      : CM_NOT_CHOSEN;
         struct cm_edge edge = {
             .tail = self->vertex_node[number],
             .head = at != CM_NOT_CHOSEN ? self->node_of[at]
@@ -295,8 +289,7 @@ copy_links(struct cm_freezer *self, uint32_t number)
         if (edge.head == 0 || link->link == CM_GRAD_TABLE) {
             continue;
         }
-        edge.label =
-            cm_grad_label(link, cm_records_texts(self->records));
+        edge.label = cm_grad_label(link, cm_records_texts(self->records));
         lend_site(self, &edge);
         status = cm_heap_add_edge(self->heap, &edge);
     }
@@ -306,8 +299,7 @@ copy_links(struct cm_freezer *self, uint32_t number)
 enum cm_status
 cm_freezer_copy_links(struct cm_freezer *self, PyObject *object)
 {
-    uint32_t number =
-        cm_grad_of(&self->grad, (uint64_t)(uintptr_t)object);
+    uint32_t number = cm_grad_of(&self->grad, (uint64_t)(uintptr_t)object);
     return number != 0 && self->vertex_node[number] != 0
                ? copy_links(self, number)
                : CM_OK;

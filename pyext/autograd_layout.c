@@ -170,8 +170,8 @@ find_tensor(struct probes *self, struct cm_autograd_layout *layout)
     need(self, layout->meta_grad, "unsupported: AutogradMeta.grad_");
     /* Engaged: the byte after a view's base and its two functions. */
     uint64_t view = word(fact(self, "view_impl"), layout->impl_meta);
-    layout->view_base = place_of(view, 1, CM_GRAD_META_WORDS,
-                                 fact(self, "view_base_impl"));
+    layout->view_base =
+        place_of(view, 1, CM_GRAD_META_WORDS, fact(self, "view_base_impl"));
     if (layout->view_base != CM_GRAD_NONE
         && (word(view, layout->view_base + 48) & 0xFF) != 1) {
         layout->view_base = CM_GRAD_NONE;
@@ -185,8 +185,8 @@ are_edges(const uint64_t *words, size_t bytes, const uint64_t heads[2])
     uint64_t items[6];
     return words[1] - words[0] == 2 * bytes && words[2] >= words[1]
            && cm_cpp_may_point(words[0])
-           && cm_torch_peek(words[0], items, bytes / 4)
-           && items[0] == heads[0] && items[bytes / 8] == heads[1]
+           && cm_torch_peek(words[0], items, bytes / 4) && items[0] == heads[0]
+           && items[bytes / 8] == heads[1]
            && (uint32_t)items[bytes / 8 - 1] == 0;
 }
 
@@ -207,8 +207,7 @@ find_edges(struct probes *self, struct cm_autograd_layout *layout)
             }
         }
     }
-    need(self, found == 1 ? 0 : CM_GRAD_NONE,
-         "unsupported: Node.next_edges_");
+    need(self, found == 1 ? 0 : CM_GRAD_NONE, "unsupported: Node.next_edges_");
     layout->counted_in_node = layout->edge_bytes == 16;
     struct twins objects = {
         {node_of(self, "product_fn"), node_of(self, "lerp_fn")},
@@ -280,7 +279,8 @@ is_packed(struct probes *self, uint64_t address)
     uint64_t words[4];
     return cm_cpp_kind_at(address) == CM_CPP_SAVED_HOOKS
            && cm_torch_peek(address, words, 4)
-           && words[1] == fact(self, "pack") && words[2] == fact(self, "unpack")
+           && words[1] == fact(self, "pack")
+           && words[2] == fact(self, "unpack")
            && words[3] == fact(self, "packed");
 }
 
@@ -341,7 +341,8 @@ find_function(struct probes *self, struct cm_autograd_layout *layout)
         }
         layout->function_saved = right == 3 ? i * 8 : layout->function_saved;
     }
-    need(self, layout->function_saved, "unsupported: Function's saved tensors");
+    need(self, layout->function_saved,
+         "unsupported: Function's saved tensors");
 }
 
 /* glibc writes the size of a block before it.  Asked of live blocks only. */
@@ -364,8 +365,8 @@ sizes_are_there(struct probes *self)
 static const char *
 find_layout(struct probes *self, struct cm_autograd_layout *layout)
 {
-    static void (*const steps[])(struct probes *self,
-                                 struct cm_autograd_layout *layout) = {
+    static void (*const steps[])(struct probes * self,
+                                 struct cm_autograd_layout * layout) = {
         find_tensor, find_edges,  find_depth,
         find_saved,  find_packed, find_function};
     memset(layout, 0, sizeof(*layout));

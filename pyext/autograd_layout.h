@@ -29,17 +29,17 @@ struct cm_autograd_layout {
     size_t edges, edge_bytes;
     size_t node_object, python_node_object;
     size_t node_depth; /* number of nodes on the longest way down */
-    size_t node_end;   /* where a class's own fields begin; a leaf's variable */
+    size_t node_end; /* where a class's own fields begin; a leaf's variable */
     size_t saved_bytes, saved_hooks, saved_grad_fn, saved_accumulator;
     size_t function_node, function_saved; /* of a Function's context */
-    bool counted_in_node;   /* the uses of a node, else beside the pointer */
-    bool sized;             /* a block's size stands before it */
-    bool has_uses;          /* uses of nodes and tensors are both known */
+    bool counted_in_node;    /* the uses of a node, else beside the pointer */
+    bool sized;              /* a block's size stands before it */
+    bool has_uses;           /* uses of nodes and tensors are both known */
     bool tensors_are_mutual; /* a TensorImpl with more uses than its object's
                               * holds the object too; else one of the two
                               * holds the other */
     bool nodes_are_mutual;
-    PyTypeObject *function; /* owned: torch._C._FunctionBase */
+    PyTypeObject *function;     /* owned: torch._C._FunctionBase */
     traverseproc node_traverse; /* of every other grad_fn */
 };
 

@@ -19,8 +19,8 @@ enum { KEPT = 1024, BASES = 8, NAME_WORDS = 16 };
 static struct {
     struct cm_cpp_class items[KEPT * 2]; /* vtable 0: free */
     size_t count;
-    uint64_t single_base;     /* first word of records with one base */
-} classes;                    /* Guarded by the GIL. */
+    uint64_t single_base; /* first word of records with one base */
+} classes;                /* Guarded by the GIL. */
 
 static const struct {
     const char *name;
@@ -177,5 +177,5 @@ cm_cpp_kind_at(uint64_t address)
         return CM_CPP_OTHER;
     }
     const struct cm_cpp_class *class = cm_cpp_class_of(vtable);
-    return class != NULL ? (enum cm_cpp_kind)class->kind : CM_CPP_OTHER;
+    return class != NULL ? (enum cm_cpp_kind) class->kind : CM_CPP_OTHER;
 }

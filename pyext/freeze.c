@@ -129,8 +129,8 @@ add_storage(struct cm_freezer *self, const struct cm_device_memory *memory,
         .key = memory->storage_key,
         .device_address = memory->device_address,
         .bytes = memory->bytes,
-        .device = cm_texts_intern(cm_records_texts(self->records),
-                                  memory->device),
+        .device =
+            cm_texts_intern(cm_records_texts(self->records), memory->device),
         .use_count = memory->use_count,
         .reader = memory->reader,
     };
@@ -293,8 +293,7 @@ copy_edges(struct cm_freezer *self)
         self->current = self->node_of[position];
         copy_edges_of(self, self->chosen[position], in_time);
         if (self->status == CM_OK) {
-            self->status =
-                cm_freezer_copy_links(self, self->chosen[position]);
+            self->status = cm_freezer_copy_links(self, self->chosen[position]);
         }
     }
     return self->status;

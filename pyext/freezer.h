@@ -51,7 +51,7 @@ struct cm_freezer {
     uint8_t *vertex_marks;
     uint32_t *vertex_node; /* in the heap; 0: not copied */
     size_t mark_capacity, vertex_capacity;
-    uint32_t *orders;    /* per storage: order of its first object */
+    uint32_t *orders; /* per storage: order of its first object */
     size_t order_count, order_capacity;
     /* Of the freeze under way. */
     struct cm_heap *heap;
@@ -86,15 +86,14 @@ enum cm_status cm_freezer_walk(struct cm_freezer *self) CM_CHECKED;
 /* Once the kept objects have their nodes: those behind them in C++. */
 enum cm_status cm_freezer_copy_vertices(struct cm_freezer *self) CM_CHECKED;
 /* The references that C++ has on this object's behalf. */
-enum cm_status cm_freezer_copy_links(struct cm_freezer *self,
-                                     PyObject *object) CM_CHECKED;
+enum cm_status cm_freezer_copy_links(struct cm_freezer *self, PyObject *object)
+    CM_CHECKED;
 /* Of all that is no object, whose nodes come after this one. */
 enum cm_status cm_freezer_copy_all_links(struct cm_freezer *self,
                                          uint32_t last_of_python) CM_CHECKED;
 /* Label, bytes and storage of a TensorImpl that no object stands for. */
-enum cm_status
-cm_freezer_describe_memory(struct cm_freezer *self, uint64_t impl,
-                           const struct cm_device_memory *memory,
-                           struct cm_node *node) CM_CHECKED;
+enum cm_status cm_freezer_describe_memory(
+    struct cm_freezer *self, uint64_t impl,
+    const struct cm_device_memory *memory, struct cm_node *node) CM_CHECKED;
 
 #endif

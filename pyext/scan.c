@@ -247,8 +247,7 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
         status = cm_trial_mark_held(&heap.trial, objects, count);
     }
     if (status == CM_OK)
-        status =
-            cm_uncollectable_find(&heap.trial, objects, count, &for_ever);
+        status = cm_uncollectable_find(&heap.trial, objects, count, &for_ever);
     if (status == CM_OK)
         status = deliver(&heap, sink, context);
     if (status == CM_OK && for_ever.count > 0) {

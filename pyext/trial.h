@@ -46,9 +46,9 @@ struct cm_trial {
     size_t pending_count, pending_capacity;
     struct cm_delayed delayed[CM_DELAY]; /* a ring */
     unsigned delayed_at;
-    size_t count, marked; /* objects in the set, and marked ones */
+    size_t count, marked;             /* objects in the set, and marked ones */
     const struct cm_trial_more *more; /* borrowed; may be NULL */
-    uint64_t negative;    /* objects shown more often than they are counted */
+    uint64_t negative; /* objects shown more often than they are counted */
     bool no_memory;
 };
 

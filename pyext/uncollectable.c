@@ -134,8 +134,7 @@ is_needed(const struct both *self)
 static enum cm_status
 enter_object(struct both *self, PyObject *object)
 {
-    uint32_t number =
-        cm_grad_of(&self->graph, (uint64_t)(uintptr_t)object);
+    uint32_t number = cm_grad_of(&self->graph, (uint64_t)(uintptr_t)object);
     enum cm_status status = cm_objects_array_add(&self->items, object);
     if (status != CM_OK) {
         return status;
