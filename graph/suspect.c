@@ -115,7 +115,7 @@ cm_suspect_packed(struct cm_cycle *cycle, struct cm_suspect *result)
         const char *label = cm_records_text(cycle->records, record->label);
 
         if (species_of(cycle, record->head) == CM_TENSOR
-            && strcmp(label, "saved, packed") == 0) {
+            && strcmp(label, "saved packed") == 0) {
             *result = (struct cm_suspect){edge, record->head, edge, 0};
             return true;
         }

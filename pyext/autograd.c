@@ -296,7 +296,7 @@ cm_grad_label(const struct cm_grad_edge *edge, struct cm_texts *texts)
         [CM_GRAD_SAVED] = "saved",          [CM_GRAD_VARIABLE] = "variable",
         [CM_GRAD_GRADIENT] = ".grad",       [CM_GRAD_BASE] = "._base",
         [CM_GRAD_HOOKS] = "hooks",          [CM_GRAD_TABLE] = "hooks",
-        [CM_GRAD_PACKED] = "saved, packed", [CM_GRAD_PACKER] = "pack hook",
+        [CM_GRAD_PACKED] = "saved packed", [CM_GRAD_PACKER] = "pack hook",
     };
     char text[40];
     if (edge->link == CM_GRAD_NEXT && edge->number < CM_GRAD_MOST_EDGES) {
