@@ -292,10 +292,10 @@ struct cm_text_id
 cm_grad_label(const struct cm_grad_edge *edge, struct cm_texts *texts)
 {
     static const char *const names[CM_GRAD_LINKS] = {
-        [CM_GRAD_FUNCTION] = "grad_fn",     [CM_GRAD_NEXT] = "next_functions",
-        [CM_GRAD_SAVED] = "saved",          [CM_GRAD_VARIABLE] = "variable",
-        [CM_GRAD_GRADIENT] = ".grad",       [CM_GRAD_BASE] = "._base",
-        [CM_GRAD_HOOKS] = "hooks",          [CM_GRAD_TABLE] = "hooks",
+        [CM_GRAD_FUNCTION] = "grad_fn",    [CM_GRAD_NEXT] = "next_functions",
+        [CM_GRAD_SAVED] = "saved",         [CM_GRAD_VARIABLE] = "variable",
+        [CM_GRAD_GRADIENT] = ".grad",      [CM_GRAD_BASE] = "._base",
+        [CM_GRAD_HOOKS] = "hooks",         [CM_GRAD_TABLE] = "hooks",
         [CM_GRAD_PACKED] = "saved packed", [CM_GRAD_PACKER] = "pack hook",
     };
     char text[40];
