@@ -12,6 +12,7 @@
 #include "freeze.h"
 #include "sighting.h"
 #include "tags.h"
+#include "uncollectable.h"
 
 /* The user asked, or memory ran out: there is time to look at all of it. */
 static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
@@ -146,6 +147,9 @@ cm_session_scan(struct cm_session *self, PyObject *args)
     }
     cm_session_notice(self);
     self->trigger = (enum cm_trigger)trigger;
+#ifndef Py_GIL_DISABLED
+    cm_scan_look_further(cm_uncollectable_find);
+#endif
     PyObject *result =
         cm_scan(on_scanned, self, NULL) == 0
             ? cm_sighting_new(self->module, self->digest, self->scanned,

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../detector/status.h"
+
 /* Dead objects at one moment.  Borrowed; valid during the sink's call only:
  * nothing in it has been cleared yet, nor finalized (saveall: finalizers have
  * run). */
@@ -109,6 +111,14 @@ struct cm_scan_counts {
 /* As cm_scan; `counts` is written on success. */
 int cm_scan_counted(cm_garbage_sink *sink, void *context,
                     struct cm_scan_counts *counts);
+struct cm_trial;
+struct cm_objects_array;
+/* Looks among objects that a scan has marked for those that no collection
+ * frees (uncollectable.h); NULL, as at first: nobody does. */
+typedef enum cm_status cm_scan_look(const struct cm_trial *collector,
+                                    PyObject *const *objects, size_t count,
+                                    struct cm_objects_array *result);
+void cm_scan_look_further(cm_scan_look *look);
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

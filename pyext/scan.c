@@ -15,9 +15,17 @@
 #include "interceptor.h"
 #include "sentinel.h"
 #include "trial.h"
-#include "uncollectable.h"
 
 #include "../detector/alloc.h"
+
+/* Guarded by the GIL. */
+static cm_scan_look *look_further __attribute__((unused));
+
+void
+cm_scan_look_further(cm_scan_look *look)
+{
+    look_further = look;
+}
 
 #ifdef Py_GIL_DISABLED
 
@@ -246,8 +254,8 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
         cm_trial_take_off(&heap.trial, objects, count);
         status = cm_trial_mark_held(&heap.trial, objects, count);
     }
-    if (status == CM_OK)
-        status = cm_uncollectable_find(&heap.trial, objects, count, &for_ever);
+    if (status == CM_OK && look_further != NULL)
+        status = look_further(&heap.trial, objects, count, &for_ever);
     if (status == CM_OK)
         status = deliver(&heap, sink, context);
     if (status == CM_OK && for_ever.count > 0) {
