@@ -12,6 +12,7 @@
 
 #include "../detector/alloc.h"
 #include "../reports/size.h"
+#include "torch_layout.h"
 
 #define CACHE_SIZE 1024u
 #define MAX_WATCHED 512u
@@ -225,6 +226,21 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
     return watches(self, result);
 }
 
+bool
+cm_devices_read_storage(struct cm_devices *self, uint64_t storage,
+                        struct cm_device_memory *result)
+{
+    const char *reason;
+    const struct cm_torch_layout *layout = cm_torch_learnt(&reason);
+    if (layout == NULL || readers[0] != &cm_torch_reader
+        || !cm_torch_read_storage(layout, storage, result)) {
+        return false;
+    }
+    self->accelerator_seen |= result->accelerator;
+    result->reader = 1;
+    return watches(self, result);
+}
+
 void
 cm_devices_shape(const struct cm_devices *self, PyObject *object,
                  const struct cm_device_memory *memory, char *text,
@@ -249,16 +265,12 @@ append(char *text, size_t room, size_t used, const char *piece)
 }
 
 void
-cm_devices_label(const struct cm_devices *self, PyObject *object,
-                 const struct cm_device_memory *memory,
-                 char text[CM_DEVICE_LABEL_BYTES])
+cm_devices_label_of(const char *name, const char *shape,
+                    const struct cm_device_memory *memory,
+                    char text[CM_DEVICE_LABEL_BYTES])
 {
-    char size[CM_SIZE_TEXT_BYTES], shape[112];
-    const char *type = Py_TYPE(object)->tp_name;
-    const char *name = strrchr(type, '.');
-    name = name != NULL ? name + 1 : type;
+    char size[CM_SIZE_TEXT_BYTES];
     cm_size_format(memory->bytes, size);
-    cm_devices_shape(self, object, memory, shape, sizeof(shape));
     const char *pieces[] = {name,
                             shape[0] != '\0' ? " " : "",
                             shape,
@@ -270,6 +282,18 @@ cm_devices_label(const struct cm_devices *self, PyObject *object,
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         used = append(text, CM_DEVICE_LABEL_BYTES, used, pieces[i]);
     }
+}
+
+void
+cm_devices_label(const struct cm_devices *self, PyObject *object,
+                 const struct cm_device_memory *memory,
+                 char text[CM_DEVICE_LABEL_BYTES])
+{
+    char shape[112];
+    const char *type = Py_TYPE(object)->tp_name;
+    const char *name = strrchr(type, '.');
+    cm_devices_shape(self, object, memory, shape, sizeof(shape));
+    cm_devices_label_of(name != NULL ? name + 1 : type, shape, memory, text);
 }
 
 const char *

@@ -31,6 +31,7 @@ struct finding {
     struct cm_growth_row row;
     uint32_t group;
     uint32_t targets;
+    uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;
     char device[DEVICE_BYTES];
