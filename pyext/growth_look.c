@@ -7,12 +7,13 @@
 
 #include "growth_look.h"
 
+#include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "../detector/alloc.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
+#include "autograd_behind.h"
 #include "holders.h"
 #include "session_private.h"
 #include "steps.h"
@@ -22,6 +23,7 @@ enum {
     MOST_FINDINGS = 64,
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
+    MOST_WALKS = 400,
     MOST_POINTS = CM_SERIES_POINTS,
     DEVICE_BYTES = 24,
 };
@@ -46,8 +48,14 @@ struct look {
     PyObject **targets; /* owned, of borrowed objects */
     uint32_t *groups;   /* owned */
     size_t target_count, target_capacity, group_capacity;
+    bool by_others[MOST_FINDINGS]; /* no tensor has this memory itself */
+    size_t walks;
     enum cm_status status;
 };
+
+/* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
+static const struct cm_autograd_bounds behind_bounds = {
+    .max_vertices = 20000, .max_time_ns = 2000000};
 
 /* ---- what is worth telling */
 
@@ -175,17 +183,12 @@ block_of(struct cm_session *session, PyObject *object, struct cm_block *block)
                            block);
 }
 
+/* False: no memory. */
 static bool
-note_target(void *context, PyObject *object)
+add_target(struct look *self, struct finding *finding, PyObject *object)
 {
-    struct look *self = context;
-    struct cm_block block;
-    if (!block_of(self->session, object, &block)) {
-        return false;
-    }
-    struct finding *finding = finding_of(self, block.device, block.site.index);
-    if (finding == NULL || finding->targets == MOST_TARGETS) {
-        return false;
+    if (finding->targets == MOST_TARGETS) {
+        return true;
     }
     if (cm_grow((void **)&self->targets, &self->target_capacity,
                 self->target_count + 1, sizeof(*self->targets))
@@ -194,12 +197,86 @@ note_target(void *context, PyObject *object)
                    self->target_count + 1, sizeof(*self->groups))
                != CM_OK) {
         self->status = CM_NO_MEMORY;
-        return true;
+        return false;
     }
     self->targets[self->target_count] = object;
     self->groups[self->target_count++] = finding->group;
     finding->targets++;
-    return false;
+    return true;
+}
+
+static bool
+note_target(void *context, PyObject *object)
+{
+    struct look *self = context;
+    struct cm_block block;
+    struct finding *finding =
+        block_of(self->session, object, &block)
+            ? finding_of(self, block.device, block.site.index)
+            : NULL;
+    return finding != NULL && !add_target(self, finding, object);
+}
+
+/* ---- and which have it behind them, kept by C++ for a backward pass */
+
+/* The findings of what stands behind one tensor, each once. */
+static bool
+note_storage(struct look *self, PyObject *object,
+             const struct cm_autograd_behind *behind, size_t number,
+             bool noted[MOST_FINDINGS])
+{
+    struct cm_block block;
+    uint64_t address = behind->storages[number].memory.device_address;
+    struct finding *finding =
+        address != 0 && cm_blocks_at(cm_allocations_blocks(), address, &block)
+            ? finding_of(self, block.device, block.site.index)
+            : NULL;
+    if (finding == NULL || noted[finding->group]
+        || !self->by_others[finding->group]) {
+        return true;
+    }
+    noted[finding->group] = true;
+    if (behind->length > finding->steps_behind) {
+        finding->steps_behind = behind->length;
+    }
+    if (finding->row.category == CM_OTHER) {
+        finding->row.category = CM_SAVED;
+    }
+    return add_target(self, finding, object);
+}
+
+static bool
+note_behind(void *context, PyObject *object)
+{
+    struct look *self = context;
+    struct cm_autograd_behind behind = {0};
+    bool noted[MOST_FINDINGS] = {false};
+    bool whole = true;
+    if (self->walks == MOST_WALKS
+        || !cm_autograd_behind(object, &behind_bounds, &behind)) {
+        return self->walks == MOST_WALKS;
+    }
+    self->walks += behind.nodes != 0;
+    for (size_t i = 0; whole && i < behind.storage_count; i++) {
+        whole = note_storage(self, object, &behind, i, noted);
+    }
+    cm_autograd_behind_release(&behind);
+    return !whole;
+}
+
+static void
+find_targets(struct look *self)
+{
+    bool any = false;
+    (void)cm_tags_any(note_target, self);
+    for (size_t i = 0; i < self->count; i++) {
+        const struct finding *finding = &self->findings[i];
+        self->by_others[i] = finding->targets == 0 && finding->row.count != 0;
+        any |= self->by_others[i];
+    }
+    if (any) {
+        (void)cm_tags_any(note_behind, self);
+    }
 }
 
 /* ---- what Python told of the model */
@@ -276,12 +353,13 @@ note_names(struct look *self, PyObject *rows)
 struct told {
     struct cm_growth_use use;
     struct cm_holder_use steps[CM_GROWTH_MAX_HOLDERS];
+    char behind[48];
 };
 
 /* A step says how the one before holds it, the document how it goes on. */
 static void
 tell_holder(const struct cm_records *records, const struct cm_holder *holder,
-            struct told *told)
+            uint64_t steps_behind, struct told *told)
 {
     size_t count = holder->step_count < CM_GROWTH_MAX_HOLDERS
                        ? holder->step_count
@@ -293,6 +371,12 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
             i + 1 < holder->step_count
                 ? cm_records_text(records, holder->steps[i + 1].edge)
                 : "";
+    }
+    if (steps_behind != 0 && count != 0 && count < CM_GROWTH_MAX_HOLDERS) {
+        snprintf(told->behind, sizeof(told->behind),
+                 "graph of %" PRIu64 " steps", steps_behind);
+        told->steps[count - 1].edge = "grad_fn";
+        told->steps[count++] = (struct cm_holder_use){told->behind, ""};
     }
     told->use.holder = told->steps;
     told->use.holder_count = count;
@@ -344,7 +428,8 @@ tell_finding(const struct look *self, const struct finding *finding,
     told->use.series_count = finding->point_count;
     told->use.names = finding->names;
     told->use.name_count = finding->name_count;
-    tell_holder(self->session->records, holder, told);
+    told->use.autograd_depth = finding->steps_behind;
+    tell_holder(self->session->records, holder, finding->steps_behind, told);
     tell_full(self->session, finding, free_bytes, &told->use);
 }
 
@@ -353,9 +438,11 @@ find_holders(struct look *self, struct cm_holders *holders)
 {
     struct cm_site_id sites[MOST_FINDINGS];
     const char *categories[MOST_FINDINGS];
+    uint64_t depths[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
         categories[i] = cm_category_names[self->findings[i].row.category];
+        depths[i] = self->findings[i].steps_behind;
     }
     struct cm_holders_query query = {
         .objects = self->session->objects,
@@ -366,6 +453,7 @@ find_holders(struct look *self, struct cm_holders *holders)
         .group_count = (uint32_t)self->count,
         .sites = sites,
         .categories = categories,
+        .autograd_depths = depths,
         .bounds = cm_holders_bounds,
     };
     query.bounds.max_edges = 0;
@@ -450,7 +538,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
     }
     look.status = find_rows(&look);
     if (look.status == CM_OK && note_names(&look, rows) == 0) {
-        (void)cm_tags_any(note_target, &look);
+        find_targets(&look);
         look.status =
             look.status == CM_OK ? tell_all(&look, free_bytes) : look.status;
     }
