@@ -172,13 +172,14 @@ finding_of(struct look *self, int device, uint32_t site)
     return NULL;
 }
 
-/* The block that an object's memory lies in; false: none. */
+/* The block that an object's memory lies in; false: none, or nobody but C++
+ * has the object. */
 static bool
 block_of(struct cm_session *session, PyObject *object, struct cm_block *block)
 {
     struct cm_device_memory memory;
     return cm_devices_read(session->devices, object, &memory)
-           && memory.device_address != 0
+           && memory.device_address != 0 && !memory.forgotten
            && cm_blocks_at(cm_allocations_blocks(), memory.device_address,
                            block);
 }
