@@ -16,7 +16,7 @@
 #define PATH_ENDS 8
 #define MAX_NAMES 12
 /* Points of the small drawing. */
-#define MAX_POINTS 160
+#define MAX_POINTS 120
 #define HEIGHT 96
 
 /* ===== what it costs ==================================================== */

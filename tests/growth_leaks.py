@@ -52,9 +52,9 @@ def timeline(count, *, points=2000, by="optimizer", leak=4 * MIB, since=3,
         wave = 0.5 + 0.5 * math.sin(i * 0.7)
         bytes_ = [97 * MIB, 0 if evaluates else 97 * MIB,
                   0 if i == 0 else 194 * MIB,
-                  300 * MIB if evaluates else int((1100 + 160 * wave) * MIB),
-                  37 * MIB + (i % 3) * MIB,
-                  max(0, i - since) * leak, 512 * MIB]
+                  (300 * MIB if evaluates else int((1100 + 160 * wave) * MIB))
+                 + max(0, i - since) * leak,
+                 37 * MIB + (i % 3) * MIB, 60 * MIB, 512 * MIB]
         rows.append([i, round(i * 0.0316, 3)]
                     + [int(value * scale) for value in bytes_])
     return {"by": by, "devices": [
