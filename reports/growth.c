@@ -338,7 +338,8 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
     cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
     before = out->length;
     cm_buffer_add_text(out, "; ");
-    if (!cm_growth_add_full(leak, faults.iterations, faults.seconds, out)) {
+    if (!cm_growth_add_full(leak, faults.seconds >= 0 ? -1 : faults.iterations,
+                            faults.seconds, out)) {
         cm_buffer_truncate(out, before);
     }
     return true;

@@ -57,7 +57,7 @@ const char *cm_growth_plural(const char *category);
 /* "iteration", or "time slice" where none was seen. */
 const char *cm_growth_unit(const struct cm_leak *leak);
 /* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per
- * iteration; full in ...", or what lingers on it; false, and nothing, where
+ * iteration; full in about 54 min", or what lingers on it; false, and nothing, where
  * there is no fault. */
 bool cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
                           struct cm_buffer *out);

@@ -2,8 +2,9 @@
  * Copyright the cumem authors
  *
  * A block of the summary for growth: the verdict with its numbers, who holds
- * it, the advice, the line that allocates.  A path that is too long loses
- * steps in its middle; the root, which has the name to look for, never goes. */
+ * it, the advice, the line that allocates.  A path that is too long gets a
+ * line of its own, and loses steps in its middle there; the root, which has
+ * the name to look for, never goes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,15 +100,45 @@ fitting_tail(struct cm_summary_writer *self,
     return tail;
 }
 
+static long
+path_columns(struct cm_summary_writer *self,
+             const struct cm_leak_growth *growth)
+{
+    long columns = 0;
+
+    for (size_t i = 0; i < growth->holder_count && columns < CM_LINE_WIDTH;
+         i++) {
+        columns += step_columns(self, &growth->holder[i], i == 0);
+    }
+    return columns;
+}
+
+/* Behind the place, or where there is no room below it. */
+static void
+begin_path(struct cm_summary_writer *self, long columns)
+{
+    if (columns < CM_LINE_WIDTH - self->line.columns) {
+        cm_line_add(&self->line, CM_PAINT_NONE, " ");
+    }
+    else {
+        cm_line_end(&self->line);
+        cm_line_fill(&self->line, CM_SUMMARY_INDENT);
+    }
+}
+
 static void
 add_path(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
+    size_t rest = growth->holder_count - 1, tail;
     struct cm_buffer text = {0};
-    long room = CM_LINE_WIDTH - self->line.columns
-                - step_columns(self, &growth->holder[0], true);
-    size_t rest = growth->holder_count - 1;
-    size_t tail = fitting_tail(self, growth, room);
+    long room;
 
+    if (growth->made_at_count > 0) {
+        begin_path(self, path_columns(self, growth));
+    }
+    room = CM_LINE_WIDTH - self->line.columns
+           - step_columns(self, &growth->holder[0], true);
+    tail = fitting_tail(self, growth, room);
     if (tail < rest) {
         tail = fitting_tail(self, growth, room - 6);
     }
@@ -122,7 +153,7 @@ add_path(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
     cm_buffer_release(&text);
 }
 
-/* FILE:LINE FUNCTION: of the place that holds it. */
+/* "FILE:LINE FUNCTION:" of the place that holds it. */
 static void
 add_place(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
@@ -137,7 +168,7 @@ add_place(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
         cm_line_add(&self->line, CM_PAINT_NONE, " ");
         cm_line_add_cut(&self->line, name, CM_LINE_WIDTH / 3);
     }
-    cm_line_add(&self->line, CM_PAINT_NONE, ": ");
+    cm_line_add(&self->line, CM_PAINT_NONE, ":");
 }
 
 static void

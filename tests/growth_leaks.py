@@ -84,7 +84,7 @@ def add_losses(leak, count, each=4 * MIB):
                           "    print(sum(losses) / len(losses))\n")],
            bytes_per_iteration=each, count_per_iteration=1,
            since_iteration=3, confidence=0.998, iterations_to_full=1948,
-           seconds_to_full=3247, series=line(count, 3, each, count // 250),
+           seconds_to_full=3247, series=line(count, 3, each, max(1, count // 250)),
            autograd_depth=17, names=["losses[0]", "losses[1]"],
            rule="list_of_losses", advice="append `loss.item()` instead: a "
            "loss keeps its whole graph")

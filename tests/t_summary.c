@@ -135,8 +135,8 @@ test_growth_stands_among_the_cycles(void **state)
     (void)state;
     expect_summary(
         LEAK_GROWTH, &options,
-        "cumem: cuda:0 grows by 4.0 MiB per iteration; full in about 1950 "
-        "iterations (54 min)\n"
+        "cumem: cuda:0 grows by 4.0 MiB per iteration; full in about 54 "
+        "min\n"
         "#1 LEAK +4.0 MiB per iteration since iteration 3; full in about 1950 "
         "iterations (54 min)\n"
         "   held  train.py:80 main: local `losses` (list, 409 items) > loss > "
