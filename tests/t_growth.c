@@ -115,6 +115,55 @@ test_what_edges_say(void **state)
     assert_false(cm_growth_edge_speaks("__dict__"));
 }
 
+/* The parts of a way, as the Python face writes them too. */
+static void
+test_parts(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_leak_growth *growth = &leak.growth[0];
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_growth_part_count(growth), 3);
+    cm_growth_add_part(&leak, growth, 0, false, &out);
+    assert_string_equal(out.bytes,
+                        "train.py:80 main: local `losses` (list, 409 items)");
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 0, true, &out);
+    assert_string_equal(out.bytes, "local `losses` (list, 409 items)");
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 1, true, &out);
+    assert_string_equal(out.bytes, "loss");
+    growth->holder_count = 1;
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 0, true, &out);
+    assert_string_equal(out.bytes, "train.py:80 main");
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_objects(void **state)
+{
+    static const char *const cases[][2] = {{"list of 409", "list, 409 items"},
+                                           {"dict of 1", "dict, 1 item"},
+                                           {"list of", "list of"},
+                                           {" of 7", " of 7"},
+                                           {"of 7", "of 7"},
+                                           {"roof 7", "roof 7"},
+                                           {"", "object"},
+                                           {"list of 4x", "list of 4x"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cm_buffer out = {0};
+
+        cm_growth_add_object(cases[i][0], &out);
+        assert_string_equal(cm_buffer_text(&out), cases[i][1]);
+        cm_buffer_release(&out);
+    }
+}
+
 static void
 test_device(void **state)
 {
@@ -169,6 +218,8 @@ main(void)
             test_fingerprint_outlives_moved_lines_and_other_libraries),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_what_edges_say),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_objects),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_walk_is_by_what_it_costs),
     };

@@ -202,18 +202,19 @@ test_a_long_path_loses_its_middle(void **state)
     const struct cm_summary_options options = {.report_name = ""};
     struct cm_leak leak = leak_of(
         LEAK_HEAD "'growth':[{'verdict':'leak','bytes':9,'holder':["
-                  "{'annotation':'global `cache` (dict)','edge':'[0]'},"
+                  "{'annotation':'module m','edge':''},"
+                  "{'annotation':'dict of 1','edge':'.cache'},"
                   "{'annotation':'m.AVeryLongName','edge':'.attribute'},"
                   "{'annotation':'m.AnotherLongName','edge':'.attribute'},"
-                  "{'annotation':'m.Third','edge':''},"
+                  "{'annotation':'m.Third','edge':'[7]'},"
                   "{'annotation':'Tensor','edge':''}]}]}");
     struct cm_buffer out = {0};
 
     (void)state;
     assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
-    assert_non_null(strstr(out.bytes,
-                           "   held  global `cache` (dict) > ... > m.Third > "
-                           "Tensor\n"));
+    assert_non_null(strstr(
+        out.bytes, "   held  `m.cache` (dict, 1 item) > ... > m.Third > "
+                   "Tensor\n"));
     cm_leak_release(&leak);
     cm_buffer_release(&out);
 }

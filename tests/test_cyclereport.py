@@ -471,11 +471,11 @@ cumem [rank 3]: cuda:0 grows by 4.0 MiB per iteration; full in about 54 min
    alloc train.py:41 step: loss = criterion(model(batch), target)
 #2 LINGERING 97 MiB of gradients kept through every forward pass since iteration 1
    held  probably train.py:60 main:
-         local `model` (ResNet) .layer1 > ... > Parameter .grad
+         local `model` (ResNet) > ... > .grad (Tensor)
    fix   call `optimizer.zero_grad(set_to_none=True)` before the forward pass
    alloc (in backward, waiting thread) train.py:42 step: loss.backward()
 #3 GROWING +1.0 MiB per iteration since iteration 960 (61 % sure)       [000003]
-   held  global `encoder` (Encoder) .cache > dict, 40 items ['k12'] > Tensor
+   held  `job.model.encoder` (Encoder) > ... > ['k12'] (Tensor)
    alloc model.py:88 Encoder.forward: self.cache[key] = x.detach()
 cyclereport job.json
 """

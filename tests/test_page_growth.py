@@ -104,7 +104,10 @@ def test_pane_of_a_leak(show, tmp_path):
         assert part in text, part
     assert [step.inner_text() for step in page.query_selector_all(
         "#finding-1 .ladder li code")] == [
-        "local losses (list, 997 items) [0]", "loss", "grad_fn"]
+        "train.py:80 main local losses", "list, 997 items [0]", "loss",
+        "grad_fn"]
+    assert "they pile up here; 3.9 GiB go with it" \
+        in page.inner_text("#finding-1 .ladder .suspect")
     assert page.inner_text("#finding-1 .code .here").split() \
         == ["80", "losses.append(loss)"]
     assert page.inner_text("#finding-1 .fix code") == "loss.item()"
@@ -122,7 +125,8 @@ def test_table_of_sites(show, tmp_path):
     assert rows[0][:3] == ["#1 leak", "+4.0 MiB", "3.9 GiB"]
     assert rows[0][4:] == [
         "activations", "train.py:41 step",
-        "local losses (list, 997 items) \u203a loss \u203a grad_fn",
+        "train.py:80 main: local losses (list, 997 items) \u203a loss"
+        " \u203a grad_fn",
         "append loss.item() instead: a loss keeps its whole graph"]
     assert len(page.query_selector_all("#growth .spark")) == 5
     assert not page.is_visible("#growth tr.settled")
