@@ -58,7 +58,7 @@ def timeline(count, *, points=2000, by="optimizer", leak=4 * MIB, since=3,
         rows.append([i, round(i * 0.0316, 3)]
                     + [int(value * scale) for value in bytes_])
     return {"by": by, "devices": [
-        {"name": name, "categories": CATEGORIES, "points": rows[:points]}]}
+        {"name": name, "categories": list(CATEGORIES), "points": rows[:points]}]}
 
 
 def add_losses(leak, count, each=4 * MIB):
