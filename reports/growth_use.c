@@ -236,13 +236,21 @@ copy_growth(struct cm_copy *copy, const struct cm_growth_use *use,
 
 /* ===== the list ========================================================= */
 
-/* Faults before others, then by bytes. */
+/* A leak, lingering, growing: a person hears of it. */
+static bool
+is_told(const struct cm_growth_use *use)
+{
+    const char *verdict = use->verdict != NULL ? use->verdict : "";
+
+    return verdict[0] == 'l' || verdict[0] == 'g';
+}
+
+/* Those that are told before others, then by bytes. */
 static int
 by_weight(const void *first, const void *second)
 {
     const struct cm_growth_use *const *a = first, *const *b = second;
-    bool a_told = strchr("lg", (*a)->verdict[0]) != NULL;
-    bool b_told = strchr("lg", (*b)->verdict[0]) != NULL;
+    bool a_told = is_told(*a), b_told = is_told(*b);
 
     if (a_told != b_told) {
         return a_told ? -1 : 1;

@@ -140,6 +140,7 @@ test_a_verdict_that_is_none_is_refused(void **state)
     start(&leak);
     assert_int_equal(set(&leak, built, "leak"), CM_OK);
     assert_int_equal(set(&leak, built, "perhaps"), CM_MISUSE);
+    assert_int_equal(set(&leak, built, NULL), CM_MISUSE);
     assert_int_equal(leak.growth_count, 2);
     cm_leak_release(&leak);
     built_free(built);
