@@ -357,7 +357,6 @@ struct told {
     char behind[48];
 };
 
-/* A step says how the one before holds it, the document how it goes on. */
 static void
 tell_holder(const struct cm_records *records, const struct cm_holder *holder,
             uint64_t steps_behind, struct told *told)
@@ -366,21 +365,20 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
                        ? holder->step_count
                        : CM_GROWTH_MAX_HOLDERS;
     for (size_t i = 0; i < count; i++) {
-        told->steps[i].annotation =
-            cm_records_text(records, holder->steps[i].annotation);
-        told->steps[i].edge =
-            i + 1 < holder->step_count
-                ? cm_records_text(records, holder->steps[i + 1].edge)
-                : "";
+        const struct cm_holding_step *step = &holder->steps[i];
+        told->steps[i].annotation = cm_records_text(records, step->annotation);
+        told->steps[i].edge = cm_records_text(records, step->edge);
     }
     if (steps_behind != 0 && count != 0 && count < CM_GROWTH_MAX_HOLDERS) {
         snprintf(told->behind, sizeof(told->behind),
                  "graph of %" PRIu64 " steps", steps_behind);
-        told->steps[count - 1].edge = "grad_fn";
-        told->steps[count++] = (struct cm_holder_use){told->behind, ""};
+        told->steps[count++] = (struct cm_holder_use){told->behind, "grad_fn"};
     }
     told->use.holder = told->steps;
     told->use.holder_count = count;
+    told->use.holder_at = holder->at;
+    told->use.retained_bytes =
+        holder->retained_known ? holder->retained_bytes : 0;
     told->use.made_at = holder->places;
     told->use.made_at_count = holder->place_count;
     told->use.rule = holder->rule;

@@ -8,7 +8,7 @@
 #include "session.h"
 
 #include "../detector/event.h"
-#include "../detector/growth.h"
+#include "../detector/site_growth.h"
 #include "../detector/iterations.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"

@@ -52,6 +52,7 @@
     var since = place.querySelector(".since");
     var levels = place.querySelector(".levels");
     var marks = place.querySelector(".marks");
+    var ticks = place.querySelector(".ticks path");
     var reading = figure.querySelector(".reading");
     var keys = Array.from(figure.querySelectorAll(".legend b")).reverse();
     var unit = Number(place.dataset.unit);
@@ -118,35 +119,43 @@
       return Math.min(low, points.length - 1);
     }
 
+    /* The multiples of `by` in sight: as many as can be told apart. */
+    function multiples(by) {
+      var first = Math.ceil(view[0] / by);
+      var count = Math.floor(view[1] / by) - first + 1;
+      return Array.from({ length: Math.min(Math.max(count, 0), 60) },
+        function (unused, i) {
+          return (first + i) * by;
+        });
+    }
+
     function axes() {
       var range = Math.max(view[1] - view[0], 1);
-      var wide = Math.max(step(range, place.clientWidth > 600 ? 9 : 4), 1);
+      var wide = Math.max(step(range, place.clientWidth > 600 ? 9 : 5), 1);
       var small = Math.max(wide / 5, 1);
       var power = 1;
       var i;
-      var x;
       levels.textContent = marks.textContent = "";
       while (top * unit / power >= 1024) {
         power *= 1024;
       }
       var high = step(top * unit / power, height < 120 ? 3 : 4) * power;
-      for (i = 0; i * high <= top * unit; i += 1) {
+      for (i = 0; i * high <= top * unit && i < 20; i += 1) {
         var y = TOP + height - Math.round(i * high / (top * unit) * height);
         element(levels, "line", { x1: 0, x2: "100%", y1: y, y2: y });
         element(levels, "text", { "class": "y", x: -8, y: y + 4 },
           i ? size(i * high).replace(".0 ", " ") : "0");
       }
-      for (i = Math.ceil(view[0] / small); i * small <= view[1]; i += 1) {
-        element(marks, "line", { x1: percent(i * small),
-          x2: percent(i * small), y1: TOP + height, y2: TOP + height + 3 });
-      }
-      for (i = Math.ceil(view[0] / wide); i * wide <= view[1]; i += 1) {
-        x = percent(i * wide);
-        element(marks, "line", { x1: x, x2: x, y1: TOP + height,
-          y2: TOP + height + 6 });
-        element(marks, "text", { "class": "x", x: x,
-          y: TOP + height + 19 }, String(i * wide));
-      }
+      var d = "";
+      multiples(small).forEach(function (x) {
+        d += "M" + across(x) + " 0v3";
+      });
+      multiples(wide).forEach(function (x) {
+        d += "M" + across(x) + " 0v6";
+        element(marks, "text", { "class": "x", x: percent(x),
+          y: TOP + height + 19 }, String(x));
+      });
+      ticks.setAttribute("d", d);
     }
 
     function draw() {
@@ -179,6 +188,7 @@
           d + across(points[last][0]) + " 1000Z");
         shown += 1;
       });
+      var taken = [];
       lines.forEach(function (line, j) {
         line.setAttribute("points", series[j].map(function (row) {
           return across(row[0]) + " " + upwards(row[1]);
@@ -186,8 +196,13 @@
         var end = series[j].filter(function (row) {
           return row[0] <= view[1];
         }).pop() || [0, 0];
-        slopes[j].setAttribute("y", Math.max(TOP + 12,
-          TOP + height - Math.round(end[1] / top * height) - 6));
+        var y = TOP + height - Math.round(end[1] / top * height) - 8;
+        y = y < TOP + 10 ? TOP + 44 : y;
+        taken.forEach(function (other) {
+          y = Math.abs(y - other) < 14 ? other + 14 : y;
+        });
+        taken.push(y);
+        slopes[j].setAttribute("y", y);
       });
       if (since) {
         var hidden = since.dataset.x < view[0] || since.dataset.x > view[1];

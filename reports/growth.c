@@ -338,7 +338,8 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
     cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
     before = out->length;
     cm_buffer_add_text(out, "; ");
-    if (!cm_growth_add_full(leak, faults.iterations, faults.seconds, out)) {
+    if (!cm_growth_add_full(leak, faults.seconds >= 0 ? -1 : faults.iterations,
+                            faults.seconds, out)) {
         cm_buffer_truncate(out, before);
     }
     return true;
@@ -358,6 +359,117 @@ cm_growth_edge_speaks(const char *edge)
         }
     }
     return edge[0] != '[' || edge[1 + strspn(edge + 1, "0123456789")] != ']';
+}
+
+/* The digits at the end of "list of 409"; NULL: it has none. */
+static const char *
+number_in(const char *annotation)
+{
+    const char *end = annotation + strlen(annotation), *digits = end;
+
+    while (digits > annotation && digits[-1] >= '0' && digits[-1] <= '9') {
+        digits--;
+    }
+    return digits < end && digits - annotation > 4
+                   && strncmp(digits - 4, " of ", 4) == 0
+               ? digits
+               : NULL;
+}
+
+void
+cm_growth_add_object(const char *annotation, struct cm_buffer *out)
+{
+    const char *number = number_in(annotation);
+
+    if (number == NULL) {
+        cm_buffer_add_text(out, annotation[0] != '\0' ? annotation : "object");
+        return;
+    }
+    cm_buffer_add(out, annotation, (size_t)(number - annotation) - 4);
+    cm_buffer_add_text(out, ", ");
+    cm_buffer_add_text(out, number);
+    cm_buffer_add_text(out, strcmp(number, "1") == 0 ? " item" : " items");
+}
+
+/* "local losses" as "local `losses`". */
+static void
+add_edge(const char *edge, struct cm_buffer *out)
+{
+    size_t word = strncmp(edge, "local ", 6) == 0    ? 6
+                  : strncmp(edge, "global ", 7) == 0 ? 7
+                                                     : 0;
+
+    if (word == 0) {
+        cm_buffer_add_text(out, edge);
+        return;
+    }
+    cm_buffer_add(out, edge, word);
+    cm_buffer_add_char(out, '`');
+    cm_buffer_add_text(out, edge + word);
+    cm_buffer_add_char(out, '`');
+}
+
+/* "EDGE (OBJECT)", the object alone where the reference says nothing. */
+static void
+add_held(const struct cm_leak *leak, const struct cm_leak_holder *step,
+         struct cm_buffer *out)
+{
+    const char *edge = cm_leak_text(leak, step->edge);
+    bool speaks = cm_growth_edge_speaks(edge);
+
+    if (speaks) {
+        add_edge(edge, out);
+        cm_buffer_add_text(out, " (");
+    }
+    cm_growth_add_object(cm_leak_text(leak, step->annotation), out);
+    cm_buffer_add_text(out, speaks ? ")" : "");
+}
+
+/* "`train.losses` (list, 409 items)" for a module. */
+static bool
+add_of_module(const struct cm_leak *leak, const struct cm_leak_holder *steps,
+              struct cm_buffer *out)
+{
+    const char *root = cm_leak_text(leak, steps[0].annotation);
+    const char *edge = cm_leak_text(leak, steps[1].edge);
+
+    if (strncmp(root, "module ", 7) != 0
+        || (edge[0] != '.' && edge[0] != '[')) {
+        return false;
+    }
+    cm_buffer_addf(out, "`%s%s` (", root + 7, edge);
+    cm_growth_add_object(cm_leak_text(leak, steps[1].annotation), out);
+    cm_buffer_add_char(out, ')');
+    return true;
+}
+
+size_t
+cm_growth_part_count(const struct cm_leak_growth *growth)
+{
+    return growth->holder_count > 1 ? growth->holder_count - 1
+                                    : growth->holder_count;
+}
+
+void
+cm_growth_add_part(const struct cm_leak *leak,
+                   const struct cm_leak_growth *growth, size_t part,
+                   bool rootless, struct cm_buffer *out)
+{
+    const struct cm_leak_holder *steps = growth->holder;
+
+    if (part > 0) {
+        add_held(leak, &steps[part + 1], out);
+    }
+    else if (growth->holder_count == 1) {
+        cm_growth_add_object(cm_leak_text(leak, steps[0].annotation), out);
+    }
+    else if (!add_of_module(leak, steps, out)) {
+        if (!rootless) {
+            cm_buffer_addf(out,
+                           "%s: ", cm_leak_text(leak, steps[0].annotation));
+        }
+        add_held(leak, &steps[1], out);
+    }
 }
 
 /* ===== both kinds ======================================================= */

@@ -57,14 +57,24 @@ const char *cm_growth_plural(const char *category);
 /* "iteration", or "time slice" where none was seen. */
 const char *cm_growth_unit(const struct cm_leak *leak);
 /* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per
- * iteration; full in ...", or what lingers on it; false, and nothing, where
+ * iteration; full in about 54 min", or what lingers on it; false, and nothing, where
  * there is no fault. */
 bool cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
                           struct cm_buffer *out);
 
-/* Whether the reference to the next object says something: `.cache` does, a
- * position in a list does not. */
+/* Whether a reference says something: `.cache` does, a position in a list does
+ * not. */
 bool cm_growth_edge_speaks(const char *edge);
+/* The way to what grows in parts: the first is the root with what it holds
+ * ("train.py:80 main: local `losses` (list, 409 items)"), each further one an
+ * object (".grad (Tensor)", "loss"). */
+size_t cm_growth_part_count(const struct cm_leak_growth *growth);
+/* `rootless`: of the first part, only what the root holds. */
+void cm_growth_add_part(const struct cm_leak *leak,
+                        const struct cm_leak_growth *growth, size_t part,
+                        bool rootless, struct cm_buffer *out);
+/* "list, 409 items" for "list of 409". */
+void cm_growth_add_object(const char *annotation, struct cm_buffer *out);
 
 /* Both kinds of finding, those that cost most first.  Before: cm_leak_sort()
  * was called.  A zeroed walk with `leak` set is at the start. */

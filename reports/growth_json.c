@@ -91,6 +91,10 @@ add_growth(struct cm_json_writer *self, const struct cm_leak_growth *growth)
     cm_json_add_text(self, "device", growth->device);
     cm_json_add_text(self, "verdict", growth->verdict);
     add_holder(self, growth);
+    if (growth->holder_at > 0) {
+        cm_json_add_number(self, "holder_at", growth->holder_at);
+    }
+    cm_json_add_some_number(self, "retained_bytes", growth->retained_bytes);
     cm_json_add_frames(self, "made_at", growth->made_at, growth->made_at_count,
                        true);
     add_trend(self, growth);
@@ -315,6 +319,13 @@ cm_growth_read(struct cm_leak_reader *self, const struct cJSON *item,
     growth->holder =
         cm_leak_read_parts(self, item, "holder", sizeof(*growth->holder),
                            &growth->holder_count, read_holder);
+    growth->holder_at = cm_json_small(json, item, "holder_at");
+    if (growth->holder_at > 0 && growth->holder_at >= growth->holder_count) {
+        cm_json_fail(json, "holder_at", "holder %zu does not exist",
+                     growth->holder_at);
+    }
+    growth->retained_bytes =
+        cm_json_number(json, item, "retained_bytes", CM_LEAK_UNKNOWN);
     growth->made_at =
         cm_leak_read_frames(self, item, "made_at", &growth->made_at_count);
     read_trend(self, item, growth);

@@ -20,20 +20,41 @@ put_label(struct cm_sheet *self, struct cm_text_id text)
     cm_escape_html_label(self->out, cm_sheet_text(self, text), 60);
 }
 
-void
-cm_growth_put_name(struct cm_sheet *self, struct cm_text_id text)
+/* Escaped, without the marks that make a part of it code in text. */
+static void
+put_plain(struct cm_sheet *self, struct cm_buffer *text)
 {
-    const char *name = cm_sheet_text(self, text);
     struct cm_buffer plain = {0};
 
-    for (; *name != '\0'; name++) {
-        if (*name != '`') {
-            cm_buffer_add_char(&plain, *name);
+    for (const char *c = cm_buffer_text(text); *c != '\0'; c++) {
+        if (*c != '`') {
+            cm_buffer_add_char(&plain, *c);
         }
     }
     cm_escape_html_label(self->out, cm_buffer_text(&plain), CM_LABEL_MAX);
+    cm_sheet_take_failure(self, text);
     cm_sheet_take_failure(self, &plain);
+    cm_buffer_release(text);
     cm_buffer_release(&plain);
+}
+
+void
+cm_growth_put_object(struct cm_sheet *self, struct cm_text_id annotation)
+{
+    struct cm_buffer text = {0};
+
+    cm_growth_add_object(cm_sheet_text(self, annotation), &text);
+    put_plain(self, &text);
+}
+
+void
+cm_growth_put_part(struct cm_sheet *self, const struct cm_leak_growth *growth,
+                   size_t part)
+{
+    struct cm_buffer text = {0};
+
+    cm_growth_add_part(self->leak, growth, part, false, &text);
+    put_plain(self, &text);
 }
 
 /* "+4.0 MiB", nothing where it does not move. */
@@ -67,11 +88,13 @@ add_place(struct cm_sheet *self, const struct cm_leak_growth *growth)
 static void
 add_holder(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
-    for (size_t i = 0; i < growth->holder_count && i < 3; i++) {
+    size_t parts = cm_growth_part_count(growth);
+
+    for (size_t i = 0; i < parts && i < 3; i++) {
         cm_put(self, i > 0 ? " \u203a " : "");
-        cm_growth_put_name(self, growth->holder[i].annotation);
+        cm_growth_put_part(self, growth, i);
     }
-    cm_put(self, growth->holder_count > 3 ? " \u2026" : "");
+    cm_put(self, parts > 3 ? " \u2026" : "");
 }
 
 /* The number of the finding that shows it whole; 0: none does. */

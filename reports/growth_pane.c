@@ -16,7 +16,7 @@
 #define PATH_ENDS 8
 #define MAX_NAMES 12
 /* Points of the small drawing. */
-#define MAX_POINTS 160
+#define MAX_POINTS 120
 #define HEIGHT 96
 
 /* ===== what it costs ==================================================== */
@@ -122,7 +122,7 @@ add_holder_heading(struct cm_sheet *self, const struct cm_leak_growth *growth)
                          ? "<h3>Held by <code>"
                          : "<h3>Who holds it is not known</h3>\n");
         if (growth->holder_count > 0) {
-            cm_growth_put_name(self, growth->holder[0].annotation);
+            cm_growth_put_part(self, growth, 0);
             cm_put(self, "</code></h3>\n");
         }
         return;
@@ -163,15 +163,45 @@ add_mend(struct cm_sheet *self, const struct cm_leak_growth *growth)
 
 /* ===== the path ========================================================= */
 
+/* What is known of the end of the way, and of where they pile up. */
+static void
+add_step_notes(struct cm_sheet *self, const struct cm_leak_growth *growth,
+               size_t i)
+{
+    bool last = i + 1 == growth->holder_count;
+
+    if (i > 0 && i == growth->holder_at) {
+        cm_put(self, "<span class=\"note\">they pile up here");
+        if (growth->retained_bytes != CM_LEAK_UNKNOWN) {
+            cm_put(self, "; ");
+            cm_put_size(self, growth->retained_bytes);
+            cm_put(self, " go with it");
+        }
+        cm_put(self, "</span>");
+    }
+    cm_put(self, last ? "<span class=\"note\">what grows</span>" : "");
+    if (last && growth->autograd_depth > 1) {
+        cm_buffer_addf(self->out,
+                       "<span class=\"note\">%" PRIu64
+                       " autograd nodes behind it</span>",
+                       growth->autograd_depth);
+    }
+}
+
+/* An object, and the reference that leads on from it. */
 static void
 add_step(struct cm_sheet *self, const struct cm_leak_growth *growth, size_t i)
 {
-    const char *edge = cm_sheet_text(self, growth->holder[i].edge);
     bool last = i + 1 == growth->holder_count;
+    const char *edge =
+        last ? "" : cm_sheet_text(self, growth->holder[i + 1].edge);
 
     cm_buffer_addf(self->out, "<li class=\"%s%s\"><code><b>",
-                   last ? "held" : "step", i == 0 ? " owner" : "");
-    cm_growth_put_name(self, growth->holder[i].annotation);
+                   last                              ? "held"
+                   : i > 0 && i == growth->holder_at ? "suspect"
+                                                     : "step",
+                   i == 0 ? " owner" : "");
+    cm_growth_put_object(self, growth->holder[i].annotation);
     cm_put(self, "</b>");
     if (edge[0] != '\0') {
         cm_put(self, " <span>");
@@ -179,16 +209,7 @@ add_step(struct cm_sheet *self, const struct cm_leak_growth *growth, size_t i)
         cm_put(self, "</span>");
     }
     cm_put(self, "</code>");
-    if (last) {
-        cm_buffer_addf(self->out, "<span class=\"note\">%s</span>",
-                       "what grows");
-    }
-    if (last && growth->autograd_depth > 1) {
-        cm_buffer_addf(self->out,
-                       "<span class=\"note\">%" PRIu64
-                       " autograd nodes behind it</span>",
-                       growth->autograd_depth);
-    }
+    add_step_notes(self, growth, i);
     cm_put(self, "</li>\n");
 }
 

@@ -2,8 +2,9 @@
  * Copyright the cumem authors
  *
  * A block of the summary for growth: the verdict with its numbers, who holds
- * it, the advice, the line that allocates.  A path that is too long loses
- * steps in its middle; the root, which has the name to look for, never goes. */
+ * it, the advice, the line that allocates.  A path that is too long gets a
+ * line of its own, and loses steps in its middle there; the root, which has
+ * the name to look for, never goes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -49,48 +50,58 @@ add_title(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
 
 /* ===== who holds it ===================================================== */
 
-/* One object with its reference, " > " before all but the first. */
-static void
-add_step(const struct cm_leak *leak, const struct cm_leak_holder *step,
-         bool first, struct cm_buffer *out)
+/* Whether the place is in the function that is the root: it has been said. */
+static bool
+is_rootless(struct cm_summary_writer *self,
+            const struct cm_leak_growth *growth)
 {
-    const char *edge = cm_leak_text(leak, step->edge);
-    const char *name = cm_leak_text(leak, step->annotation);
+    const char *root = cm_summary_text(self, growth->holder[0].annotation);
+    const char *space = strchr(root, ' ');
 
-    cm_buffer_add_text(out, first ? "" : " > ");
-    cm_utf8_add_harmless(out, name[0] != '\0' ? name : "object");
-    if (cm_growth_edge_speaks(edge)) {
-        cm_buffer_add_char(out, ' ');
-        cm_utf8_add_harmless(out, edge);
-    }
+    return growth->made_at_count > 0 && space != NULL
+           && strchr(root, ':') != NULL && strchr(root, ':') < space
+           && strcmp(space + 1, cm_summary_text(self, growth->made_at[0].name))
+                  == 0;
+}
+
+/* One part of the way, harmless, " > " before all but the first. */
+static void
+add_part(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
+         size_t part, struct cm_buffer *out)
+{
+    struct cm_buffer text = {0};
+
+    cm_growth_add_part(self->leak, growth, part, is_rootless(self, growth),
+                       &text);
+    cm_buffer_add_text(out, part > 0 ? " > " : "");
+    cm_utf8_add_harmless(out, cm_buffer_text(&text));
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
 }
 
 static long
-step_columns(struct cm_summary_writer *self, const struct cm_leak_holder *step,
-             bool first)
+part_columns(struct cm_summary_writer *self,
+             const struct cm_leak_growth *growth, size_t part)
 {
     struct cm_buffer text = {0};
     long columns;
 
-    add_step(self->leak, step, first, &text);
+    add_part(self, growth, part, &text);
     columns = cm_utf8_columns(cm_buffer_text(&text));
     cm_summary_add_failure(self, &text);
     cm_buffer_release(&text);
     return columns;
 }
 
-/* How many of the last steps have room behind the first and " > ...". */
+/* How many of the last parts have room. */
 static size_t
 fitting_tail(struct cm_summary_writer *self,
              const struct cm_leak_growth *growth, long room)
 {
-    size_t tail = 0;
+    size_t parts = cm_growth_part_count(growth), tail = 0;
 
-    while (tail + 1 < growth->holder_count) {
-        const struct cm_leak_holder *step =
-            &growth->holder[growth->holder_count - 1 - tail];
-
-        room -= step_columns(self, step, false);
+    while (tail + 1 < parts) {
+        room -= part_columns(self, growth, parts - 1 - tail);
         if (room < 0) {
             break;
         }
@@ -99,30 +110,58 @@ fitting_tail(struct cm_summary_writer *self,
     return tail;
 }
 
+static long
+path_columns(struct cm_summary_writer *self,
+             const struct cm_leak_growth *growth)
+{
+    size_t parts = cm_growth_part_count(growth);
+    long columns = 0;
+
+    for (size_t i = 0; i < parts && columns < CM_LINE_WIDTH; i++) {
+        columns += part_columns(self, growth, i);
+    }
+    return columns;
+}
+
+/* Behind the place, or where there is no room below it. */
+static void
+begin_path(struct cm_summary_writer *self, long columns)
+{
+    if (columns < CM_LINE_WIDTH - self->line.columns) {
+        cm_line_add(&self->line, CM_PAINT_NONE, " ");
+    }
+    else {
+        cm_line_end(&self->line);
+        cm_line_fill(&self->line, CM_SUMMARY_INDENT);
+    }
+}
+
 static void
 add_path(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
+    size_t parts = cm_growth_part_count(growth), tail;
     struct cm_buffer text = {0};
-    long room = CM_LINE_WIDTH - self->line.columns
-                - step_columns(self, &growth->holder[0], true);
-    size_t rest = growth->holder_count - 1;
-    size_t tail = fitting_tail(self, growth, room);
+    long room;
 
-    if (tail < rest) {
+    if (growth->made_at_count > 0) {
+        begin_path(self, path_columns(self, growth));
+    }
+    room = CM_LINE_WIDTH - self->line.columns - part_columns(self, growth, 0);
+    tail = fitting_tail(self, growth, room);
+    if (tail + 1 < parts) {
         tail = fitting_tail(self, growth, room - 6);
     }
-    add_step(self->leak, &growth->holder[0], true, &text);
-    cm_buffer_add_text(&text, tail < rest ? " > ..." : "");
-    for (size_t i = growth->holder_count - tail; i < growth->holder_count;
-         i++) {
-        add_step(self->leak, &growth->holder[i], false, &text);
+    add_part(self, growth, 0, &text);
+    cm_buffer_add_text(&text, tail + 1 < parts ? " > ..." : "");
+    for (size_t i = parts - tail; i < parts; i++) {
+        add_part(self, growth, i, &text);
     }
     cm_line_add_cut(&self->line, cm_buffer_text(&text), 0);
     cm_summary_add_failure(self, &text);
     cm_buffer_release(&text);
 }
 
-/* FILE:LINE FUNCTION: of the place that holds it. */
+/* "FILE:LINE FUNCTION:" of the place that holds it. */
 static void
 add_place(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
@@ -137,7 +176,7 @@ add_place(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
         cm_line_add(&self->line, CM_PAINT_NONE, " ");
         cm_line_add_cut(&self->line, name, CM_LINE_WIDTH / 3);
     }
-    cm_line_add(&self->line, CM_PAINT_NONE, ": ");
+    cm_line_add(&self->line, CM_PAINT_NONE, ":");
 }
 
 static void

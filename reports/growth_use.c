@@ -42,6 +42,7 @@ void
 cm_growth_use_init(struct cm_growth_use *self)
 {
     *self = (struct cm_growth_use){.verdict = "ok",
+                                   .retained_bytes = CM_LEAK_UNKNOWN,
                                    .since_iteration = -1,
                                    .iterations_to_full = -1,
                                    .seconds_to_full = -1};
@@ -53,6 +54,13 @@ static enum cm_status
 copy_text(struct cm_copy *copy, const char *text, struct cm_text_id *result)
 {
     return cm_copy_text(copy, text != NULL ? text : "", result);
+}
+
+/* The step of the way that the i-th of those kept is. */
+static size_t
+kept_step(const struct cm_growth_use *use, size_t count, size_t i)
+{
+    return i < count / 2 ? i : use->holder_count - count + i;
 }
 
 static enum cm_status
@@ -69,12 +77,14 @@ copy_holder(struct cm_copy *copy, const struct cm_growth_use *use,
         return CM_NO_MEMORY;
     }
     for (size_t i = 0; status == CM_OK && i < count; i++) {
+        size_t step = kept_step(use, count, i);
         struct cm_leak_holder *holder = &growth->holder[i];
 
+        growth->holder_at = step == use->holder_at ? i : growth->holder_at;
         status =
-            copy_text(copy, use->holder[i].annotation, &holder->annotation);
+            copy_text(copy, use->holder[step].annotation, &holder->annotation);
         if (status == CM_OK) {
-            status = copy_text(copy, use->holder[i].edge, &holder->edge);
+            status = copy_text(copy, use->holder[step].edge, &holder->edge);
         }
     }
     growth->holder_count = count;
@@ -164,6 +174,9 @@ copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
     growth->count = capped(use->count);
     growth->peak_bytes =
         capped(use->peak_bytes > use->bytes ? use->peak_bytes : use->bytes);
+    growth->retained_bytes = use->retained_bytes != CM_LEAK_UNKNOWN
+                                 ? capped(use->retained_bytes)
+                                 : CM_LEAK_UNKNOWN;
     growth->autograd_depth = capped(use->autograd_depth);
     growth->confidence = between(use->confidence, 0, 1);
     growth->iterations_to_full = known(use->iterations_to_full);
@@ -223,13 +236,21 @@ copy_growth(struct cm_copy *copy, const struct cm_growth_use *use,
 
 /* ===== the list ========================================================= */
 
-/* Faults before others, then by bytes. */
+/* A leak, lingering, growing: a person hears of it. */
+static bool
+is_told(const struct cm_growth_use *use)
+{
+    const char *verdict = use->verdict != NULL ? use->verdict : "";
+
+    return verdict[0] == 'l' || verdict[0] == 'g';
+}
+
+/* Those that are told before others, then by bytes. */
 static int
 by_weight(const void *first, const void *second)
 {
     const struct cm_growth_use *const *a = first, *const *b = second;
-    bool a_told = strchr("lg", (*a)->verdict[0]) != NULL;
-    bool b_told = strchr("lg", (*b)->verdict[0]) != NULL;
+    bool a_told = is_told(*a), b_told = is_told(*b);
 
     if (a_told != b_told) {
         return a_told ? -1 : 1;

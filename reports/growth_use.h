@@ -20,7 +20,7 @@
 #include "leak.h"
 
 #define CM_GROWTH_MAX 1000
-#define CM_GROWTH_MAX_HOLDERS 64
+#define CM_GROWTH_MAX_HOLDERS 64 /* the first half and the last */
 #define CM_GROWTH_MAX_NAMES 16
 /* Points of a series: the last one, and others evenly between. */
 #define CM_GROWTH_MAX_SERIES 400
@@ -40,6 +40,8 @@ struct cm_growth_use {
     const char *category, *device, *verdict;
     const struct cm_holder_use *holder; /* from the root on */
     size_t holder_count;
+    size_t holder_at; /* where they pile up; 0: not known */
+    uint64_t retained_bytes;
     const struct cm_place *made_at;
     size_t made_at_count;
     double bytes_per_iteration, count_per_iteration;
@@ -56,7 +58,8 @@ struct cm_growth_use {
     size_t name_count;
     const char *library_package, *library_link;
 };
-/* Nothing is known; the verdict is ok. */
+/* Nothing is known; the verdict is ok.  A long way loses its middle, so
+ * holder_at is forgotten where it lies in that. */
 void cm_growth_use_init(struct cm_growth_use *self);
 
 /* Replaces the list; on failure it is as it was. */

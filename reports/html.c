@@ -20,7 +20,7 @@
 #include "summary.h"
 
 /* What the list, the foot and the script may take of the page at most. */
-#define RESERVED_BYTES ((size_t)512 * 1024)
+#define RESERVED_BYTES ((size_t)1536 * 1024)
 
 /* ===== head and verdict ================================================= */
 
@@ -113,12 +113,11 @@ add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
         line = colon + 2;
     }
     cm_put(self, first ? "<h1>" : "<p class=\"also\">");
-    if (line < end) {
-        cm_buffer_add_char(self->out, (char)(begins_with_a_word(line, end)
-                                                 ? line[0] - 'a' + 'A'
-                                                 : line[0]));
-        cm_escape_html_part(self->out, line + 1, (size_t)(end - line) - 1);
+    if (begins_with_a_word(line, end)) {
+        cm_buffer_add_char(self->out, (char)(line[0] - 'a' + 'A'));
+        line++;
     }
+    cm_escape_html_part(self->out, line, (size_t)(end - line));
     cm_put(self, first ? ".</h1>\n" : ".</p>\n");
 }
 

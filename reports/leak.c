@@ -209,6 +209,9 @@ check_growth(const struct cm_leak *self, const struct cm_leak_growth *growth)
     if (growth->site > self->site_count) {
         return "growth names a site that does not exist";
     }
+    if (growth->holder_at > 0 && growth->holder_at >= growth->holder_count) {
+        return "growth piles up at a holder that does not exist";
+    }
     if ((growth->holder == NULL && growth->holder_count > 0)
         || (growth->made_at == NULL && growth->made_at_count > 0)
         || (growth->series == NULL && growth->series_count > 0)

@@ -153,8 +153,9 @@ struct cm_leak_collector {
     bool off; /* automatic collection was switched off when last looked */
 };
 
-/* From a named root towards what grows: an object, and the reference that
- * leads on from it ("" for the last, and where it says nothing). */
+/* From a named root to what grows: what an object is ("train.py:80 main", "list
+ * of 409"), and how the one before holds it ("local losses", "[0]"; "" for the
+ * root). */
 struct cm_leak_holder {
     struct cm_text_id annotation, edge;
 };
@@ -172,7 +173,10 @@ struct cm_leak_growth {
     struct cm_text_id verdict;     /* growing, leak, lingering, settled, ok */
     struct cm_leak_holder *holder; /* owned */
     size_t holder_count;
-    struct cm_leak_frame *made_at; /* owned: where the holder is */
+    size_t holder_at;        /* of it, where they pile up; 0: not known */
+    uint64_t retained_bytes; /* that go when that reference goes;
+                              * CM_LEAK_UNKNOWN */
+    struct cm_leak_frame *made_at; /* owned: where it is filled */
     size_t made_at_count;
     double bytes_per_iteration, count_per_iteration;
     int64_t since_iteration;                   /* -1: not known */

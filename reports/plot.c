@@ -143,36 +143,40 @@ add_percent(const struct view *view, double x)
     cm_buffer_addf(view->out, "%ld.%02ld%%", parts / 100, parts % 100);
 }
 
-static void
-add_mark(const struct view *view, double x, int length)
+/* The multiples of `step` in sight. */
+static int
+first_mark(const struct view *view, double step, double *first)
 {
-    int ground = TOP + view->plot->height;
+    double count;
 
-    cm_buffer_add_text(view->out, "<line x1=\"");
-    add_percent(view, x);
-    cm_buffer_add_text(view->out, "\" x2=\"");
-    add_percent(view, x);
-    cm_buffer_addf(view->out, "\" y1=\"%d\" y2=\"%d\"/>", ground,
-                   ground + length);
+    *first = ceil(view->low / step);
+    count = floor(view->high / step) - *first + 1;
+    return count < MAX_MARKS ? (int)count : MAX_MARKS;
 }
 
-/* Marks at multiples of `step`, with numbers where `text`. */
 static void
-add_marks_at(const struct view *view, double step, int length, bool text)
+add_ticks(const struct view *view, double step, int length)
 {
-    double first = ceil(view->low / step);
-    double count = floor(view->high / step) - first + 1;
+    double first;
+    int count = first_mark(view, step, &first);
 
-    for (int i = 0; i < count && i < MAX_MARKS; i++) {
-        double x = (first + i) * step;
+    for (int i = 0; i < count; i++) {
+        cm_buffer_addf(view->out, "M%ld 0v%d",
+                       across(view, (first + i) * step), length);
+    }
+}
 
-        add_mark(view, x, length);
-        if (text) {
-            cm_buffer_add_text(view->out, "<text class=\"x\" x=\"");
-            add_percent(view, x);
-            cm_buffer_addf(view->out, "\" y=\"%d\">%.0f</text>",
-                           TOP + view->plot->height + 19, x);
-        }
+static void
+add_numbers(const struct view *view, double step)
+{
+    double first;
+    int count = first_mark(view, step, &first);
+
+    for (int i = 0; i < count; i++) {
+        cm_buffer_add_text(view->out, "<text class=\"x\" x=\"");
+        add_percent(view, (first + i) * step);
+        cm_buffer_addf(view->out, "\" y=\"%d\">%.0f</text>",
+                       TOP + view->plot->height + 19, (first + i) * step);
     }
 }
 
@@ -180,11 +184,20 @@ add_marks_at(const struct view *view, double step, int length, bool text)
 static void
 add_marks(const struct view *view)
 {
-    double step = decimal_step(view->high - view->low, 9);
+    double most = view->plot->height < 120 ? 5 : 9;
+    double step = decimal_step(view->high - view->low, most);
 
     step = step < 1 ? 1 : step;
-    add_marks_at(view, step / 5 < 1 ? 1 : step / 5, 3, false);
-    add_marks_at(view, step, 6, true);
+    cm_buffer_addf(view->out,
+                   "<svg class=\"ticks\" y=\"%d\" width=\"100%%\" "
+                   "height=\"6\" viewBox=\"0 0 %d 6\" "
+                   "preserveAspectRatio=\"none\"><path d=\"",
+                   TOP + view->plot->height, WIDTH);
+    add_ticks(view, step / 5 < 1 ? 1 : step / 5, 3);
+    add_ticks(view, step, 6);
+    cm_buffer_add_text(view->out, "\"/></svg><g class=\"marks\">");
+    add_numbers(view, step);
+    cm_buffer_add_text(view->out, "</g>");
 }
 
 static void
@@ -293,23 +306,48 @@ add_line(const struct view *view, const struct cm_plot_line *line)
     cm_buffer_add_text(view->out, "\"/>");
 }
 
-/* "#1 +4.0 MiB / iteration" where the line ends. */
-static void
-add_slope(const struct view *view, const struct cm_plot_line *line)
+/* Where the text of a line goes: over its end, below where there is no room,
+ * and below those that stand there already. */
+static int
+height_of(const struct view *view, const struct cm_plot_line *line,
+          const int *taken, size_t count)
 {
-    char size[CM_SIZE_TEXT_BYTES];
-    double bytes = line->slope > 0 ? line->slope : 0;
     double part = line->count > 0 ? (double)line->series[line->count - 1][2]
                                         / (double)view->top
                                   : 0;
-    int y = TOP + view->plot->height - (int)(part * view->plot->height) - 6;
+    int y = TOP + view->plot->height - (int)(part * view->plot->height) - 8;
 
-    cm_size_format((uint64_t)(bytes + 0.5), size);
+    y = y < TOP + 10 ? TOP + 44 : y;
+    for (size_t i = 0; i < count; i++) {
+        if (y > taken[i] - 14 && y < taken[i] + 14) {
+            y = taken[i] + 14;
+        }
+    }
+    return y;
+}
+
+/* "#1 +4.0 MiB / iteration" */
+static void
+add_slope(const struct view *view, const struct cm_plot_line *line, int y)
+{
+    char size[CM_SIZE_TEXT_BYTES];
+
+    cm_size_format((uint64_t)(line->slope > 0 ? line->slope + 0.5 : 0), size);
     cm_buffer_addf(view->out,
                    "<text class=\"slope\" x=\"100%%\" dx=\"-6\" "
                    "y=\"%d\">#%zu +%s / %s</text>",
-                   y < TOP + 12 ? TOP + 12 : y, line->number, size,
-                   view->plot->unit);
+                   y, line->number, size, view->plot->unit);
+}
+
+static void
+add_slopes(const struct view *view)
+{
+    int taken[CM_PLOT_MAX_LINES] = {0};
+
+    for (size_t i = 0; i < view->plot->line_count; i++) {
+        taken[i] = height_of(view, &view->plot->lines[i], taken, i);
+        add_slope(view, &view->plot->lines[i], taken[i]);
+    }
 }
 
 /* ===== numbers ========================================================== */
@@ -371,13 +409,10 @@ cm_plot_add(const struct cm_plot *self, struct cm_buffer *out)
     for (size_t i = 0; i < self->line_count; i++) {
         add_line(&view, &self->lines[i]);
     }
-    cm_buffer_add_text(out, "</svg><g class=\"marks\">");
+    cm_buffer_add_text(out, "</svg>");
     add_marks(&view);
-    cm_buffer_add_text(out, "</g>");
     add_since(&view);
-    for (size_t i = 0; i < self->line_count; i++) {
-        add_slope(&view, &self->lines[i]);
-    }
+    add_slopes(&view);
     cm_buffer_add_text(out, "</svg></div>\n");
 }
 

@@ -85,8 +85,10 @@ void cm_held_add_stack(struct cm_sheet *self,
 void cm_held_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
 /* The memory of each device over the iterations; nothing without any. */
 enum cm_status cm_timeline_add_section(struct cm_sheet *self) CM_CHECKED;
-/* A holder's name, without the marks that make a part of it code in text. */
-void cm_growth_put_name(struct cm_sheet *self, struct cm_text_id text);
+/* One object of a holder's path; one part of it (growth.h). */
+void cm_growth_put_object(struct cm_sheet *self, struct cm_text_id annotation);
+void cm_growth_put_part(struct cm_sheet *self,
+                        const struct cm_leak_growth *growth, size_t part);
 /* All lines that allocate what stays. */
 void cm_growth_add_table(struct cm_sheet *self);
 /* Where the memory of each device is, as far as the document says. */

@@ -15,8 +15,10 @@
 
 /* Points that are drawn without the script, and with it. */
 #define DRAWN_POINTS 360
+#define MOST_POINTS 2000
+#define FOLDED_POINTS 200
 #define HEIGHT 150
-#define MAX_DEVICES 16
+#define MAX_DEVICES 8
 
 /* A class name of ours for a category of the document. */
 static const char *
@@ -144,16 +146,45 @@ way_of_telling(struct cm_sheet *self)
                          : "";
 }
 
+/* At most `most` points, each the highest of its neighbours. */
+struct thinned {
+    double *x, *seconds;
+    uint64_t *bytes;
+    size_t count;
+};
+
 static void
-add_drawing(struct cm_sheet *self,
-            const struct cm_leak_timeline_device *device, const double *x)
+thin(const struct cm_leak_timeline_device *device, struct thinned *to)
+{
+    size_t width = device->category_count, all = device->point_count;
+
+    for (size_t i = 0; i < to->count; i++) {
+        size_t at = i * all / to->count;
+
+        for (size_t j = at + 1; j < (i + 1) * all / to->count; j++) {
+            at = sum_at(device, j) > sum_at(device, at) ? j : at;
+        }
+        to->x[i] = (double)device->iterations[at];
+        to->seconds[i] = device->seconds[at];
+        memcpy(to->bytes + i * width, device->bytes + at * width,
+               width * sizeof(*to->bytes));
+    }
+    /* The ends are where they are. */
+    to->x[0] = (double)device->iterations[0];
+    to->x[to->count - 1] = (double)device->iterations[all - 1];
+}
+
+static void
+plot_points(struct cm_sheet *self,
+            const struct cm_leak_timeline_device *device,
+            const struct thinned *points)
 {
     const char *classes[CM_LEAK_MAX_CATEGORIES];
-    struct cm_plot plot = {.count = device->point_count,
+    struct cm_plot plot = {.count = points->count,
                            .layers = device->category_count,
-                           .x = x,
-                           .seconds = device->seconds,
-                           .bytes = device->bytes,
+                           .x = points->x,
+                           .seconds = points->seconds,
+                           .bytes = points->bytes,
                            .classes = classes,
                            .unit = cm_growth_unit(self->leak),
                            .most = DRAWN_POINTS,
@@ -167,10 +198,35 @@ add_drawing(struct cm_sheet *self,
     cm_plot_add(&plot, self->out);
 }
 
-static void
-add_device(struct cm_sheet *self, const struct cm_leak_timeline_device *device,
-           const double *x, bool first)
+static enum cm_status
+add_drawing(struct cm_sheet *self,
+            const struct cm_leak_timeline_device *device, size_t most)
 {
+    size_t count = device->point_count < most ? device->point_count : most;
+    struct thinned points = {
+        .x = cm_calloc(count, sizeof(double)),
+        .seconds = cm_calloc(count, sizeof(double)),
+        .bytes = cm_calloc(count * device->category_count, sizeof(uint64_t)),
+        .count = count};
+    enum cm_status status = CM_NO_MEMORY;
+
+    if (points.x != NULL && points.seconds != NULL && points.bytes != NULL) {
+        thin(device, &points);
+        plot_points(self, device, &points);
+        status = CM_OK;
+    }
+    cm_free(points.x);
+    cm_free(points.seconds);
+    cm_free(points.bytes);
+    return status;
+}
+
+static enum cm_status
+add_device(struct cm_sheet *self, const struct cm_leak_timeline_device *device,
+           bool first)
+{
+    enum cm_status status;
+
     cm_put(self, first ? "<figure class=\"timeline\">" : "<details><summary>");
     cm_put(self, first ? "<figcaption><b>" : "");
     cm_escape_html_label(self->out, cm_sheet_text(self, device->name), 40);
@@ -188,31 +244,15 @@ add_device(struct cm_sheet *self, const struct cm_leak_timeline_device *device,
     else {
         cm_put(self, "</summary><figure class=\"timeline\">\n");
     }
-    add_drawing(self, device, x);
+    status = add_drawing(self, device, first ? MOST_POINTS : FOLDED_POINTS);
     cm_put(self, "<div class=\"under\">");
     add_reading(self, device);
     add_key(self, device);
     cm_put(self, first ? "</div></figure>\n" : "</div></figure></details>\n");
+    return status;
 }
 
 /* ===== the whole ======================================================== */
-
-static enum cm_status
-add_one(struct cm_sheet *self, const struct cm_leak_timeline_device *device,
-        bool first)
-{
-    double *x = cm_calloc(device->point_count, sizeof(*x));
-
-    if (x == NULL) {
-        return CM_NO_MEMORY;
-    }
-    for (size_t i = 0; i < device->point_count; i++) {
-        x[i] = (double)device->iterations[i];
-    }
-    add_device(self, device, x, first);
-    cm_free(x);
-    return CM_OK;
-}
 
 /* The device with most memory; NULL: there is nothing to draw. */
 static const struct cm_leak_timeline_device *
@@ -245,13 +285,13 @@ cm_timeline_add_section(struct cm_sheet *self)
     }
     cm_put(self, "<section class=\"over\" "
                  "aria-label=\"Memory over the iterations\">\n");
-    status = add_one(self, first, true);
+    status = add_device(self, first, true);
     for (size_t i = 0; status == CM_OK && i < timeline->device_count; i++) {
         const struct cm_leak_timeline_device *device = &timeline->devices[i];
 
         if (device != first && most_of(device) > 0
             && written++ < MAX_DEVICES - 1) {
-            status = add_one(self, device, false);
+            status = add_device(self, device, false);
         }
     }
     cm_put(self, "</section>\n");

@@ -52,13 +52,13 @@ def timeline(count, *, points=2000, by="optimizer", leak=4 * MIB, since=3,
         wave = 0.5 + 0.5 * math.sin(i * 0.7)
         bytes_ = [97 * MIB, 0 if evaluates else 97 * MIB,
                   0 if i == 0 else 194 * MIB,
-                  300 * MIB if evaluates else int((1100 + 160 * wave) * MIB),
-                  37 * MIB + (i % 3) * MIB,
-                  max(0, i - since) * leak, 512 * MIB]
+                  (300 * MIB if evaluates else int((1100 + 160 * wave) * MIB))
+                 + max(0, i - since) * leak,
+                 37 * MIB + (i % 3) * MIB, 60 * MIB, 512 * MIB]
         rows.append([i, round(i * 0.0316, 3)]
                     + [int(value * scale) for value in bytes_])
     return {"by": by, "devices": [
-        {"name": name, "categories": CATEGORIES, "points": rows[:points]}]}
+        {"name": name, "categories": list(CATEGORIES), "points": rows[:points]}]}
 
 
 def add_losses(leak, count, each=4 * MIB):
@@ -75,8 +75,10 @@ def add_losses(leak, count, each=4 * MIB):
     now = (count - 3) * each
     growth(leak, "leak", "activation", now, site=site, count=count - 3,
            fingerprint="7d3a9e0000000001",
-           holder=holder(("local `losses` (list, %d items)" % (count - 3),
-                          "[0]"), ("loss", ""), ("grad_fn", "")),
+           holder=holder(("train.py:80 main", ""),
+                         (f"list of {count - 3}", "local losses"),
+                         ("loss", "[0]"), ("grad_fn", "")),
+           holder_at=1, retained_bytes=now,
            made_at=[frame(JOB + "train.py", 80, "main",
                           "        losses.append(loss)",
                           "    for batch in loader:\n"
@@ -84,7 +86,7 @@ def add_losses(leak, count, each=4 * MIB):
                           "    print(sum(losses) / len(losses))\n")],
            bytes_per_iteration=each, count_per_iteration=1,
            since_iteration=3, confidence=0.998, iterations_to_full=1948,
-           seconds_to_full=3247, series=line(count, 3, each, count // 250),
+           seconds_to_full=3247, series=line(count, 3, each, max(1, count // 250)),
            autograd_depth=17, names=["losses[0]", "losses[1]"],
            rule="list_of_losses", advice="append `loss.item()` instead: a "
            "loss keeps its whole graph")
@@ -98,9 +100,10 @@ def add_gradients(leak, count):
         frame(JOB + "train.py", 42, "step", "    loss.backward()"))
     growth(leak, "lingering", "gradient", 97 * MIB, site=site, awaited=True,
            fingerprint="19c4d20000000002", count=161, since_iteration=1,
-           holder=holder(("local `model` (ResNet)", ".layer1"),
-                         ("Sequential", ".0.conv1.weight"),
-                         ("Parameter", ".grad")),
+           holder=holder(("train.py:60 main", ""), ("ResNet", "local model"),
+                         ("Sequential", ".layer1"),
+                         ("Parameter", ".0.conv1.weight"),
+                         ("Tensor", ".grad")),
            made_at=[frame(JOB + "train.py", 60, "main",
                           "    model = resnet50().cuda()",
                           "def main():\n    loader = make_loader()",
@@ -121,8 +124,8 @@ def add_others(leak, count):
            bytes_per_iteration=1.0 * MIB, since_iteration=count - 40,
            confidence=0.61, series=line(count, count - 40, MIB,
                                         max(1, count // 200)),
-           holder=holder(("global `encoder` (Encoder)", ".cache"),
-                         ("dict, 40 items", "['k12']"), ("Tensor", "")))
+           holder=holder(("module job.model", ""), ("Encoder", ".encoder"),
+                         ("dict of 40", ".cache"), ("Tensor", "['k12']")))
     adam = leak.site(
         frame(TORCH + "optim/adam.py", 175, "Adam._init_group",
               library=True),
@@ -196,8 +199,8 @@ def many(iterations=10000, sites=5000):
                bytes_per_iteration=each if verdict == "leak" else 0,
                since_iteration=i % 100,
                series=line(iterations, i % 100, each, iterations // 100),
-               holder=holder((f"global `kept{i}` (list)", "[0]"),
-                             ("Tensor", "")),
+               holder=holder(("module job", ""), ("list of 9", f".kept{i}"),
+                             ("Tensor", "[0]")),
                advice=f"clear kept{i} at the end of each iteration")
     leak.data["timeline"] = timeline(iterations, points=iterations)
     return leak

@@ -93,8 +93,10 @@
     "'growth':["                                                              \
     "{'fingerprint':'0123450000000000','site':1,'category':'activation',"     \
     "'device':'cuda:0','verdict':'leak','holder':["                           \
-    "{'annotation':'local `losses` (list, 409 items)','edge':'[0]'},"         \
-    "{'annotation':'loss','edge':''},{'annotation':'grad_fn','edge':''}],"    \
+    "{'annotation':'train.py:80 main','edge':''},"                            \
+    "{'annotation':'list of 409','edge':'local losses'},"                     \
+    "{'annotation':'loss','edge':'[0]'},{'annotation':'grad_fn'}],"           \
+    "'holder_at':1,'retained_bytes':1715470336,"                              \
     "'made_at':[{'filename':'/x/train.py','line':80,'name':'main',"           \
     "'source':'  losses.append(loss)','certain':true}],"                      \
     "'bytes_per_iteration':4194304,'count_per_iteration':1.5,"                \

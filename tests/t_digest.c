@@ -389,6 +389,7 @@ add_write_and_take(void *context)
         bool wrong = see(scene, true, &document) != CM_OK
                      || cm_digest_write(scene->digest, true) != CM_OK;
         cm_digest_collection(scene->digest, 2, 1, 2, 3);
+        wrong |= grow(scene->digest, "leak", (uint64_t)i << 20) != CM_OK;
         cm_digest_number(scene->digest, "iteration", i);
         cm_free(cm_digest_take_warning(scene->digest));
         cm_free(cm_digest_report_path(scene->digest));

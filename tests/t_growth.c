@@ -1,205 +1,229 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
+#include "leak_case.h"
 
-#include "../detector/alloc.h"
-#include "../detector/growth.h"
-#include "fail_each.h"
+#include "../reports/growth.h"
 
-#define BASE UINT64_C(0x7f0000000000)
-#define MIB (UINT64_C(1) << 20)
-
-struct job {
-    struct cm_blocks *blocks;
-    struct cm_growth growth;
-    uint64_t next; /* address */
-    int64_t iteration;
-};
-
-static struct job
-begin(void)
+static void
+expect_sentence(const char *growth, const char *by, const char *expected)
 {
-    struct job job = {.blocks = cm_blocks_new(100000), .next = BASE};
-    job.growth.table.max_series = 1000;
-    return job;
+    char json[500];
+    struct cm_leak leak;
+    struct cm_buffer out = {0};
+
+    snprintf(json, sizeof(json),
+             LEAK_HEAD "'timeline':{'by':'%s'},'growth':[{%s}]}", by, growth);
+    leak = leak_of(json);
+    cm_growth_add_sentence(&leak, &leak.growth[0], &out);
+    assert_string_equal(cm_buffer_text(&out), expected);
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
 }
 
 static void
-end(struct job *job)
+test_sentences(void **state)
 {
-    cm_growth_release(&job->growth);
-    cm_blocks_free(job->blocks);
-}
-
-static uint64_t
-allocate(struct job *job, uint32_t site, uint64_t bytes)
-{
-    uint64_t address = job->next;
-    cm_blocks_event(job->blocks, &(struct cm_event){
-                                     .kind = CM_EVENT_ALLOCATE,
-                                     .address = address,
-                                     .bytes = bytes,
-                                     .site = {site},
-                                 });
-    job->next += bytes;
-    return address;
+#define SLOPE "'verdict':'leak','bytes_per_iteration':4194304,"
+    (void)state;
+    expect_sentence(SLOPE "'since_iteration':3", "step",
+                    "+4.0 MiB per iteration since iteration 3");
+    expect_sentence(SLOPE "'iterations_to_full':1", "step",
+                    "+4.0 MiB per iteration; full in about 1 iteration");
+    expect_sentence(SLOPE "'iterations_to_full':123456,"
+                          "'seconds_to_full':432000",
+                    "step",
+                    "+4.0 MiB per iteration; full in about 123000 iterations "
+                    "(5 days)");
+    expect_sentence(SLOPE "'iterations_to_full':9995,'seconds_to_full':20000",
+                    "optimizer",
+                    "+4.0 MiB per iteration; full in about 10000 iterations "
+                    "(6 h)");
+    expect_sentence(SLOPE "'seconds_to_full':41.3", "step",
+                    "+4.0 MiB per iteration; full in about 41 s");
+    expect_sentence(SLOPE "'since_iteration':3,'iterations_to_full':70,"
+                          "'seconds_to_full':420",
+                    "time",
+                    "+4.0 MiB per time slice since time slice 3; full in "
+                    "about 7 min");
+    expect_sentence(SLOPE "'iterations_to_full':70", "time",
+                    "+4.0 MiB per time slice; full in about 70 time slices");
+    expect_sentence("'verdict':'leak','bytes_per_iteration':-5", "step",
+                    "-5 B per iteration");
+    expect_sentence("'verdict':'lingering','bytes':1048576", "step",
+                    "1.0 MiB kept through every forward pass");
+    expect_sentence("'verdict':'lingering','bytes':1048576,'category':'mine'",
+                    "step", "1.0 MiB of mine kept through every forward pass");
+#undef SLOPE
 }
 
 static void
-release(struct job *job, uint64_t address)
+test_fingerprint_outlives_moved_lines_and_other_libraries(void **state)
 {
-    cm_blocks_event(job->blocks, &(struct cm_event){.kind = CM_EVENT_FREE,
-                                                    .address = address});
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_leak_growth growth = leak.growth[0];
+    uint64_t first = cm_growth_fingerprint(&leak, &growth);
+
+    (void)state;
+    leak.sites[0].frames[1].line = 99;
+    leak.sites[0].frames[0].name = leak.host;
+    growth.bytes = 1;
+    growth.verdict = leak.growth[1].verdict;
+    assert_true(cm_growth_fingerprint(&leak, &growth) == first);
+    growth.category = leak.growth[1].category;
+    assert_true(cm_growth_fingerprint(&leak, &growth) != first);
+    growth.category = leak.growth[0].category;
+    leak.sites[0].frames[1].source = leak.sites[1].frames[0].source;
+    assert_true(cm_growth_fingerprint(&leak, &growth) != first);
+    growth.site = 0;
+    assert_true(cm_growth_fingerprint(&leak, &growth) != 0);
+    cm_leak_release(&leak);
 }
 
 static void
-step(struct job *job)
+test_verdicts(void **state)
 {
-    job->iteration++;
-    cm_growth_boundary(&job->growth, job->blocks, 0, job->iteration);
-    cm_growth_judge(&job->growth, job->iteration);
-}
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    const enum cm_growth_verdict expected[] = {
+        CM_GROWTH_LEAK, CM_GROWTH_LINGERING, CM_GROWTH_GROWING,
+        CM_GROWTH_SETTLED, CM_GROWTH_OK};
 
-static size_t
-rows_of(struct job *job, enum cm_verdict verdict, struct cm_growth_row *found)
-{
-    struct cm_growth_row *rows;
-    size_t count, matching = 0;
-    assert_int_equal(
-        cm_growth_rows(&job->growth, job->iteration, &rows, &count), CM_OK);
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i].result.verdict == verdict) {
-            *found = rows[i];
-            matching++;
-        }
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        enum cm_growth_verdict verdict =
+            cm_growth_verdict(&leak, &leak.growth[i]);
+
+        assert_int_equal(verdict, expected[i]);
+        assert_string_equal(cm_growth_verdict_name(verdict),
+                            cm_leak_text(&leak, leak.growth[i].verdict));
+        assert_int_equal(cm_growth_is_told(verdict), i < 3);
+        assert_int_equal(cm_growth_is_fault(verdict), i < 2);
     }
-    cm_free(rows);
-    return matching;
+    cm_leak_release(&leak);
 }
 
 static void
-tells_a_leak_within_ten_iterations_of_its_start(void **state)
+test_what_edges_say(void **state)
 {
     (void)state;
-    struct job job = begin();
-    struct cm_growth_row row = {0};
-    for (int i = 0; i < 20; i++) {
-        release(&job, allocate(&job, 3, 8 * MIB));
-        step(&job);
-        assert_false(job.growth.due);
-    }
-    for (int i = 0; i < 10; i++) {
-        release(&job, allocate(&job, 3, 8 * MIB));
-        allocate(&job, 5, 4 * MIB);
-        step(&job);
-    }
-    assert_true(job.growth.due);
-    assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 1);
-    assert_int_equal(row.site, 5);
-    assert_int_equal(row.device, 0);
-    assert_int_equal(row.bytes, 40 * MIB);
-    assert_int_equal(row.count, 10);
-    assert_in_range((uint64_t)row.result.bytes_per_iteration, 4 * MIB - 1,
-                    4 * MIB + 1);
-    assert_in_range(row.result.since_iteration, 19, 21);
-    assert_false(job.growth.due);
-    step(&job);
-    assert_false(job.growth.due); /* told once */
-    end(&job);
+    assert_true(cm_growth_edge_speaks(".cache"));
+    assert_true(cm_growth_edge_speaks("['model']"));
+    assert_true(cm_growth_edge_speaks("cell x"));
+    assert_true(cm_growth_edge_speaks("["));
+    assert_false(cm_growth_edge_speaks(""));
+    assert_false(cm_growth_edge_speaks("[17]"));
+    assert_false(cm_growth_edge_speaks("element"));
+    assert_false(cm_growth_edge_speaks("__dict__"));
+}
+
+/* The parts of a way, as the Python face writes them too. */
+static void
+test_parts(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_leak_growth *growth = &leak.growth[0];
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_growth_part_count(growth), 3);
+    cm_growth_add_part(&leak, growth, 0, false, &out);
+    assert_string_equal(out.bytes,
+                        "train.py:80 main: local `losses` (list, 409 items)");
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 0, true, &out);
+    assert_string_equal(out.bytes, "local `losses` (list, 409 items)");
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 1, true, &out);
+    assert_string_equal(out.bytes, "loss");
+    growth->holder_count = 1;
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 0, true, &out);
+    assert_string_equal(out.bytes, "train.py:80 main");
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
 }
 
 static void
-tells_gradients_that_a_forward_finds(void **state)
+test_objects(void **state)
 {
+    static const char *const cases[][2] = {{"list of 409", "list, 409 items"},
+                                           {"dict of 1", "dict, 1 item"},
+                                           {"list of", "list of"},
+                                           {" of 7", " of 7"},
+                                           {"of 7", "of 7"},
+                                           {"roof 7", "roof 7"},
+                                           {"", "object"},
+                                           {"list of 4x", "list of 4x"}};
+
     (void)state;
-    struct job job = begin();
-    struct cm_growth_row row = {0};
-    cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
-    uint64_t gradient = allocate(&job, 7, 64 * MIB);
-    step(&job);
-    for (int i = 0; i < 12; i++) {
-        cm_growth_forward(&job.growth, job.blocks, job.iteration);
-        step(&job);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cm_buffer out = {0};
+
+        cm_growth_add_object(cases[i][0], &out);
+        assert_string_equal(cm_buffer_text(&out), cases[i][1]);
+        cm_buffer_release(&out);
     }
-    assert_true(job.growth.due);
-    assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 1);
-    assert_int_equal(row.category, CM_GRADIENT);
-    assert_int_equal(row.result.lingering_bytes, 64 * MIB);
-    for (int i = 0; i < 12; i++) {
-        release(&job, gradient);
-        cm_growth_forward(&job.growth, job.blocks, job.iteration);
-        gradient = allocate(&job, 7, 64 * MIB);
-        step(&job);
-    }
-    assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 0);
-    end(&job);
 }
 
 static void
-adds_up_each_category(void **state)
+test_device(void **state)
 {
-    (void)state;
-    struct job job = begin();
-    allocate(&job, 1, 3 * MIB);
-    allocate(&job, 2, 5 * MIB);
-    step(&job);
-    assert_int_equal(job.growth.bytes[1][CM_OTHER], 8 * MIB);
-    cm_growth_categorize(&job.growth, (struct cm_site_id){2}, CM_PARAMETER);
-    step(&job);
-    assert_int_equal(job.growth.bytes[1][CM_OTHER], 3 * MIB);
-    assert_int_equal(job.growth.bytes[1][CM_PARAMETER], 5 * MIB);
-    allocate(&job, 2, MIB);
-    step(&job);
-    assert_int_equal(job.growth.bytes[1][CM_PARAMETER], 6 * MIB);
-    assert_int_equal(cm_growth_category(&job.growth, 99), CM_OTHER);
-    end(&job);
-}
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_text_id name = leak.timeline.devices[0].name;
+    struct cm_buffer out = {0};
 
-static enum cm_status
-everything(void *context)
-{
-    (void)context;
-    struct job job = begin();
-    struct cm_growth_row *rows = NULL;
-    size_t count;
-    if (job.blocks == NULL) {
-        return CM_NO_MEMORY;
-    }
-    cm_growth_categorize(&job.growth, (struct cm_site_id){5}, CM_GRADIENT);
-    for (int i = 0; i < 15; i++) {
-        allocate(&job, 5, 4 * MIB);
-        cm_growth_forward(&job.growth, job.blocks, job.iteration);
-        step(&job);
-    }
-    struct cm_blocks_counts counts;
-    cm_blocks_counts(job.blocks, &counts);
-    enum cm_status status =
-        cm_growth_rows(&job.growth, job.iteration, &rows, &count);
-    if (job.growth.lost + job.growth.table.lost + counts.lost
-            + counts.lost_sites
-        != 0) {
-        status = CM_NO_MEMORY;
-    }
-    cm_free(rows);
-    end(&job);
-    return status;
+    (void)state;
+    assert_true(cm_growth_add_device(&leak, name, &out));
+    assert_string_equal(out.bytes,
+                        "cuda:0 grows by 4.0 MiB per iteration; full in about "
+                        "54 min");
+    leak.growth[0].verdict = leak.growth[4].verdict;
+    cm_buffer_clear(&out);
+    assert_true(cm_growth_add_device(&leak, name, &out));
+    assert_string_equal(out.bytes,
+                        "cuda:0 keeps 97 MiB through every forward pass");
+    assert_false(cm_growth_add_device(&leak, leak.host, &out));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
 }
 
 static void
-counts_what_it_had_no_memory_for(void **state)
+test_walk_is_by_what_it_costs(void **state)
 {
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'cycles':[{'peak_bytes':5},{'peak_bytes':9}],"
+                          "'growth':[{'verdict':'ok','bytes':7},"
+                          "{'verdict':'ok','bytes':9}]}");
+    struct cm_leak_walk walk = {.leak = &leak};
+    struct cm_leak_finding finding;
+    const bool growth[] = {false, true, true, false};
+    const size_t index[] = {0, 0, 1, 1};
+
     (void)state;
-    cm_fail_each(everything, NULL);
+    cm_leak_sort(&leak);
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(cm_leak_walk_next(&walk, &finding));
+        assert_int_equal(finding.growth, growth[i]);
+        assert_int_equal(finding.index, index[i]);
+    }
+    assert_false(cm_leak_walk_next(&walk, &finding));
+    cm_leak_release(&leak);
 }
 
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
-        cmocka_unit_test(tells_gradients_that_a_forward_finds),
-        cmocka_unit_test(adds_up_each_category),
-        cmocka_unit_test(counts_what_it_had_no_memory_for),
+        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(
+            test_fingerprint_outlives_moved_lines_and_other_libraries),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_what_edges_say),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_walk_is_by_what_it_costs),
     };
+
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@ set(struct cm_leak *leak, const struct built *built, const char *verdict)
                                      .verdict = verdict,
                                      .holder = holder,
                                      .holder_count = 2,
+                                     .holder_at = 1,
+                                     .retained_bytes = UINT64_MAX - 1,
                                      .made_at = &place,
                                      .made_at_count = 1,
                                      .bytes_per_iteration = 4096,
@@ -83,8 +85,47 @@ test_a_list_takes_the_place_of_the_one_before(void **state)
     assert_string_equal(cm_leak_text(&leak, growth->made_at[0].name),
                         "Trainer.step");
     assert_int_equal(growth->holder[1].annotation.index, 0);
+    assert_int_equal(growth->holder_at, 1);
+    assert_int_equal(growth->retained_bytes, (uint64_t)1 << 53);
+    assert_true(leak.growth[1].retained_bytes == CM_LEAK_UNKNOWN);
     assert_true(growth->fingerprint != leak.growth[1].fingerprint);
     assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
+/* Of a long way both ends stay, and where they pile up if it is there. */
+static void
+test_a_long_way_loses_its_middle(void **state)
+{
+    enum { STEPS = 2 * CM_GROWTH_MAX_HOLDERS };
+    struct built *built = built_new(stacks);
+    struct cm_holder_use steps[STEPS];
+    char names[STEPS][8];
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    for (size_t i = 0; i < STEPS; i++) {
+        snprintf(names[i], sizeof(names[i]), "%zu", i);
+        steps[i] = (struct cm_holder_use){names[i], ""};
+    }
+    cm_growth_use_init(&use);
+    use.holder = steps;
+    use.holder_count = STEPS;
+    use.holder_at = STEPS - 2;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, CM_GROWTH_MAX_HOLDERS);
+    assert_int_equal(leak.growth[0].holder_at, CM_GROWTH_MAX_HOLDERS - 2);
+    assert_string_equal(
+        cm_leak_text(
+            &leak,
+            leak.growth[0].holder[CM_GROWTH_MAX_HOLDERS - 1].annotation),
+        "127");
+    use.holder_at = STEPS / 2;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_at, 0);
     cm_leak_release(&leak);
     built_free(built);
 }
@@ -99,6 +140,7 @@ test_a_verdict_that_is_none_is_refused(void **state)
     start(&leak);
     assert_int_equal(set(&leak, built, "leak"), CM_OK);
     assert_int_equal(set(&leak, built, "perhaps"), CM_MISUSE);
+    assert_int_equal(set(&leak, built, NULL), CM_MISUSE);
     assert_int_equal(leak.growth_count, 2);
     cm_leak_release(&leak);
     built_free(built);
@@ -231,6 +273,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
+        cmocka_unit_test(test_a_long_way_loses_its_middle),
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),
         cmocka_unit_test(test_a_timeline_is_thinned),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
+#include "leak_case.h"
 #include "page_builder.h"
 
 #include "fail_each.h"
@@ -443,6 +444,42 @@ test_out_of_memory(void **state)
     cm_leak_release(&leak);
 }
 
+static void
+test_growth(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_html_options options = {.min_bytes = MIB};
+    struct cm_buffer out = {0};
+    size_t cycles[4];
+    const char *page;
+
+    (void)state;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_html_pick(&leak, &options, cycles, 4), 0);
+    assert_int_equal(cm_html_write(&leak, &options, &out), CM_OK);
+    page = cm_buffer_text(&out);
+    assert_non_null(strstr(page, "<h1>cuda:0 grows by 4.0 MiB per iteration"));
+    assert_non_null(strstr(page, "<h2>#1 Leak: activations</h2>"));
+    assert_non_null(strstr(page, "<h2>#2 Lingering: gradients</h2>"));
+    assert_non_null(strstr(page, "<pre>#1 LEAK +4.0 MiB per iteration since"));
+    assert_non_null(strstr(page, "class=\"plot\" data-height=\"150\""));
+    assert_non_null(strstr(page, "2 that settled, or are well"));
+    assert_non_null(strstr(page, "may be switched off"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_out_of_memory_with_growth(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+
+    (void)state;
+    cm_leak_sort(&leak);
+    cm_fail_each(write_once, &leak);
+    cm_leak_release(&leak);
+}
+
 int
 main(void)
 {
@@ -462,6 +499,8 @@ main(void)
         cmocka_unit_test(test_page_is_bounded),
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_out_of_memory_with_growth),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -129,8 +129,11 @@ test_growth_reads_back(void **state)
     growth = &again.growth[0];
     assert_int_equal(again.growth_count, 5);
     assert_int_equal(growth->site, 1);
-    assert_int_equal(growth->holder_count, 3);
-    assert_string_equal(cm_leak_text(&again, growth->holder[0].edge), "[0]");
+    assert_int_equal(growth->holder_count, 4);
+    assert_string_equal(cm_leak_text(&again, growth->holder[2].edge), "[0]");
+    assert_int_equal(growth->holder_at, 1);
+    assert_int_equal(growth->retained_bytes, 1715470336);
+    assert_true(again.growth[1].retained_bytes == CM_LEAK_UNKNOWN);
     assert_true(growth->made_at[0].certain);
     assert_true(growth->bytes_per_iteration == 4194304);
     assert_true(growth->count_per_iteration == 1.5);
@@ -204,6 +207,9 @@ test_refuses_wrong_growth(void **state)
                    "growth[0].names[1]: expected a text");
     expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','holder':[{},7]}]}",
                    "growth[0].holder[1]: expected an object");
+    expect_refused(LEAK_HEAD "'growth':[{'verdict':'ok','holder':[{}],"
+                             "'holder_at':1}]}",
+                   "growth[0].holder_at: holder 1 does not exist");
     expect_refused(LEAK_HEAD "'growth':{}}", "growth: expected an array");
 }
 

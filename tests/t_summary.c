@@ -135,8 +135,8 @@ test_growth_stands_among_the_cycles(void **state)
     (void)state;
     expect_summary(
         LEAK_GROWTH, &options,
-        "cumem: cuda:0 grows by 4.0 MiB per iteration; full in about 1950 "
-        "iterations (54 min)\n"
+        "cumem: cuda:0 grows by 4.0 MiB per iteration; full in about 54 "
+        "min\n"
         "#1 LEAK +4.0 MiB per iteration since iteration 3; full in about 1950 "
         "iterations (54 min)\n"
         "   held  train.py:80 main: local `losses` (list, 409 items) > loss > "
@@ -195,6 +195,30 @@ test_faults_are_counted(void **state)
     cm_leak_release(&leak);
 }
 
+static void
+test_growth_in_a_library(void **state)
+{
+    const struct cm_summary_options plain = {.report_name = "r"},
+                                    all = {.all = true, .report_name = "r"};
+    const char *json =
+        LEAK_HEAD "'growth':[{'verdict':'leak','bytes':9,'library':{"
+                  "'package':'pkg','link':'x/y#1'},"
+                  "'fingerprint':'0123450000000000'}]}";
+
+    (void)state;
+    expect_summary(json, &plain,
+                   "cumem: no dead cycle holds device memory\n"
+                   "hidden: 1 in libraries (--all) | cyclereport r\n");
+    expect_summary(json, &all,
+                   "cumem: 1 line of code keeps more and more memory\n"
+                   "#1 LEAK in pkg +0 B per iteration"
+                   "                                       [012345]\n"
+                   "   held  not known: no path from a name was found\n"
+                   "   known x/y#1\n"
+                   "   alloc not known: no stack was recorded\n"
+                   "cyclereport r\n");
+}
+
 /* The root, which has the name to look for, and the end stay. */
 static void
 test_a_long_path_loses_its_middle(void **state)
@@ -202,18 +226,19 @@ test_a_long_path_loses_its_middle(void **state)
     const struct cm_summary_options options = {.report_name = ""};
     struct cm_leak leak = leak_of(
         LEAK_HEAD "'growth':[{'verdict':'leak','bytes':9,'holder':["
-                  "{'annotation':'global `cache` (dict)','edge':'[0]'},"
+                  "{'annotation':'module m','edge':''},"
+                  "{'annotation':'dict of 1','edge':'.cache'},"
                   "{'annotation':'m.AVeryLongName','edge':'.attribute'},"
                   "{'annotation':'m.AnotherLongName','edge':'.attribute'},"
-                  "{'annotation':'m.Third','edge':''},"
+                  "{'annotation':'m.Third','edge':'[7]'},"
                   "{'annotation':'Tensor','edge':''}]}]}");
     struct cm_buffer out = {0};
 
     (void)state;
     assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
-    assert_non_null(strstr(out.bytes,
-                           "   held  global `cache` (dict) > ... > m.Third > "
-                           "Tensor\n"));
+    assert_non_null(strstr(
+        out.bytes, "   held  `m.cache` (dict, 1 item) > ... > m.Third > "
+                   "Tensor\n"));
     cm_leak_release(&leak);
     cm_buffer_release(&out);
 }
@@ -253,6 +278,7 @@ main(void)
         cmocka_unit_test(test_growth_stands_among_the_cycles),
         cmocka_unit_test(test_all_growth),
         cmocka_unit_test(test_faults_are_counted),
+        cmocka_unit_test(test_growth_in_a_library),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_colour_adds_sequences_only),
         cmocka_unit_test(test_each_allocation_fails),

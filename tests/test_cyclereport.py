@@ -16,6 +16,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import growth_leaks  # noqa: E402
 import leak_file  # noqa: E402
 import memory_leaks  # noqa: E402
 
@@ -458,3 +459,123 @@ def test_a_ring_of_a_hundred_thousand(tmp_path):
     save(tmp_path / "leak.json", chain(100_000))
     text = run("leak.json", "--format=text", cwd=tmp_path)
     assert "   path  " in text
+
+
+# ----- growth ------------------------------------------------------------------
+
+GROWTH = """\
+cumem [rank 3]: cuda:0 grows by 4.0 MiB per iteration; full in about 54 min
+#1 LEAK +4.0 MiB per iteration since iteration 3; full in about 1950 iterations (54 min)
+   held  train.py:80 main: local `losses` (list, 997 items) > loss > grad_fn
+   fix   append `loss.item()` instead: a loss keeps its whole graph
+   alloc train.py:41 step: loss = criterion(model(batch), target)
+#2 LINGERING 97 MiB of gradients kept through every forward pass since iteration 1
+   held  probably train.py:60 main:
+         local `model` (ResNet) > ... > .grad (Tensor)
+   fix   call `optimizer.zero_grad(set_to_none=True)` before the forward pass
+   alloc (in backward, waiting thread) train.py:42 step: loss.backward()
+#3 GROWING +1.0 MiB per iteration since iteration 960 (61 % sure)       [000003]
+   held  `job.model.encoder` (Encoder) > ... > ['k12'] (Tensor)
+   alloc model.py:88 Encoder.forward: self.cache[key] = x.detach()
+cyclereport job.json
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    return save(tmp_path / "job.json", growth_leaks.job().data)
+
+
+def test_growth_as_the_report_says_it(job, tmp_path):
+    """REPORT.md's sentences, byte for byte."""
+    assert run(job.name, "--format=text", cwd=tmp_path) == GROWTH
+
+
+def test_growth_reads_back_and_follows_the_schema(job, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    once = run(job.name, "--format", "json", cwd=tmp_path)
+    assert once == run("-", "--format", "json", cwd=tmp_path,
+                       stdin=once.encode())
+    document, original = json.loads(once), json.loads(job.read_text())
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    jsonschema.validate(original, json.loads(SCHEMA.read_text()))
+    for row in document["growth"] + original["growth"]:
+        for place in row["made_at"]:
+            place.setdefault("library", False)
+    key = lambda row: row["fingerprint"]  # noqa: E731
+    assert sorted(document["growth"], key=key) \
+        == sorted(original["growth"], key=key)
+    assert document["timeline"] == original["timeline"]
+    assert document["collector"] == original["collector"]
+    document["growth"][0]["verdict"] = "perhaps"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+
+
+def test_fail_on_growth(job, tmp_path):
+    def fails(document, *options, on="growth", code):
+        save(tmp_path / "x.json", document)
+        run("x.json", "--format=text", f"--fail-on={on}", *options,
+            cwd=tmp_path, code=code)
+
+    fails(growth_leaks.job().data, code=1)
+    fails(growth_leaks.job().data, on="cycle", code=0)
+    fails(growth_leaks.job().data, on="cycle,growth", code=1)
+    fails(growth_leaks.both().data, "--top=1", code=1)
+    fails(growth_leaks.both().data, "--top=1", on="cycle", code=1)
+    fails(growth_leaks.job().data, "--min-bytes=5GiB", code=0)
+    for verdict, code in [("leak", 1), ("lingering", 1), ("growing", 0),
+                          ("settled", 0), ("ok", 0)]:
+        document = growth_leaks.job().data
+        document["growth"] = document["growth"][:1]
+        document["growth"][0]["verdict"] = verdict
+        fails(document, code=code)
+
+
+def test_growth_of_a_baseline_is_left_out(job, tmp_path):
+    earlier = growth_leaks.job()
+    del earlier.data["growth"][1]
+    save(tmp_path / "earlier.json", earlier.data)
+    text = run(job.name, "--baseline=earlier.json", "--format=text",
+               "--fail-on=growth", cwd=tmp_path, code=1)
+    assert "LEAK" not in text and "GROWING" not in text
+    assert "#1 LINGERING 97 MiB" in text and "2 suppressed" in text
+
+
+@pytest.mark.parametrize("rule,left", [
+    ("fingerprint 7d3a9e", ["LINGERING", "GROWING"]),
+    ("function step", ["GROWING"]), ("function main", ["GROWING"]),
+    ("file model.py", ["LEAK", "LINGERING"]), ("type list",
+     ["LEAK", "LINGERING", "GROWING"])])
+def test_growth_is_suppressed(job, tmp_path, rule, left):
+    (tmp_path / "s").write_text(rule)
+    text = run(job.name, "--suppressions=s", "--format=text", cwd=tmp_path)
+    assert [line.split()[1] for line in text.splitlines()
+            if line.startswith("#")] == left
+
+
+def test_growth_hidden_and_shown(job, tmp_path):
+    text = run(job.name, "--min-bytes=50MiB", "--top=1", "--format=text",
+               cwd=tmp_path)
+    assert text.count("\n#") == 1
+    assert "hidden: 1 more (--top), 1 under 50 MiB (--all)" in text
+    text = run(job.name, "--all", "--format=text", cwd=tmp_path)
+    assert [line.split()[1] for line in text.splitlines()
+            if line.startswith("#")] == ["LEAK", "SETTLED", "OK",
+                                         "LINGERING", "GROWING"]
+
+
+def test_growth_cannot_be_drawn_as_a_graph(job, tmp_path):
+    assert error_of(job.name, "--format=svg", cwd=tmp_path) \
+        == "job.json: no finding to draw"
+    save(tmp_path / "both.json", growth_leaks.both().data)
+    dot = run("both.json", "--format=dot", "--top=3", cwd=tmp_path)
+    assert dot.count("digraph") == 1
+
+
+def test_refused_growth_names_the_place(job, tmp_path):
+    document = growth_leaks.job().data
+    document["growth"][2]["series"][5] = [1, 2]
+    save(tmp_path / "bad.json", document)
+    assert error_of("bad.json", cwd=tmp_path) == (
+        "bad.json: growth[2].series[5]: expected [iteration, count, bytes]")

@@ -15,6 +15,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import growth_leaks  # noqa: E402
 import leak_file  # noqa: E402
 
 run, error_of, save = leak_file.run, leak_file.error_of, leak_file.save
@@ -196,6 +197,25 @@ def test_O12_wrong_values_are_named(tmp_path, path, value, words):
     assert error_of("leak.json", cwd=tmp_path).startswith(
         "leak.json: " + words)
     assert [p.name for p in tmp_path.iterdir()] == ["leak.json"]
+
+
+@pytest.mark.parametrize("text", [
+    "\x1b[31mred", "\x1b]0;title\x07", "a\nb#9 LEAK forged", "\r\x08\x7f",
+    "\u202eevil", "\u2028", "%s%n", "`", "x" * 3000, "\u4e2d" * 90], ids=range(10))
+def test_O15_growth_is_harmless_on_a_terminal(tmp_path, text):
+    """In every place that the traced program chooses."""
+    save(tmp_path / "x.json", growth_leaks.hostile(text).data)
+    out = run("x.json", "--format=text", "--all", "--all-frames",
+              cwd=tmp_path)
+    assert not set(out.encode()) & (set(range(32)) - {10} | {127})
+    assert "\u202e" not in out and "\u2028" not in out
+    titles = [line for line in out.splitlines() if line.startswith("#")]
+    assert [title.split()[1] for title in titles] == [
+        "LEAK", "LINGERING", "GROWING", "SETTLED"]
+    held = [line for line in out.splitlines() if line.startswith("   held")]
+    assert len(held) == 4
+    if len(text) < 40:  # names of files are never cut
+        assert all(len(line) <= 80 for line in held)
 
 
 def test_O12_self_loops_and_any_ids(tmp_path):

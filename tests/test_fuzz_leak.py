@@ -19,6 +19,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, given, settings, strategies as st  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import growth_leaks  # noqa: E402
 import leak_file  # noqa: E402
 import memory_leaks  # noqa: E402
 from leak_file import MIB  # noqa: E402
@@ -56,6 +57,11 @@ def example():
          "awaited": True, "bytes": MIB, "count": 2, "library": "libnccl.so.2"}
         for framework in ("torch", "driver")]
     document["storages"][0].update(thread=7, awaited=True, pool="(0, 1)")
+    grown = growth_leaks.job(12).data
+    document["growth"] = [dict(row, site=1) for row in grown["growth"]]
+    document["timeline"] = grown["timeline"]
+    document["collector"] = grown["collector"]
+    document["collections"] = grown["collections"][:3]
     return document
 
 
@@ -99,6 +105,18 @@ def check(bytes_, *options):
     return done.returncode
 
 
+def check_page(bytes_):
+    """A page, or one line that says why not."""
+    done = subprocess.run([leak_file.program(), "-", "--format=html"],
+                          input=bytes_, capture_output=True, timeout=60)
+    assert done.returncode in (0, 2), done.stderr.decode(errors="replace")
+    if done.returncode == 0:
+        assert done.stderr == b""
+        assert done.stdout.decode().endswith("</body></html>\n")
+    else:
+        assert done.stdout == b"" and done.stderr.count(b"\n") == 1
+
+
 @SETTINGS
 @given(st.lists(st.tuples(st.sampled_from(PLACES),
                           st.sampled_from(["set", "drop", "double"]), VALUES),
@@ -112,11 +130,19 @@ def test_changed_values(changes):
                           st.binary(min_size=1, max_size=4)),
                 min_size=1, max_size=8), st.integers(0, 10**6))
 def test_changed_bytes(changes, end):
-    bytes_ = bytearray(json.dumps(leak_file.example()).encode())
+    bytes_ = bytearray(json.dumps(example()).encode())
     for at, new in changes:
         at %= len(bytes_)
         bytes_[at:at + len(new)] = new
     check(bytes(bytes_[:end]))
+
+
+@SETTINGS
+@given(st.lists(st.tuples(st.sampled_from(PLACES),
+                          st.sampled_from(["set", "drop", "double"]), VALUES),
+                max_size=4))
+def test_changed_values_as_a_page(changes):
+    check_page(json.dumps(changed(changes)).encode())
 
 
 def graphs():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-#include "growth.h"
+#include "site_growth.h"
 
 #include <string.h>
 

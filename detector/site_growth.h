@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
-#ifndef CM_GROWTH_H
-#define CM_GROWTH_H
+#ifndef CM_SITE_GROWTH_H
+#define CM_SITE_GROWTH_H
 
 /* What each allocation site holds at the end of each iteration, what of the
  * model's it is, and which verdict its series has by now.  Nothing here knows
