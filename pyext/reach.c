@@ -68,29 +68,48 @@ static bool
 grow_nodes(struct cm_reach *self)
 {
     size_t needed = (size_t)self->node_count + 2;
+    struct {
+        void **items;
+        size_t *capacity, item_bytes;
+    } arrays[] = {
+        {(void **)&self->objects, &self->object_capacity,
+         sizeof(*self->objects)},
+        {(void **)&self->parents, &self->parent_capacity,
+         sizeof(*self->parents)},
+        {(void **)&self->seconds, &self->second_capacity,
+         sizeof(*self->seconds)},
+    };
+    self->node_room = SIZE_MAX;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(arrays); i++) {
+        self->status = cm_grow(arrays[i].items, arrays[i].capacity, needed,
+                               arrays[i].item_bytes);
+        if (self->status != CM_OK) {
+            self->node_room = 0;
+            return false;
+        }
+        if (*arrays[i].capacity < self->node_room) {
+            self->node_room = *arrays[i].capacity;
+        }
+    }
+    return true;
+}
+
+static bool
+has_room(struct cm_reach *self)
+{
     if (self->node_count >= self->bounds.max_nodes
         || self->node_count >= NODE - 1) {
         self->cut = true;
         return false;
     }
-    self->status = cm_grow((void **)&self->objects, &self->object_capacity,
-                           needed, sizeof(*self->objects));
-    if (self->status == CM_OK) {
-        self->status = cm_grow((void **)&self->parents, &self->parent_capacity,
-                               needed, sizeof(*self->parents));
-    }
-    if (self->status == CM_OK) {
-        self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
-                               needed, sizeof(*self->seconds));
-    }
-    return self->status == CM_OK;
+    return (size_t)self->node_count + 2 <= self->node_room || grow_nodes(self);
 }
 
 /* 0 when there is no room. */
 static uint32_t
 add_node(struct cm_reach *self, PyObject *object, uint32_t parent)
 {
-    if (!grow_nodes(self)) {
+    if (!has_room(self)) {
         return 0;
     }
     self->node_count++;
@@ -104,11 +123,12 @@ static void
 let_wait(struct cm_reach *self, uint32_t node, uint32_t rank)
 {
     struct cm_wave *wave = &self->waves[rank];
-    enum cm_status status = cm_grow((void **)&wave->nodes, &wave->capacity,
-                                    wave->count + 1, sizeof(*wave->nodes));
-    if (status != CM_OK) {
-        self->status = status;
-        return;
+    if (wave->count == wave->capacity) {
+        self->status = cm_grow((void **)&wave->nodes, &wave->capacity,
+                               wave->count + 1, sizeof(*wave->nodes));
+        if (self->status != CM_OK) {
+            return;
+        }
     }
     wave->nodes[wave->count++] = node;
 }
@@ -149,8 +169,10 @@ keep_link(struct cm_reach *self, uint32_t tail, uint32_t head)
         self->cut = true;
         return;
     }
-    self->status = cm_grow((void **)&self->links, &self->link_capacity,
-                           self->link_count + 1, sizeof(*self->links));
+    if (self->link_count == self->link_capacity) {
+        self->status = cm_grow((void **)&self->links, &self->link_capacity,
+                               self->link_count + 1, sizeof(*self->links));
+    }
     if (self->status == CM_OK) {
         self->links[self->link_count++] = (struct cm_reach_link){tail, head};
     }
@@ -326,6 +348,7 @@ visit_referent(PyObject *referent, void *context)
         return self->status != CM_OK;
     }
     __builtin_prefetch(slot, 1);
+    __builtin_prefetch(referent);
     settle_oldest(self);
     unsigned at = (self->delayed_at + CM_REACH_DELAY - 1) % CM_REACH_DELAY;
     self->delayed[at].slot = slot;
@@ -338,8 +361,11 @@ visit_referent(PyObject *referent, void *context)
 static void
 show_more(struct cm_reach *self, PyObject *object)
 {
-    if (self->devices != NULL
-        && cm_devices_claim(self->devices, Py_TYPE(object))) {
+    if (Py_TYPE(object) != self->last_type && self->devices != NULL) {
+        self->last_type = Py_TYPE(object); /* neighbours are often of one */
+        self->claimed = cm_devices_claim(self->devices, Py_TYPE(object));
+    }
+    if (self->claimed) {
         PyObject *names = cm_instance_dict(self->roots->objects, object);
         if (names != NULL) {
             (void)visit_referent(names, self);
