@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../detector/status.h"
+
 /* Dead objects at one moment.  Borrowed; valid during the sink's call only:
  * nothing in it has been cleared yet, nor finalized (saveall: finalizers have
  * run). */
@@ -106,6 +108,10 @@ struct cm_scan_counts {
 /* As cm_scan; `counts` is written on success. */
 int cm_scan_counted(cm_garbage_sink *sink, void *context,
                     struct cm_scan_counts *counts);
+/* All tracked objects, borrowed: valid until the GIL is given away.  `result`
+ * is empty before, and after a failure. */
+struct cm_objects_array;
+enum cm_status cm_scan_tracked(struct cm_objects_array *result) CM_CHECKED;
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

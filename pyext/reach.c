@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "../detector/alloc.h"
+#include "unmet.h"
 
 enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
 
@@ -68,30 +69,19 @@ static bool
 grow_nodes(struct cm_reach *self)
 {
     size_t needed = (size_t)self->node_count + 2;
-    struct {
-        void **items;
-        size_t *capacity, item_bytes;
-    } arrays[] = {
-        {(void **)&self->objects, &self->object_capacity,
-         sizeof(*self->objects)},
-        {(void **)&self->parents, &self->parent_capacity,
-         sizeof(*self->parents)},
-        {(void **)&self->seconds, &self->second_capacity,
-         sizeof(*self->seconds)},
-    };
-    self->node_room = SIZE_MAX;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(arrays); i++) {
-        self->status = cm_grow(arrays[i].items, arrays[i].capacity, needed,
-                               arrays[i].item_bytes);
-        if (self->status != CM_OK) {
-            self->node_room = 0;
-            return false;
-        }
-        if (*arrays[i].capacity < self->node_room) {
-            self->node_room = *arrays[i].capacity;
-        }
+    self->status = cm_grow((void **)&self->objects, &self->object_capacity,
+                           needed, sizeof(*self->objects));
+    if (self->status == CM_OK) {
+        self->status = cm_grow((void **)&self->parents, &self->parent_capacity,
+                               needed, sizeof(*self->parents));
     }
-    return true;
+    if (self->status == CM_OK) {
+        self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
+                               needed, sizeof(*self->seconds));
+    }
+    /* That of the others is the same, or more. */
+    self->node_room = self->status == CM_OK ? self->second_capacity : 0;
+    return self->status == CM_OK;
 }
 
 static bool
@@ -141,17 +131,6 @@ rank_of(const struct cm_reach *self, PyObject *object)
         return CM_RANK_LIBRARY;
     }
     return self->rank;
-}
-
-/* Whether tp_traverse may be called, and can show anything.  What is not
- * tracked may be half built; tuples and dicts never are, and are untracked
- * where all that they hold is. */
-static bool
-can_be_traversed(PyObject *object)
-{
-    return Py_TYPE(object)->tp_traverse != NULL && PyObject_IS_GC(object)
-           && (PyObject_GC_IsTracked(object) || PyTuple_CheckExact(object)
-               || PyDict_CheckExact(object));
 }
 
 /* ---- references */
@@ -250,7 +229,7 @@ meet_target(struct cm_reach *self, uint32_t *slot, PyObject *object,
         keep_hit(self, i, parent);
     }
     keep_link(self, parent, node);
-    if (!self->asked && can_be_traversed(object)) {
+    if (!self->asked && cm_can_traverse(object)) {
         let_wait(self, node, rank_of(self, object));
     }
 }
@@ -264,7 +243,7 @@ is_name(const struct cm_reach *self, uint32_t parent)
 static void
 meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
 {
-    if (!can_be_traversed(object)) {
+    if (!cm_can_traverse(object)) {
         *slot = LEAF;
         return;
     }
@@ -327,7 +306,7 @@ static uint32_t *
 slot_of(struct cm_reach *self, PyObject *object)
 {
     uint32_t *slot = cm_page_table_find(&self->table, (uintptr_t)object);
-    if (slot == NULL && can_be_traversed(object)) {
+    if (slot == NULL && cm_can_traverse(object)) {
         enum cm_status status =
             cm_page_table_make(&self->table, (uintptr_t)object, &slot);
         if (status != CM_OK) {
@@ -397,14 +376,11 @@ is_over(struct cm_reach *self)
     return self->status != CM_OK || self->cut || done;
 }
 
-static bool
-out_of_time(struct cm_reach *self, size_t done)
+static void
+look_at_clock(struct cm_reach *self, size_t done)
 {
-    if ((done & TIME_CHECK_MASK) == 0
-        && now_ns() - self->start_ns > self->bounds.max_time_ns) {
-        self->cut = true;
-    }
-    return self->cut;
+    self->cut |= (done & TIME_CHECK_MASK) == 0
+                 && now_ns() - self->start_ns > self->bounds.max_time_ns;
 }
 
 static void
@@ -424,7 +400,7 @@ walk_wave(struct cm_reach *self, struct cm_wave *wave)
             __builtin_prefetch(self->objects[wave->nodes[wave->next + AHEAD]]);
         }
         look_into(self, wave->nodes[wave->next++]);
-        (void)out_of_time(self, wave->next);
+        look_at_clock(self, wave->next);
     }
     settle_all(self);
 }
@@ -539,10 +515,54 @@ begin(struct cm_reach *self)
     return self->status;
 }
 
+/* ---- what no root leads to */
+
+static bool
+is_unmet(void *context, PyObject *object)
+{
+    uint32_t *slot = fits(object) ? slot_of(context, object) : NULL;
+    return slot != NULL && (*slot == 0 || ((*slot & WAITS) && *slot != LEAF));
+}
+
+/* That something holds the target itself is known. */
+static int
+visit_held(PyObject *object, void *context)
+{
+    return *slot_of(context, object) == 0 ? visit_referent(object, context)
+                                          : 0;
+}
+
+/* Costs another walk: only where a target is missing. */
+static void
+visit_unmet(struct cm_reach *self, bool held)
+{
+    self->parent =
+        CM_FROM_ROOT | (uint32_t)(self->roots->count - (held ? 2 : 1));
+    if (cm_unmet_visit(is_unmet, held, visit_held, self) == CM_NO_MEMORY) {
+        self->status = CM_NO_MEMORY;
+    }
+    settle_all(self);
+}
+
+static bool
+is_missing_any(const struct cm_reach *self)
+{
+    for (uint32_t i = 0; i < self->target_count; i++) {
+        if (self->target_ways[i] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 walk(struct cm_reach *self)
 {
     for (self->rank = 0; self->rank < CM_RANKS; self->rank++) {
+        bool unmet = self->rank >= CM_RANK_C;
+        if (unmet && !is_over(self) && is_missing_any(self)) {
+            visit_unmet(self, self->rank == CM_RANK_C);
+        }
         for (size_t i = 0; i < self->roots->count && !is_over(self); i++) {
             if (self->roots->items[i].rank == self->rank) {
                 visit_root(self, i);

@@ -92,9 +92,10 @@ tell(struct answer *answer, const struct cm_reach *reach, uint32_t most,
 }
 
 static enum cm_status
-look(struct cm_session *self, PyObject *object, uint32_t most,
+look(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
+    PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_roots roots;
     enum cm_status status = cm_roots_find(&roots, self->objects);
     if (status != CM_OK) {
@@ -106,7 +107,9 @@ look(struct cm_session *self, PyObject *object, uint32_t most,
                              .targets = &object,
                              .target_count = 1,
                              .ways = most,
-                             .asked = true};
+                             .asked = true,
+                             .hidden = &args,
+                             .hidden_count = 1};
     status = cm_reach_run(&reach);
     if (status == CM_OK) {
         answer->nodes = reach.node_count - reach.nodes_left;
@@ -122,9 +125,10 @@ look(struct cm_session *self, PyObject *object, uint32_t most,
 }
 
 static enum cm_status
-find(struct cm_session *self, PyObject *object, uint32_t most,
+find(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
+    PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_node node = {0};
     answer->trails = cm_calloc(most, sizeof(*answer->trails));
     if (answer->trails == NULL) {
@@ -139,7 +143,7 @@ find(struct cm_session *self, PyObject *object, uint32_t most,
     answer->kept_by = kept_by_interpreter(object);
     return answer->kept_by != NULL && !PyUnicode_Check(object)
                ? CM_OK
-               : look(self, object, most, answer);
+               : look(self, args, most, answer);
 }
 
 /* ---- the answer as Python objects */
@@ -214,7 +218,7 @@ cm_why_alive(struct cm_session *self, PyObject *args)
     return NULL;
 #endif
     cm_session_notice(self);
-    if (find(self, object, most, &answer) == CM_OK) {
+    if (find(self, args, most, &answer) == CM_OK) {
         ways = ways_of(self, &answer, most);
     }
     else {

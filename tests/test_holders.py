@@ -132,6 +132,33 @@ def test_chain_is_told_by_its_head():
     assert "60 links" in found.advice
 
 
+def test_a_chain_of_a_million_links():
+    head, values = None, []
+    for number in range(1_000_000):
+        node = Node()
+        node.next, head = head, node
+        if number % 100_000 == 0:
+            node.value = torch.zeros(4)
+    values = [head.value for head in long_chain(head) if hasattr(head, "value")]
+    (found,) = ask(list(values), retained=False)
+    assert found.place == ("list of 10", "local values")
+    (found,) = ask([values.pop() for _ in range(10)])
+    try:
+        assert found.place == ("test_holders.Node", "local head")
+        assert found.chain > 900_000 and found.through == 10
+        assert found.retained == 10 * 16
+        assert len(found.path.steps) < 60
+    finally:
+        while head is not None:  # not by recursion
+            head.next, head = None, head.next
+
+
+def long_chain(head):
+    while head is not None:
+        yield head
+        head = head.next
+
+
 def test_three_lists_in_each_other_are_no_chain():
     kept = [[[torch.zeros(4) for _ in range(5)]]]
     (found,) = ask(list(kept[0][0]))

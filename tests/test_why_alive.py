@@ -342,6 +342,37 @@ def test_held_by_c_alone(tmp_path):
     assert done.out == "not reachable from Python roots: a C extension holds it > Thing\n"
 
 
+def test_held_by_what_c_alone_holds(tmp_path):
+    done = run_ok("""
+        import ctypes, cumem
+        class Thing: pass
+        def keep(thing):
+            hidden = lambda: thing
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(hidden))
+            return id(thing)
+        def ask(address):
+            return cumem.why_alive(ctypes.cast(address, ctypes.py_object).value)
+        print(*ask(keep(Thing())))
+    """, cwd=tmp_path)
+    assert done.out == "C++ only: function <lambda> > cell thing > Thing\n"
+
+
+def test_held_by_a_dead_cycle_alone(tmp_path):
+    done = run_ok("""
+        import ctypes, gc, cumem
+        gc.disable()
+        class Thing: pass
+        def leave():
+            thing, inner = Thing(), Thing()
+            thing.me, thing.inner = thing, inner
+            return id(inner)
+        def ask(address):
+            return cumem.why_alive(ctypes.cast(address, ctypes.py_object).value)
+        print(*ask(leave()))
+    """, cwd=tmp_path)
+    assert done.out == "a dead cycle, until the next collection: Thing > .inner > Thing\n"
+
+
 @pytest.mark.parametrize("bad", [0, -1, 1001, "3", None, 1.5, True])
 def test_bad_number_of_ways_is_named(bad):
     with pytest.raises(ValueError) as caught:

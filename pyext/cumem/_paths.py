@@ -31,18 +31,18 @@ class Path:
     def __str__(self):
         (root, _), *steps = self.steps
         *between, (annotation, edge) = steps
-        parts = [_start(root, *step) for step in (between or steps)[:1]]
-        if between:
-            parts[0] += f" ({_what(between[0][0])})"
-            parts += [_held(*step) for step in between[1:]]
-            parts += [edge] if edge else []
-        return " > ".join([*parts, annotation])
+        if not between:
+            return f"{_start(root, edge)} > {annotation}"
+        (first, held), *rest = between
+        parts = [f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"]
+        parts += [_held(*step) for step in rest]
+        return " > ".join([*parts, edge, annotation] if edge else [*parts, annotation])
 
     def __repr__(self):
         return f"<Path: {self}>"
 
 
-def _start(root, _, edge):
+def _start(root, edge):
     """``train.losses`` in backquotes, or "train.py:80 main: local `losses`"."""
     if root.startswith("module ") and edge.startswith((".", "[")):
         return f"`{root.removeprefix('module ')}{edge}`"
