@@ -201,7 +201,8 @@ cm_growers_holders(struct cm_session *self, PyObject *args)
                           &question.depths, &retained, &most)) {
         return NULL;
     }
-    cm_session_notice(self);
+    cm_devices_notice(self->devices);
+    PyErr_Clear();
     if (check(&question) == 0 && read_groups(&question) == 0) {
         struct cm_holders_query query = {
             .objects = self->objects,

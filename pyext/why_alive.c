@@ -217,7 +217,8 @@ cm_why_alive(struct cm_session *self, PyObject *args)
                     "while it is looked at");
     return NULL;
 #endif
-    cm_session_notice(self);
+    cm_devices_notice(self->devices);
+    PyErr_Clear();
     if (find(self, args, most, &answer) == CM_OK) {
         ways = ways_of(self, &answer, most);
     }

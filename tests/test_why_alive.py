@@ -7,6 +7,7 @@ import collections
 import contextvars
 import functools
 import gc
+import importlib.util
 import sys
 import sysconfig
 import threading
@@ -266,6 +267,17 @@ def all_below(held):
             yield from all_below(each)
 
 
+def test_untracked_container_of_an_untracked_object():
+    KEPT["pair"] = (object(), 1)
+    KEPT["table"] = {"k": object()}
+    gc.collect()
+    assert not gc.is_tracked(KEPT["pair"])
+    found = lines(KEPT["pair"][0])
+    assert found == [f"`{HERE}.KEPT` (dict, 2 items) > ['pair'] (tuple, 2 items) > [0] > object"]
+    found = lines(KEPT["table"]["k"])
+    assert found == [f"`{HERE}.KEPT` (dict, 2 items) > ['table'] (dict, 1 item) > ['k'] > object"]
+
+
 # ---- which ways are told
 
 
@@ -444,6 +456,21 @@ def test_counts_and_collector_stay_as_they_were():
     finally:
         if enabled:
             gc.enable()
+
+
+def test_no_hook_is_left(tmp_path):
+    run_ok("""
+        import gc, sys
+        import torch, cumem
+        kept = [torch.zeros(3)]
+        before = list(gc.callbacks), gc.get_debug(), sys.getprofile(), dict(vars(torch.Tensor))
+        (path,) = cumem.why_alive(kept[0])
+        assert str(path) == "`__main__.kept` (list, 1 item) > [0] > Tensor [3] float32 cpu 12 B"
+        assert before == (list(gc.callbacks), gc.get_debug(), sys.getprofile(),
+                          dict(vars(torch.Tensor)))
+        assert cumem.status()["interceptor"] == "none"
+        assert "nobody" in cumem.status()["why"], cumem.status()
+    """, cwd=tmp_path) if importlib.util.find_spec("torch") else pytest.skip("no torch")
 
 
 def test_nothing_is_kept_alive():
