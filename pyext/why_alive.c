@@ -18,7 +18,7 @@ struct answer {
     struct cm_trail *trails; /* owned */
     size_t count;
     uint32_t nodes;
-    bool cut;
+    bool cut, frames_unread;
     const char *kept_by; /* constant: the interpreter's own reason, or NULL */
     struct cm_text_id what;
 };
@@ -110,6 +110,7 @@ look(struct cm_session *self, PyObject *args, uint32_t most,
                              .asked = true,
                              .hidden = &args,
                              .hidden_count = 1};
+    answer->frames_unread = roots.frames_unread != 0;
     status = cm_reach_run(&reach);
     if (status == CM_OK) {
         answer->nodes = reach.node_count - reach.nodes_left;
@@ -226,10 +227,12 @@ cm_why_alive(struct cm_session *self, PyObject *args)
         PyErr_NoMemory();
     }
     PyObject *result =
-        ways == NULL ? NULL
-                     : Py_BuildValue("(NNkO)", ways, text(self, answer.what),
-                                     (unsigned long)answer.nodes,
-                                     answer.cut ? Py_True : Py_False);
+        ways == NULL
+            ? NULL
+            : Py_BuildValue("(NNkOO)", ways, text(self, answer.what),
+                            (unsigned long)answer.nodes,
+                            answer.cut ? Py_True : Py_False,
+                            answer.frames_unread ? Py_True : Py_False);
     answer_release(&answer);
     return result;
 }

@@ -385,6 +385,16 @@ def test_held_by_a_dead_cycle_alone(tmp_path):
     assert done.out == "a dead cycle, until the next collection: Thing > .inner > Thing\n"
 
 
+def test_what_could_not_be_looked_at_is_said(monkeypatch):
+    from cumem import _core
+
+    for cut, unread, words in ((False, True, "variables of running functions cannot be read"),
+                               (True, False, "not found among the 1,234 objects")):
+        monkeypatch.setattr(_core, "why_alive", lambda *_: ([], "Thing", 1234, cut, unread))
+        (line,) = lines(Thing())
+        assert words in line and line.endswith(" > Thing")
+
+
 @pytest.mark.parametrize("bad", [0, -1, 1001, "3", None, 1.5, True])
 def test_bad_number_of_ways_is_named(bad):
     with pytest.raises(ValueError) as caught:

@@ -8,6 +8,7 @@ from . import _core, _runtime
 
 _COUNTED = re.compile(r"(.+) of (\d+)")
 _NOBODY = "not reachable from Python roots: a C extension holds it"
+_UNREAD = "not found; variables of running functions cannot be read in this Python"
 _CUT = "not found among the {:,} objects that there was time for"
 _MOST = 1000
 
@@ -100,8 +101,8 @@ def why_alive(obj, *, max_paths=3):
     if not isinstance(max_paths, int) or isinstance(max_paths, bool) or not 1 <= max_paths <= _MOST:
         raise ValueError(f"not a number of paths from 1 to {_MOST}: {max_paths!r}")
     _runtime._prepare()
-    ways, what, looked_at, cut = _core.why_alive(obj, int(max_paths))
+    ways, what, looked_at, cut, unread = _core.why_alive(obj, int(max_paths))
     if not ways:
-        reason = _CUT.format(looked_at) if cut else _NOBODY
+        reason = _CUT.format(looked_at) if cut else _UNREAD if unread else _NOBODY
         ways = [[(reason, ""), (what, "")]]
     return [Path(steps) for steps in ways]
