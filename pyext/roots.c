@@ -352,7 +352,11 @@ cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
         status = add_thread(self, thread);
     }
     if (status == CM_OK) {
-        status = add_unmet(self, "C++ only", CM_RANK_C);
+        status =
+            add_unmet(self,
+                      self->frames_unread != 0 ? "C++, or a running function"
+                                               : "C++ only",
+                      CM_RANK_C);
     }
     if (status == CM_OK) {
         status = add_unmet(self, "a dead cycle, until the next collection",
