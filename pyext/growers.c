@@ -11,7 +11,8 @@
 #include "session_private.h"
 
 struct question {
-    PyObject *groups, *categories, *depths; /* borrowed: exact lists */
+    PyObject *args;                         /* borrowed, as the next */
+    PyObject *groups, *categories, *depths; /* exact lists */
     uint32_t group_count, target_count;
     PyObject **targets, **hidden; /* owned, of borrowed objects */
     uint32_t *numbers;            /* owned */
@@ -74,7 +75,7 @@ read_groups(struct question *self)
     self->numbers =
         cm_calloc((size_t)self->target_count + 1, sizeof(*self->numbers));
     self->hidden =
-        cm_calloc((size_t)self->group_count + 1, sizeof(*self->hidden));
+        cm_calloc((size_t)self->group_count + 2, sizeof(*self->hidden));
     self->names =
         cm_calloc((size_t)self->group_count + 1, sizeof(*self->names));
     self->lengths =
@@ -85,6 +86,7 @@ read_groups(struct question *self)
         return -1;
     }
     self->hidden[self->group_count] = self->groups;
+    self->hidden[self->group_count + 1] = self->args;
     for (uint32_t i = 0; i < self->group_count; i++) {
         PyObject *group = PyList_GET_ITEM(self->groups, i);
         self->hidden[i] = group;
@@ -189,7 +191,7 @@ answer_of(const struct cm_records *records, const struct cm_holders *holders)
 PyObject *
 cm_growers_holders(struct cm_session *self, PyObject *args)
 {
-    struct question question = {0};
+    struct question question = {.args = args};
     struct cm_holders holders = {0};
     PyObject *answer = NULL;
     int retained;
@@ -199,7 +201,8 @@ cm_growers_holders(struct cm_session *self, PyObject *args)
                           &question.depths, &retained, &most)) {
         return NULL;
     }
-    cm_session_notice(self);
+    cm_devices_notice(self->devices);
+    PyErr_Clear();
     if (check(&question) == 0 && read_groups(&question) == 0) {
         struct cm_holders_query query = {
             .objects = self->objects,
@@ -211,7 +214,7 @@ cm_growers_holders(struct cm_session *self, PyObject *args)
             .categories = question.names,
             .autograd_depths = question.lengths,
             .hidden = question.hidden,
-            .hidden_count = (size_t)question.group_count + 1,
+            .hidden_count = (size_t)question.group_count + 2,
             .bounds = cm_holders_bounds,
         };
         query.bounds.max_edges = retained ? query.bounds.max_edges : 0;

@@ -432,6 +432,18 @@ tell_finding(const struct look *self, const struct finding *finding,
     tell_full(self->session, finding, free_bytes, &told->use);
 }
 
+/* Gradients that pile up somewhere are no longer the parameters' own. */
+static const char *
+category_for_advice(const struct cm_growth_row *row)
+{
+    enum cm_category category =
+        row->category == CM_GRADIENT
+                && row->result.verdict != CM_VERDICT_LINGERING
+            ? CM_OTHER
+            : row->category;
+    return cm_category_names[category];
+}
+
 static enum cm_status
 find_holders(struct look *self, struct cm_holders *holders)
 {
@@ -440,7 +452,7 @@ find_holders(struct look *self, struct cm_holders *holders)
     uint64_t depths[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
-        categories[i] = cm_category_names[self->findings[i].row.category];
+        categories[i] = category_for_advice(&self->findings[i].row);
         depths[i] = self->findings[i].steps_behind;
     }
     struct cm_holders_query query = {

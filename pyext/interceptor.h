@@ -119,6 +119,9 @@ typedef enum cm_status cm_scan_look(const struct cm_trial *collector,
                                     PyObject *const *objects, size_t count,
                                     struct cm_objects_array *result);
 void cm_scan_look_further(cm_scan_look *look);
+/* All tracked objects, borrowed: valid until the GIL is given away.  `result`
+ * is empty before, and after a failure. */
+enum cm_status cm_scan_tracked(struct cm_objects_array *result) CM_CHECKED;
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

@@ -96,6 +96,17 @@ void cm_walk_name_key(struct cm_walk *walk, const void *referent,
 void cm_walk_name_index(struct cm_walk *walk, const void *referent,
                         Py_ssize_t index);
 
+/* Whether tp_traverse may be called, and can show anything.  What is not
+ * tracked may be half built; tuples and dicts never are, and are untracked
+ * where all that they hold is. */
+static inline bool
+cm_can_traverse(PyObject *object)
+{
+    return Py_TYPE(object)->tp_traverse != NULL && PyObject_IS_GC(object)
+           && (PyObject_GC_IsTracked(object) || PyTuple_CheckExact(object)
+               || PyDict_CheckExact(object));
+}
+
 /* ---- readers: each names what it knows of the object's references */
 
 void cm_read_builtin(struct cm_walk *walk, PyObject *object);

@@ -125,11 +125,12 @@ struct place {
 
 /* Seconds can lead in circles. */
 static void
-climb_to_most(const struct cm_piles *self, uint32_t node, uint32_t met,
+climb_to_most(struct cm_piles *self, uint32_t node, uint32_t met,
               struct place *best)
 {
     uint32_t distance = 0, seconds = 0;
     while (node < CM_FROM_ROOT && seconds < MOST_SECONDS
+           && self->climbs++ < MOST_CLIMBS
            && !has_most(self->below[node], met)) {
         seconds += self->reach->seconds[node] != 0;
         distance++;
@@ -144,7 +145,7 @@ climb_to_most(const struct cm_piles *self, uint32_t node, uint32_t met,
 /* The nearest object that has most of them, by ways of the first rank that has
  * any: what a library holds too is of no interest. */
 static uint32_t
-nearest_with_most(const struct cm_piles *self, uint32_t group, uint32_t met)
+nearest_with_most(struct cm_piles *self, uint32_t group, uint32_t met)
 {
     struct place best = {0};
     for (uint8_t rank = 0; rank < CM_RANKS && best.node == 0; rank++) {
@@ -229,10 +230,11 @@ chain_of(const struct cm_piles *self, uint32_t group, uint32_t place,
 }
 
 static bool
-is_below(const struct cm_reach *reach, uint32_t node, uint32_t place)
+is_below(struct cm_piles *self, uint32_t node, uint32_t place)
 {
-    while (node < CM_FROM_ROOT && node > place) {
-        node = reach->parents[node];
+    while (node < CM_FROM_ROOT && node > place && self->climbs < MOST_CLIMBS) {
+        node = self->reach->parents[node];
+        self->climbs++;
     }
     return node == place;
 }
@@ -240,21 +242,19 @@ is_below(const struct cm_reach *reach, uint32_t node, uint32_t place)
 /* A way to one of the group's targets that passes the place: to the one given
  * last, which is as a rule the newest.  Any way where none does. */
 static const struct cm_reach_hit *
-way_through(const struct cm_piles *self, uint32_t group, uint32_t place)
+way_through(struct cm_piles *self, uint32_t group, uint32_t place)
 {
-    const struct cm_reach_hit *best = NULL, *any = NULL;
-    for (uint32_t t = 0; t < self->reach->target_count; t++) {
+    const struct cm_reach_hit *any = NULL;
+    for (uint32_t t = self->reach->target_count; t-- > 0;) {
         for (uint32_t i = cm_piles_from(self, t);
              self->groups[t] == group && i < cm_piles_to(self, t); i++) {
-            const struct cm_reach_hit *hit = cm_piles_way(self, i);
-            any = any == NULL ? hit : any;
-            if (place != 0 && is_below(self->reach, hit->parent, place)) {
-                best = hit;
-                break;
+            any = cm_piles_way(self, i);
+            if (place != 0 && is_below(self, any->parent, place)) {
+                return any;
             }
         }
     }
-    return best != NULL ? best : any;
+    return any;
 }
 
 static void

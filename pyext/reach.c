@@ -10,7 +10,7 @@
  * libraries wait for the libraries' turn: else every way would lead through
  * some function's globals or some class into torch.
  *
- * Cost: 16 bytes an object met, 8 a reference that is kept, a third of a byte
+ * Cost: 20 bytes an object met, 8 a reference that is kept, a third of a byte
  * for each byte of heap; one tp_traverse for each object. */
 
 #include "reach.h"
@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "../detector/alloc.h"
+#include "unmet.h"
 
 enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
 
@@ -68,11 +69,6 @@ static bool
 grow_nodes(struct cm_reach *self)
 {
     size_t needed = (size_t)self->node_count + 2;
-    if (self->node_count >= self->bounds.max_nodes
-        || self->node_count >= NODE - 1) {
-        self->cut = true;
-        return false;
-    }
     self->status = cm_grow((void **)&self->objects, &self->object_capacity,
                            needed, sizeof(*self->objects));
     if (self->status == CM_OK) {
@@ -83,14 +79,27 @@ grow_nodes(struct cm_reach *self)
         self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
                                needed, sizeof(*self->seconds));
     }
+    /* That of the others is the same, or more. */
+    self->node_room = self->status == CM_OK ? self->second_capacity : 0;
     return self->status == CM_OK;
+}
+
+static bool
+has_room(struct cm_reach *self)
+{
+    if (self->node_count >= self->bounds.max_nodes
+        || self->node_count >= NODE - 1) {
+        self->cut = true;
+        return false;
+    }
+    return (size_t)self->node_count + 2 <= self->node_room || grow_nodes(self);
 }
 
 /* 0 when there is no room. */
 static uint32_t
 add_node(struct cm_reach *self, PyObject *object, uint32_t parent)
 {
-    if (!grow_nodes(self)) {
+    if (!has_room(self)) {
         return 0;
     }
     self->node_count++;
@@ -104,11 +113,12 @@ static void
 let_wait(struct cm_reach *self, uint32_t node, uint32_t rank)
 {
     struct cm_wave *wave = &self->waves[rank];
-    enum cm_status status = cm_grow((void **)&wave->nodes, &wave->capacity,
-                                    wave->count + 1, sizeof(*wave->nodes));
-    if (status != CM_OK) {
-        self->status = status;
-        return;
+    if (wave->count == wave->capacity) {
+        self->status = cm_grow((void **)&wave->nodes, &wave->capacity,
+                               wave->count + 1, sizeof(*wave->nodes));
+        if (self->status != CM_OK) {
+            return;
+        }
     }
     wave->nodes[wave->count++] = node;
 }
@@ -121,17 +131,6 @@ rank_of(const struct cm_reach *self, PyObject *object)
         return CM_RANK_LIBRARY;
     }
     return self->rank;
-}
-
-/* Whether tp_traverse may be called, and can show anything.  What is not
- * tracked may be half built; tuples and dicts never are, and are untracked
- * where all that they hold is. */
-static bool
-can_be_traversed(PyObject *object)
-{
-    return Py_TYPE(object)->tp_traverse != NULL && PyObject_IS_GC(object)
-           && (PyObject_GC_IsTracked(object) || PyTuple_CheckExact(object)
-               || PyDict_CheckExact(object));
 }
 
 /* ---- references */
@@ -149,8 +148,10 @@ keep_link(struct cm_reach *self, uint32_t tail, uint32_t head)
         self->cut = true;
         return;
     }
-    self->status = cm_grow((void **)&self->links, &self->link_capacity,
-                           self->link_count + 1, sizeof(*self->links));
+    if (self->link_count == self->link_capacity) {
+        self->status = cm_grow((void **)&self->links, &self->link_capacity,
+                               self->link_count + 1, sizeof(*self->links));
+    }
     if (self->status == CM_OK) {
         self->links[self->link_count++] = (struct cm_reach_link){tail, head};
     }
@@ -228,7 +229,7 @@ meet_target(struct cm_reach *self, uint32_t *slot, PyObject *object,
         keep_hit(self, i, parent);
     }
     keep_link(self, parent, node);
-    if (!self->asked && can_be_traversed(object)) {
+    if (!self->asked && cm_can_traverse(object)) {
         let_wait(self, node, rank_of(self, object));
     }
 }
@@ -242,7 +243,7 @@ is_name(const struct cm_reach *self, uint32_t parent)
 static void
 meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
 {
-    if (!can_be_traversed(object)) {
+    if (!cm_can_traverse(object)) {
         *slot = LEAF;
         return;
     }
@@ -305,7 +306,7 @@ static uint32_t *
 slot_of(struct cm_reach *self, PyObject *object)
 {
     uint32_t *slot = cm_page_table_find(&self->table, (uintptr_t)object);
-    if (slot == NULL && can_be_traversed(object)) {
+    if (slot == NULL && cm_can_traverse(object)) {
         enum cm_status status =
             cm_page_table_make(&self->table, (uintptr_t)object, &slot);
         if (status != CM_OK) {
@@ -326,6 +327,7 @@ visit_referent(PyObject *referent, void *context)
         return self->status != CM_OK;
     }
     __builtin_prefetch(slot, 1);
+    __builtin_prefetch(referent);
     settle_oldest(self);
     unsigned at = (self->delayed_at + CM_REACH_DELAY - 1) % CM_REACH_DELAY;
     self->delayed[at].slot = slot;
@@ -338,8 +340,11 @@ visit_referent(PyObject *referent, void *context)
 static void
 show_more(struct cm_reach *self, PyObject *object)
 {
-    if (self->devices != NULL
-        && cm_devices_claim(self->devices, Py_TYPE(object))) {
+    if (Py_TYPE(object) != self->last_type && self->devices != NULL) {
+        self->last_type = Py_TYPE(object); /* neighbours are often of one */
+        self->claimed = cm_devices_claim(self->devices, Py_TYPE(object));
+    }
+    if (self->claimed) {
         PyObject *names = cm_instance_dict(self->roots->objects, object);
         if (names != NULL) {
             (void)visit_referent(names, self);
@@ -371,14 +376,11 @@ is_over(struct cm_reach *self)
     return self->status != CM_OK || self->cut || done;
 }
 
-static bool
-out_of_time(struct cm_reach *self, size_t done)
+static void
+look_at_clock(struct cm_reach *self, size_t done)
 {
-    if ((done & TIME_CHECK_MASK) == 0
-        && now_ns() - self->start_ns > self->bounds.max_time_ns) {
-        self->cut = true;
-    }
-    return self->cut;
+    self->cut |= (done & TIME_CHECK_MASK) == 0
+                 && now_ns() - self->start_ns > self->bounds.max_time_ns;
 }
 
 static void
@@ -398,7 +400,7 @@ walk_wave(struct cm_reach *self, struct cm_wave *wave)
             __builtin_prefetch(self->objects[wave->nodes[wave->next + AHEAD]]);
         }
         look_into(self, wave->nodes[wave->next++]);
-        (void)out_of_time(self, wave->next);
+        look_at_clock(self, wave->next);
     }
     settle_all(self);
 }
@@ -513,10 +515,54 @@ begin(struct cm_reach *self)
     return self->status;
 }
 
+/* ---- what no root leads to */
+
+static bool
+is_unmet(void *context, PyObject *object)
+{
+    uint32_t *slot = fits(object) ? slot_of(context, object) : NULL;
+    return slot != NULL && (*slot == 0 || ((*slot & WAITS) && *slot != LEAF));
+}
+
+/* That something holds the target itself is known. */
+static int
+visit_held(PyObject *object, void *context)
+{
+    return *slot_of(context, object) == 0 ? visit_referent(object, context)
+                                          : 0;
+}
+
+/* Costs another walk: only where a target is missing. */
+static void
+visit_unmet(struct cm_reach *self, bool held)
+{
+    self->parent =
+        CM_FROM_ROOT | (uint32_t)(self->roots->count - (held ? 2 : 1));
+    if (cm_unmet_visit(is_unmet, held, visit_held, self) == CM_NO_MEMORY) {
+        self->status = CM_NO_MEMORY;
+    }
+    settle_all(self);
+}
+
+static bool
+is_missing_any(const struct cm_reach *self)
+{
+    for (uint32_t i = 0; i < self->target_count; i++) {
+        if (self->target_ways[i] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 walk(struct cm_reach *self)
 {
     for (self->rank = 0; self->rank < CM_RANKS; self->rank++) {
+        bool unmet = self->rank >= CM_RANK_C;
+        if (unmet && !is_over(self) && is_missing_any(self)) {
+            visit_unmet(self, self->rank == CM_RANK_C);
+        }
         for (size_t i = 0; i < self->roots->count && !is_over(self); i++) {
             if (self->roots->items[i].rank == self->rank) {
                 visit_root(self, i);

@@ -90,6 +90,7 @@ struct cm_reach {
     bool cut;            /* a bound was met */
 
     /* Private to reach.c. */
+    size_t node_room; /* of the three below */
     size_t object_capacity, parent_capacity, second_capacity, hit_capacity,
         link_capacity;
     struct cm_page_table table;
@@ -105,7 +106,9 @@ struct cm_reach {
     } delayed[CM_REACH_DELAY];
     unsigned delayed_at;
     uint32_t rank, parent, met;
-    uint32_t module_nodes; /* modules and their dicts: nodes 1.. */
+    uint32_t module_nodes;         /* modules and their dicts: nodes 1.. */
+    const PyTypeObject *last_type; /* the one asked for last, and the answer */
+    bool claimed;
     bool passed;
     uint64_t start_ns;
     enum cm_status status;

@@ -332,6 +332,14 @@ add_thread(struct cm_roots *self, PyThreadState *thread)
     return status;
 }
 
+static enum cm_status
+add_unmet(struct cm_roots *self, const char *name, enum cm_rank rank)
+{
+    struct cm_root root = {.kind = CM_ROOT_UNMET, .rank = rank};
+    root.name = cm_texts_intern(self->objects->texts, name);
+    return add(self, &root);
+}
+
 enum cm_status
 cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
 {
@@ -342,6 +350,17 @@ cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
     for (; thread != NULL && status == CM_OK;
          thread = PyThreadState_Next(thread)) {
         status = add_thread(self, thread);
+    }
+    if (status == CM_OK) {
+        status =
+            add_unmet(self,
+                      self->frames_unread != 0 ? "C++, or a running function"
+                                               : "C++ only",
+                      CM_RANK_C);
+    }
+    if (status == CM_OK) {
+        status = add_unmet(self, "a dead cycle, until the next collection",
+                           CM_RANK_DEAD);
     }
     if (status != CM_OK) {
         cm_roots_release(self);
@@ -422,6 +441,7 @@ cm_root_visit(const struct cm_root *self, visitproc visit, void *context)
         break;
     case CM_ROOT_MODULE:
     case CM_ROOT_VALUE: (void)visit(self->object, context); break;
+    case CM_ROOT_UNMET: break;
     }
 }
 
@@ -444,7 +464,7 @@ cm_root_edge(const struct cm_roots *self, const struct cm_root *root,
 {
     struct cm_texts *texts = self->objects->texts;
     *role = CM_REFERENCE;
-    if (root->kind == CM_ROOT_MODULE || root->kind == CM_ROOT_VALUE) {
+    if (root->kind != CM_ROOT_FRAME && root->kind != CM_ROOT_TEMPORARY) {
         return root->edge;
     }
     if (root->kind == CM_ROOT_TEMPORARY) {

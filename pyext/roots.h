@@ -14,13 +14,21 @@
 
 #include "objects_private.h"
 
-enum cm_rank { CM_RANK_USER = 0, CM_RANK_LIBRARY, CM_RANK_INTERNAL, CM_RANKS };
+enum cm_rank {
+    CM_RANK_USER = 0,
+    CM_RANK_LIBRARY,
+    CM_RANK_INTERNAL,
+    CM_RANK_C,    /* what no other root leads to: C code holds it, */
+    CM_RANK_DEAD, /* or nobody does */
+    CM_RANKS
+};
 
 enum cm_root_kind {
     CM_ROOT_MODULE,    /* `object` is the module */
     CM_ROOT_FRAME,     /* the variables of a running frame */
     CM_ROOT_TEMPORARY, /* what that frame is computing with */
     CM_ROOT_VALUE,     /* `object`, known as `edge` */
+    CM_ROOT_UNMET,     /* the last two roots: C code, and nobody */
 };
 
 struct cm_root {

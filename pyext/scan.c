@@ -39,6 +39,13 @@ cm_scan_counted(cm_garbage_sink *sink, void *context,
     return -1;
 }
 
+enum cm_status
+cm_scan_tracked(struct cm_objects_array *result)
+{
+    (void)result;
+    return CM_UNSUPPORTED;
+}
+
 const char *
 cm_scan_unsupported(void)
 {
@@ -291,6 +298,29 @@ cm_scan_counted(cm_garbage_sink *sink, void *context,
         PyGC_Enable();
     PyErr_Restore(type, value, traceback);
     return status == CM_OK ? 0 : -1;
+}
+
+enum cm_status
+cm_scan_tracked(struct cm_objects_array *result)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int enabled = PyGC_Disable();
+    struct cm_gc_module gc = {0};
+    struct heap heap = {0};
+    enum cm_status status = CM_UNSUPPORTED;
+    if (cm_gc_module_init(&gc) == 0)
+        status = enter_all(&heap, &gc);
+    if (status == CM_OK) {
+        *result = heap.objects;
+        heap.objects = (struct cm_objects_array){0};
+    }
+    heap_release(&heap);
+    cm_gc_module_release(&gc);
+    if (enabled)
+        PyGC_Enable();
+    PyErr_Restore(type, value, traceback);
+    return status;
 }
 
 const char *

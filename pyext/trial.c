@@ -203,6 +203,13 @@ cm_trial_take_off(struct cm_trial *self, PyObject *const *objects,
 }
 
 bool
+cm_trial_held(const struct cm_trial *self, PyObject *object)
+{
+    const uint32_t *slot = slot_of(self, object);
+    return slot != NULL && (*slot & COUNT) > 1;
+}
+
+bool
 cm_trial_marked(const struct cm_trial *self, PyObject *object)
 {
     const uint32_t *slot = slot_of(self, object);

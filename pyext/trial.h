@@ -65,6 +65,9 @@ enum cm_status cm_trial_add_counted(struct cm_trial *self, PyObject *object,
  * `objects` are those that were added. */
 void cm_trial_take_off(struct cm_trial *self, PyObject *const *objects,
                        size_t count);
+/* Does something outside the set refer to this object of it?  Before:
+ * cm_trial_take_off, and nothing is marked. */
+bool cm_trial_held(const struct cm_trial *self, PyObject *object);
 /* Marks what something outside the set refers to (or may), and all that this
  * reaches.  Before: cm_trial_take_off with the same objects; once. */
 enum cm_status cm_trial_mark_held(struct cm_trial *self,

@@ -18,7 +18,7 @@ struct answer {
     struct cm_trail *trails; /* owned */
     size_t count;
     uint32_t nodes;
-    bool cut;
+    bool cut, frames_unread;
     const char *kept_by; /* constant: the interpreter's own reason, or NULL */
     struct cm_text_id what;
 };
@@ -92,9 +92,10 @@ tell(struct answer *answer, const struct cm_reach *reach, uint32_t most,
 }
 
 static enum cm_status
-look(struct cm_session *self, PyObject *object, uint32_t most,
+look(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
+    PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_roots roots;
     enum cm_status status = cm_roots_find(&roots, self->objects);
     if (status != CM_OK) {
@@ -106,7 +107,10 @@ look(struct cm_session *self, PyObject *object, uint32_t most,
                              .targets = &object,
                              .target_count = 1,
                              .ways = most,
-                             .asked = true};
+                             .asked = true,
+                             .hidden = &args,
+                             .hidden_count = 1};
+    answer->frames_unread = roots.frames_unread != 0;
     status = cm_reach_run(&reach);
     if (status == CM_OK) {
         answer->nodes = reach.node_count - reach.nodes_left;
@@ -122,9 +126,10 @@ look(struct cm_session *self, PyObject *object, uint32_t most,
 }
 
 static enum cm_status
-find(struct cm_session *self, PyObject *object, uint32_t most,
+find(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
+    PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_node node = {0};
     answer->trails = cm_calloc(most, sizeof(*answer->trails));
     if (answer->trails == NULL) {
@@ -139,7 +144,7 @@ find(struct cm_session *self, PyObject *object, uint32_t most,
     answer->kept_by = kept_by_interpreter(object);
     return answer->kept_by != NULL && !PyUnicode_Check(object)
                ? CM_OK
-               : look(self, object, most, answer);
+               : look(self, args, most, answer);
 }
 
 /* ---- the answer as Python objects */
@@ -213,18 +218,21 @@ cm_why_alive(struct cm_session *self, PyObject *args)
                     "while it is looked at");
     return NULL;
 #endif
-    cm_session_notice(self);
-    if (find(self, object, most, &answer) == CM_OK) {
+    cm_devices_notice(self->devices);
+    PyErr_Clear();
+    if (find(self, args, most, &answer) == CM_OK) {
         ways = ways_of(self, &answer, most);
     }
     else {
         PyErr_NoMemory();
     }
     PyObject *result =
-        ways == NULL ? NULL
-                     : Py_BuildValue("(NNkO)", ways, text(self, answer.what),
-                                     (unsigned long)answer.nodes,
-                                     answer.cut ? Py_True : Py_False);
+        ways == NULL
+            ? NULL
+            : Py_BuildValue("(NNkOO)", ways, text(self, answer.what),
+                            (unsigned long)answer.nodes,
+                            answer.cut ? Py_True : Py_False,
+                            answer.frames_unread ? Py_True : Py_False);
     answer_release(&answer);
     return result;
 }

@@ -8,8 +8,9 @@
 #include "session.h"
 
 /* [new; raises] args: (object, number of ways).  (ways, what it is, objects
- * looked into, cut): each way is a list of (annotation, edge), the root
- * first. */
+ * looked into, whether the walk was cut, whether the variables of running
+ * functions could not be read): each way is a list of (annotation, edge), the
+ * root first. */
 PyObject *cm_why_alive(struct cm_session *self, PyObject *args);
 
 #endif

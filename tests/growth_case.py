@@ -122,7 +122,7 @@ def within(value, limits):
 # What a report says.
 
 def place_of(frame):
-    return f"{pathlib.PurePath(frame['filename']).name}:{frame['line']} {frame['name']}"
+    return f"{pathlib.PurePath(frame['filename']).name}:{frame['line']} {frame['name'].rpartition('.')[2]}"
 
 
 def alloc_of(report, entry):

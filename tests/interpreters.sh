@@ -84,7 +84,7 @@ print(platform.python_version())')
     [ "$2" = status ] || CUMEM_TEST_PYTHONS=$folder/bin/python \
         "$folder/bin/python" -m pytest -q -p no:cacheprovider \
             tests/test_start_files.py tests/test_interceptors.py \
-            tests/test_object_*.py
+            tests/test_object_*.py tests/test_why_alive.py
 }
 
 # For every interpreter here, then in every tree; all run, also after one

@@ -25,16 +25,11 @@ static void
 test_labels(void **state)
 {
     static const char *const cases[][2] = {
-        {".cb", "cb"},
-        {"['cb']", "cb"},
-        {"local x", "x"},
-        {"cell self", "self"},
-        {"global x", "x"},
-        {"__self__", "__self__"},
-        {"[0]", "[0]"},
-        {"['']", "['']"},
-        {"", ""},
-        {".", ""},
+        {".cb", "cb"},     {"['cb']", "cb"},
+        {"local x", "x"},  {"cell self", "self"},
+        {"global x", "x"}, {"__self__", "__self__"},
+        {"[0]", "[0]"},    {"['']", "['']"},
+        {"", ""},          {".", ""},
     };
     struct cm_records *records = cm_records_new(1 << 16);
 

@@ -4,6 +4,7 @@
 
 import collections
 import gc
+import random
 import sys
 
 import pytest
@@ -132,6 +133,33 @@ def test_chain_is_told_by_its_head():
     assert "60 links" in found.advice
 
 
+def test_a_chain_of_a_million_links():
+    head, values = None, []
+    for number in range(1_000_000):
+        node = Node()
+        node.next, head = head, node
+        if number % 100_000 == 0:
+            node.value = torch.zeros(4)
+    values = [head.value for head in long_chain(head) if hasattr(head, "value")]
+    (found,) = ask(list(values), retained=False)
+    assert found.place == ("list of 10", "local values")
+    (found,) = ask([values.pop() for _ in range(10)])
+    try:
+        assert found.place == ("test_holders.Node", "local head")
+        assert found.chain > 900_000 and found.through == 10
+        assert found.retained == 10 * 16
+        assert len(found.path.steps) < 60
+    finally:
+        while head is not None:  # not by recursion
+            head.next, head = None, head.next
+
+
+def long_chain(head):
+    while head is not None:
+        yield head
+        head = head.next
+
+
 def test_three_lists_in_each_other_are_no_chain():
     kept = [[[torch.zeros(4) for _ in range(5)]]]
     (found,) = ask(list(kept[0][0]))
@@ -164,6 +192,60 @@ def test_a_storage_that_is_used_elsewhere_stays():
     (found,) = ask(list(views))
     assert (found.retained, found.shared) == (0, 4096)
     assert base.numel() == 1024
+
+
+def resolve(root, found):
+    """The object at which they pile up, by the labels of the way to it."""
+    for _, edge in found.path.steps[2:found.at + 1]:
+        root = root[int(edge[1:-1])]
+    return root
+
+
+def reached(start, without=None):
+    """Ids of what is reached, and the tensors among it."""
+    seen, tensors, queue = {id(start)}, set(), [start]
+    while queue:
+        each = queue.pop()
+        if each is without:
+            continue
+        if isinstance(each, torch.Tensor):
+            tensors.add(id(each))
+            continue
+        for item in each:
+            if id(item) not in seen:
+                seen.add(id(item))
+                queue.append(item)
+    return tensors
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_what_goes_is_what_is_not_reached_without_it(seed):
+    dice = random.Random(seed)
+
+    def build():
+        boxes = [[] for _ in range(40)]
+        for i, box in enumerate(boxes[1:], 1):
+            boxes[dice.randrange(i)].append(box)
+        for _ in range(dice.randrange(12)):
+            dice.choice(boxes).append(dice.choice(boxes))
+        chosen = dice.choice(boxes)
+        for _ in range(8):
+            chosen.append(torch.zeros(16))
+        for _ in range(dice.randrange(3)):
+            dice.choice(boxes).append(chosen[-1])
+        return boxes[0], chosen
+
+    root, chosen = build()
+    group = [each for each in chosen if isinstance(each, torch.Tensor)]
+    del chosen
+    (found,) = ask([group.pop() for _ in range(len(group))])
+    place = resolve(root, found)
+    expected = len(reached(root) - reached(root, place)) * 64
+    found_at = found.place
+    del place
+    assert found.through >= 7, found_at
+    assert found.retained == expected, (found_at, str(found.path))
+    assert found.retained + found.shared == 8 * 64
 
 
 def test_optimizers_in_a_list():

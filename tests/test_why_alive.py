@@ -7,6 +7,7 @@ import collections
 import contextvars
 import functools
 import gc
+import importlib.util
 import sys
 import sysconfig
 import threading
@@ -266,6 +267,17 @@ def all_below(held):
             yield from all_below(each)
 
 
+def test_untracked_container_of_an_untracked_object():
+    KEPT["pair"] = (object(), 1)
+    KEPT["table"] = {"k": object()}
+    gc.collect()
+    assert not gc.is_tracked(KEPT["pair"])
+    found = lines(KEPT["pair"][0])
+    assert found == [f"`{HERE}.KEPT` (dict, 2 items) > ['pair'] (tuple, 2 items) > [0] > object"]
+    found = lines(KEPT["table"]["k"])
+    assert found == [f"`{HERE}.KEPT` (dict, 2 items) > ['table'] (dict, 1 item) > ['k'] > object"]
+
+
 # ---- which ways are told
 
 
@@ -342,6 +354,47 @@ def test_held_by_c_alone(tmp_path):
     assert done.out == "not reachable from Python roots: a C extension holds it > Thing\n"
 
 
+def test_held_by_what_c_alone_holds(tmp_path):
+    done = run_ok("""
+        import ctypes, cumem
+        class Thing: pass
+        def keep(thing):
+            hidden = lambda: thing
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(hidden))
+            return id(thing)
+        def ask(address):
+            return cumem.why_alive(ctypes.cast(address, ctypes.py_object).value)
+        print(*ask(keep(Thing())))
+    """, cwd=tmp_path)
+    assert done.out == "C++ only: function <lambda> > cell thing > Thing\n"
+
+
+def test_held_by_a_dead_cycle_alone(tmp_path):
+    done = run_ok("""
+        import ctypes, gc, cumem
+        gc.disable()
+        class Thing: pass
+        def leave():
+            thing, inner = Thing(), Thing()
+            thing.me, thing.inner = thing, inner
+            return id(inner)
+        def ask(address):
+            return cumem.why_alive(ctypes.cast(address, ctypes.py_object).value)
+        print(*ask(leave()))
+    """, cwd=tmp_path)
+    assert done.out == "a dead cycle, until the next collection: Thing > .inner > Thing\n"
+
+
+def test_what_could_not_be_looked_at_is_said(monkeypatch):
+    from cumem import _core
+
+    for cut, unread, words in ((False, True, "variables of running functions cannot be read"),
+                               (True, False, "not found among the 1,234 objects")):
+        monkeypatch.setattr(_core, "why_alive", lambda *_: ([], "Thing", 1234, cut, unread))
+        (line,) = lines(Thing())
+        assert words in line and line.endswith(" > Thing")
+
+
 @pytest.mark.parametrize("bad", [0, -1, 1001, "3", None, 1.5, True])
 def test_bad_number_of_ways_is_named(bad):
     with pytest.raises(ValueError) as caught:
@@ -413,6 +466,21 @@ def test_counts_and_collector_stay_as_they_were():
     finally:
         if enabled:
             gc.enable()
+
+
+def test_no_hook_is_left(tmp_path):
+    run_ok("""
+        import gc, sys
+        import torch, cumem
+        kept = [torch.zeros(3)]
+        before = list(gc.callbacks), gc.get_debug(), sys.getprofile(), dict(vars(torch.Tensor))
+        (path,) = cumem.why_alive(kept[0])
+        assert str(path) == "`__main__.kept` (list, 1 item) > [0] > Tensor [3] float32 cpu 12 B"
+        assert before == (list(gc.callbacks), gc.get_debug(), sys.getprofile(),
+                          dict(vars(torch.Tensor)))
+        assert cumem.status()["interceptor"] == "none"
+        assert "nobody" in cumem.status()["why"], cumem.status()
+    """, cwd=tmp_path) if importlib.util.find_spec("torch") else pytest.skip("no torch")
 
 
 def test_nothing_is_kept_alive():

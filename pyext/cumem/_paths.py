@@ -8,6 +8,7 @@ from . import _core, _runtime
 
 _COUNTED = re.compile(r"(.+) of (\d+)")
 _NOBODY = "not reachable from Python roots: a C extension holds it"
+_UNREAD = "not found; variables of running functions cannot be read in this Python"
 _CUT = "not found among the {:,} objects that there was time for"
 _MOST = 1000
 
@@ -31,18 +32,18 @@ class Path:
     def __str__(self):
         (root, _), *steps = self.steps
         *between, (annotation, edge) = steps
-        parts = [_start(root, *step) for step in (between or steps)[:1]]
-        if between:
-            parts[0] += f" ({_what(between[0][0])})"
-            parts += [_held(*step) for step in between[1:]]
-            parts += [edge] if edge else []
-        return " > ".join([*parts, annotation])
+        if not between:
+            return f"{_start(root, edge)} > {annotation}"
+        (first, held), *rest = between
+        parts = [f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"]
+        parts += [_held(*step) for step in rest]
+        return " > ".join([*parts, edge, annotation] if edge else [*parts, annotation])
 
     def __repr__(self):
         return f"<Path: {self}>"
 
 
-def _start(root, _, edge):
+def _start(root, edge):
     """``train.losses`` in backquotes, or "train.py:80 main: local `losses`"."""
     if root.startswith("module ") and edge.startswith((".", "[")):
         return f"`{root.removeprefix('module ')}{edge}`"
@@ -100,8 +101,8 @@ def why_alive(obj, *, max_paths=3):
     if not isinstance(max_paths, int) or isinstance(max_paths, bool) or not 1 <= max_paths <= _MOST:
         raise ValueError(f"not a number of paths from 1 to {_MOST}: {max_paths!r}")
     _runtime._prepare()
-    ways, what, looked_at, cut = _core.why_alive(obj, int(max_paths))
+    ways, what, looked_at, cut, unread = _core.why_alive(obj, int(max_paths))
     if not ways:
-        reason = _CUT.format(looked_at) if cut else _NOBODY
+        reason = _CUT.format(looked_at) if cut else _UNREAD if unread else _NOBODY
         ways = [[(reason, ""), (what, "")]]
     return [Path(steps) for steps in ways]
