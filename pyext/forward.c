@@ -99,6 +99,13 @@ write_place(uint64_t number, uint32_t site)
     atomic_store_explicit(&place->number, number + 1, memory_order_release);
 }
 
+uint64_t
+cm_forward_number(void)
+{
+    peek_function *peek = atomic_load(&forward.peek);
+    return peek != NULL ? peek() : 0;
+}
+
 CM_HOT bool
 cm_forward_asks(void)
 {

@@ -18,6 +18,8 @@
 /* Whether this thread's operations have taken numbers that were not noted:
  * then cm_forward_note is worth a stack; any thread. */
 bool cm_forward_asks(void);
+/* That this thread's next operation will take; 0: not known. */
+uint64_t cm_forward_number(void);
 /* A tensor was made at this site, and all nodes since the last; or its memory
  * was, for which the newest node alone is known to be; any thread. */
 void cm_forward_note(struct cm_site_id site, bool newest_alone);

@@ -184,6 +184,14 @@ block_of(struct cm_session *session, PyObject *object, struct cm_block *block)
                            block);
 }
 
+/* C++ holds these, behind their parameters. */
+static bool
+is_gradients(const struct finding *finding)
+{
+    return finding->row.category == CM_GRADIENT
+           && finding->row.result.verdict == CM_VERDICT_LINGERING;
+}
+
 /* False: no memory. */
 static bool
 add_target(struct look *self, struct finding *finding, PyObject *object)
@@ -215,7 +223,8 @@ note_target(void *context, PyObject *object)
         block_of(self->session, object, &block)
             ? finding_of(self, block.device, block.site.index)
             : NULL;
-    return finding != NULL && !add_target(self, finding, object);
+    return finding != NULL && !is_gradients(finding)
+           && !add_target(self, finding, object);
 }
 
 /* ---- and which have it behind them, kept by C++ for a backward pass */
@@ -320,10 +329,31 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
     Py_RETURN_NONE;
 }
 
-/* [0 or -1; raises] */
+static void
+note_name(struct look *self, const struct cm_block *block,
+          enum cm_category category, const char *name, PyObject *parameter)
+{
+    for (size_t k = 0; k < self->count; k++) {
+        struct finding *finding = &self->findings[k];
+        bool gradient = is_gradients(finding) && category == CM_GRADIENT;
+        if (finding->row.device != block->device
+            || (finding->row.site != block->site.index && !gradient)) {
+            continue;
+        }
+        if (name[0] != '\0' && finding->name_count < MOST_NAMES) {
+            finding->names[finding->name_count++] = name;
+        }
+        if (gradient && parameter != NULL) {
+            (void)add_target(self, finding, parameter);
+        }
+    }
+}
+
+/* A gradient comes after its parameter.  [0 or -1; raises] */
 static int
 note_names(struct look *self, PyObject *rows)
 {
+    PyObject *parameter = NULL; /* borrowed */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         PyObject *tensor;
         enum cm_category category;
@@ -332,18 +362,11 @@ note_names(struct look *self, PyObject *rows)
         if (!read_row(PyList_GET_ITEM(rows, i), &tensor, &category, &name)) {
             return -1;
         }
-        if (name[0] == '\0' || !block_of(self->session, tensor, &block)) {
-            continue;
+        if (category == CM_PARAMETER) {
+            parameter = tensor;
         }
-        for (size_t k = 0; k < self->count; k++) {
-            struct finding *finding = &self->findings[k];
-            bool its = finding->row.site == block.site.index
-                       || (finding->row.category == CM_GRADIENT
-                           && category == CM_GRADIENT);
-            if (its && finding->row.device == block.device
-                && finding->name_count < MOST_NAMES) {
-                finding->names[finding->name_count++] = name;
-            }
+        if (block_of(self->session, tensor, &block)) {
+            note_name(self, &block, category, name, parameter);
         }
     }
     return 0;
@@ -359,7 +382,7 @@ struct told {
 
 static void
 tell_holder(const struct cm_records *records, const struct cm_holder *holder,
-            uint64_t steps_behind, struct told *told)
+            uint64_t steps_behind, bool gradients, struct told *told)
 {
     size_t count = holder->step_count < CM_GROWTH_MAX_HOLDERS
                        ? holder->step_count
@@ -373,6 +396,9 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
         snprintf(told->behind, sizeof(told->behind),
                  "graph of %" PRIu64 " steps", steps_behind);
         told->steps[count++] = (struct cm_holder_use){told->behind, "grad_fn"};
+    }
+    else if (gradients && count != 0 && count < CM_GROWTH_MAX_HOLDERS) {
+        told->steps[count++] = (struct cm_holder_use){"gradient", ".grad"};
     }
     told->use.holder = told->steps;
     told->use.holder_count = count;
@@ -428,7 +454,8 @@ tell_finding(const struct look *self, const struct finding *finding,
     told->use.names = finding->names;
     told->use.name_count = finding->name_count;
     told->use.autograd_depth = finding->steps_behind;
-    tell_holder(self->session->records, holder, finding->steps_behind, told);
+    tell_holder(self->session->records, holder, finding->steps_behind,
+                is_gradients(finding), told);
     tell_full(self->session, finding, free_bytes, &told->use);
 }
 

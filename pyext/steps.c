@@ -11,9 +11,12 @@
 
 #include "../reports/growth_use.h"
 #include "allocations.h"
+#include "forward.h"
+#include "growth_look.h"
 #include "session_private.h"
+#include "tags.h"
 
-enum { NAME_BYTES = 32 };
+enum { NAME_BYTES = 32, OPERATIONS = 2 };
 
 void
 cm_steps_tell(struct cm_session *self)
@@ -90,6 +93,15 @@ wants_look(const struct cm_session *self)
     return self->growth.due || (done >= 16 && (done & (done - 1)) == 0);
 }
 
+/* Autograd's number at which a forward pass has begun: a program that clears
+ * its gradients in time has done so by then. */
+static uint64_t
+forward_under_way(void)
+{
+    uint64_t number = cm_forward_number();
+    return number != 0 ? number + OPERATIONS : 0;
+}
+
 static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
@@ -100,6 +112,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
     }
     cm_growth_judge(&self->growth, self->iteration);
+    cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
     for (int i = first; i < last; i++) {
         tell_point(self, i);
     }

@@ -28,6 +28,8 @@ static struct {
     uint64_t made, lost;
     bool stacks;
     bool blocks; /* the allocator's hook has the stacks of torch's memory */
+    uint64_t forward_from; /* autograd's number at which on_forward is due */
+    void (*on_forward)(void);
     void (*on_tensor)(void);
     uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
@@ -144,6 +146,10 @@ tag(PyObject *object, bool asks)
     if (tags.on_tensor != NULL) {
         tags.on_tensor();
     }
+    if (tags.forward_from != 0 && cm_forward_number() >= tags.forward_from) {
+        tags.forward_from = 0;
+        tags.on_forward();
+    }
 }
 
 /* [new; raises] as PyType_GenericAlloc, both. */
@@ -207,6 +213,13 @@ wrap(PyTypeObject *type, allocfunc alloc)
         type->tp_alloc = alloc;
         type->tp_free = tagging_free;
     }
+}
+
+void
+cm_tags_on_forward(uint64_t number, void (*hook)(void))
+{
+    tags.on_forward = hook;
+    tags.forward_from = number;
 }
 
 void

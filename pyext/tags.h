@@ -28,6 +28,9 @@ int cm_tags_start(struct cm_objects *objects, bool stacks);
 /* Called for each tensor made, with the GIL, from the tensor's constructor:
  * must not run Python.  NULL: nothing is called. */
 void cm_tags_on_tensor(void (*hook)(void));
+/* The same, once: for the first tensor after autograd's numbers of its thread
+ * have come to `number`; 0: never. */
+void cm_tags_on_forward(uint64_t number, void (*hook)(void));
 /* Takes every wrapper back from `types` (a list) and drops the table. */
 void cm_tags_stop(PyObject *types);
 /* Wraps one type, which may be static; types with an allocator of their own are
