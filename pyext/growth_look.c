@@ -24,6 +24,7 @@ enum {
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
     MOST_WALKS = 400,
+    NO_GROUP = INT32_MAX,
     MOST_POINTS = CM_SERIES_POINTS,
     DEVICE_BYTES = 24,
 };
@@ -33,6 +34,7 @@ struct finding {
     struct cm_growth_row row;
     uint32_t group;
     uint32_t targets;
+    uint32_t most_behind;          /* blocks behind one of them */
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;
@@ -229,25 +231,48 @@ note_target(void *context, PyObject *object)
 
 /* ---- and which have it behind them, kept by C++ for a backward pass */
 
-/* The findings of what stands behind one tensor, each once. */
-static bool
-note_storage(struct look *self, PyObject *object,
-             const struct cm_autograd_behind *behind, size_t number,
-             bool noted[MOST_FINDINGS])
+/* How many blocks of each finding stand behind one tensor. */
+static void
+count_storages(struct look *self, const struct cm_autograd_behind *behind,
+               uint32_t counts[MOST_FINDINGS])
 {
-    struct cm_block block;
-    uint64_t address = behind->storages[number].memory.device_address;
-    struct finding *finding =
-        address != 0 && cm_blocks_at(cm_allocations_blocks(), address, &block)
-            ? finding_of(self, block.device, block.site.index)
-            : NULL;
-    if (finding == NULL || noted[finding->group]
-        || !self->by_others[finding->group]) {
+    for (size_t i = 0; i < behind->storage_count; i++) {
+        struct cm_block block;
+        uint64_t address = behind->storages[i].memory.device_address;
+        struct finding *finding =
+            address != 0
+                    && cm_blocks_at(cm_allocations_blocks(), address, &block)
+                ? finding_of(self, block.device, block.site.index)
+                : NULL;
+        if (finding != NULL && self->by_others[finding->group]) {
+            counts[finding->group]++;
+        }
+    }
+}
+
+/* Who has far less behind it than another is not who makes it grow: the last
+ * loss beside the sum of all. */
+static bool
+note_share(struct look *self, struct finding *finding, PyObject *object,
+           uint32_t count, uint64_t length)
+{
+    if (count > 2 * finding->most_behind) {
+        for (size_t i = 0; i < self->target_count; i++) {
+            if (self->groups[i] == finding->group) {
+                self->groups[i] = NO_GROUP;
+            }
+        }
+        finding->targets = 0;
+        finding->steps_behind = 0;
+    }
+    if (count > finding->most_behind) {
+        finding->most_behind = count;
+    }
+    if (2 * count < finding->most_behind) {
         return true;
     }
-    noted[finding->group] = true;
-    if (behind->length > finding->steps_behind) {
-        finding->steps_behind = behind->length;
+    if (length > finding->steps_behind) {
+        finding->steps_behind = length;
     }
     if (finding->row.category == CM_OTHER) {
         finding->row.category = CM_SAVED;
@@ -260,18 +285,34 @@ note_behind(void *context, PyObject *object)
 {
     struct look *self = context;
     struct cm_autograd_behind behind = {0};
-    bool noted[MOST_FINDINGS] = {false};
+    uint32_t counts[MOST_FINDINGS] = {0};
     bool whole = true;
     if (self->walks == MOST_WALKS
         || !cm_autograd_behind(object, &behind_bounds, &behind)) {
         return self->walks == MOST_WALKS;
     }
     self->walks += behind.nodes != 0;
-    for (size_t i = 0; whole && i < behind.storage_count; i++) {
-        whole = note_storage(self, object, &behind, i, noted);
+    count_storages(self, &behind, counts);
+    for (size_t i = 0; whole && i < self->count; i++) {
+        whole = counts[i] == 0
+                || note_share(self, &self->findings[i], object, counts[i],
+                              behind.length);
     }
     cm_autograd_behind_release(&behind);
     return !whole;
+}
+
+static void
+drop_targets_of_no_group(struct look *self)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->target_count; i++) {
+        if (self->groups[i] != NO_GROUP) {
+            self->targets[kept] = self->targets[i];
+            self->groups[kept++] = self->groups[i];
+        }
+    }
+    self->target_count = kept;
 }
 
 static void
@@ -286,6 +327,7 @@ find_targets(struct look *self)
     }
     if (any) {
         (void)cm_tags_any(note_behind, self);
+        drop_targets_of_no_group(self);
     }
 }
 

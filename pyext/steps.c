@@ -148,6 +148,33 @@ cm_session_step(struct cm_session *self)
     Py_RETURN_NONE;
 }
 
+/* Borrowed; NULL: it is not there, or not of the exact type. */
+static PyObject *
+item_of(PyObject *dict, const char *key)
+{
+    PyObject *item = dict != NULL && PyDict_CheckExact(dict)
+                         ? PyDict_GetItemString(dict, key)
+                         : NULL;
+    return item != NULL && PyList_CheckExact(item)
+                   && PyList_GET_SIZE(item) != 0
+               ? PyList_GET_ITEM(item, 0)
+               : NULL;
+}
+
+/* What an optimizer trains, by its first parameter: one that was made anew for
+ * the same model is the same one. */
+static uintptr_t
+trained_by(PyObject *optimizer)
+{
+    PyObject *attributes = PyObject_GenericGetDict(optimizer, NULL);
+    PyObject *parameter =
+        item_of(item_of(attributes, "param_groups"), "params");
+    uintptr_t trained = (uintptr_t)(parameter != NULL ? parameter : optimizer);
+    Py_XDECREF(attributes);
+    PyErr_Clear();
+    return trained;
+}
+
 PyObject *
 cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
@@ -155,10 +182,9 @@ cm_session_stepped(struct cm_session *self, PyObject *const *args,
     if (count == 0 || self->silent) {
         Py_RETURN_NONE;
     }
-    bool ended =
-        cm_iterations_optimizer(&self->iterations, (uintptr_t)args[0]);
-    uint64_t steps =
-        cm_iterations_steps(&self->iterations, (uintptr_t)args[0]);
+    uintptr_t trained = trained_by(args[0]);
+    bool ended = cm_iterations_optimizer(&self->iterations, trained);
+    uint64_t steps = cm_iterations_steps(&self->iterations, trained);
     if (steps != 0 && (steps & (steps - 1)) == 0) {
         cm_session_deliver(self, "optimizer", Py_NewRef(args[0]));
     }
