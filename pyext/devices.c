@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "torch_layout.h"
 
 #define CACHE_SIZE 1024u
 #define MAX_WATCHED 512u
@@ -221,6 +222,21 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
     }
     self->accelerator_seen |= result->accelerator;
     result->reader = reader;
+    return watches(self, result);
+}
+
+bool
+cm_devices_read_storage(struct cm_devices *self, uint64_t storage,
+                        struct cm_device_memory *result)
+{
+    const char *reason;
+    const struct cm_torch_layout *layout = cm_torch_learnt(&reason);
+    if (layout == NULL || readers[0] != &cm_torch_reader
+        || !cm_torch_read_storage(layout, storage, result)) {
+        return false;
+    }
+    self->accelerator_seen |= result->accelerator;
+    result->reader = 1;
     return watches(self, result);
 }
 

@@ -38,6 +38,9 @@ bool cm_devices_untracked(const struct cm_devices *self);
 /* False: holds no memory on a watched device (or none that can be read). */
 bool cm_devices_read(struct cm_devices *self, PyObject *object,
                      struct cm_device_memory *result);
+/* The same for a torch StorageImpl that was met on the way (autograd.h). */
+bool cm_devices_read_storage(struct cm_devices *self, uint64_t storage,
+                             struct cm_device_memory *result);
 /* "[64, 512] float32", or "" when not known.  Before: cm_devices_read() said
  * yes. */
 void cm_devices_shape(const struct cm_devices *self, PyObject *object,

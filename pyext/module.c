@@ -11,6 +11,8 @@
 #include "../detector/alloc.h"
 #include "../reports/buffer.h"
 #include "allocations.h"
+#include "autograd_behind.h"
+#include "autograd_layout.h"
 #include "block_list.h"
 #include "devices.h"
 #include "documents.h"
@@ -114,6 +116,8 @@ static PyMethodDef methods[] = {
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"forward_probe", cm_forward_probe, METH_O, NULL},
     {"forward_of", cm_forward_of, METH_O, NULL},
+    {"autograd_behind", cm_autograd_behind_of, METH_O, NULL},
+    {"autograd_probe", cm_autograd_probe, METH_VARARGS, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
     {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},

@@ -7,6 +7,7 @@
 
 #include "../detector/alloc.h"
 #include "allocations.h"
+#include "autograd_layout.h"
 #include "driver_events.h"
 #include "tags.h"
 
@@ -66,13 +67,15 @@ cm_session_status(struct cm_session *self)
     const char *frozen_seen =
         cm_scan_unsupported() == NULL ? cm_scan_frozen(&frozen) : "unknown";
     bool on = self->interceptor != NULL && !self->silent;
+    const char *autograd;
+    (void)cm_autograd_learnt(&autograd);
     char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
     PyObject *result = Py_BuildValue(
-        "{sssssNsNsOsNsNszs{sssn}sNsNss}", "interceptor",
+        "{sssssNsNsssOsNsNszs{sssn}sNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
         layouts(self), "frameworks", cm_devices_status(self->devices),
-        "accelerator",
+        "autograd", autograd, "accelerator",
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
         "report", path, "frozen_objects", "how", frozen_seen, "count",

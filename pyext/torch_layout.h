@@ -41,6 +41,19 @@ bool cm_torch_peek(uint64_t address, uint64_t *words, size_t count);
 void cm_torch_peek_many(const uint64_t *addresses, size_t count,
                         uint64_t *words, size_t each, bool *there);
 
+struct cm_device_memory;
+/* Of a StorageImpl met on the way, read through the kernel; false: it is none,
+ * or holds nothing. */
+bool cm_torch_read_storage(const struct cm_torch_layout *layout,
+                           uint64_t storage, struct cm_device_memory *result);
+/* "[64, 512] float32"; `impl` is a TensorImpl, or a copy of one that has at
+ * most five dimensions.  At least 40 bytes of room. */
+void cm_torch_shape(const struct cm_torch_layout *layout, uintptr_t impl,
+                    char *text, size_t room);
+
+/* The same of a TensorImpl that is read through the kernel; "": not known. */
+void cm_torch_shape_at(uint64_t impl, char *text, size_t room);
+
 static inline uint64_t
 cm_word_at(uintptr_t address, size_t offset)
 {

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "autograd_layout.h"
 #include "devices.h"
 #include "fields.h"
 #include "tags.h"
@@ -114,14 +115,15 @@ write_number(char *end, uint64_t number)
     return end;
 }
 
+/* `storage` may be a copy of the one whose address is `key`. */
 static bool
 read_storage(const struct cm_torch_layout *layout, uintptr_t storage,
-             struct cm_device_memory *result)
+             uint64_t key, struct cm_device_memory *result)
 {
     const signed char *device =
         (const signed char *)(storage + layout->storage_device);
     const char *kind = device_kind(device[0], &result->accelerator);
-    result->storage_key = storage;
+    result->storage_key = key;
     result->device_address = cm_word_at(storage, layout->storage_data);
     result->bytes = cm_word_at(storage, layout->storage_bytes);
     result->use_count =
@@ -156,12 +158,11 @@ dtype_text(const struct cm_torch_layout *layout, uintptr_t impl)
     return "";
 }
 
-static void
-torch_shape(const void *state, PyObject *object, char *text, size_t room)
+void
+cm_torch_shape(const struct cm_torch_layout *layout, uintptr_t impl,
+               char *text, size_t room)
 {
-    const struct cm_torch_layout *layout = state;
     char digits[24];
-    uintptr_t impl = cm_word_at((uintptr_t)object, layout->object_impl);
     uint64_t dims =
         layout->has_shape ? cm_word_at(impl, layout->impl_dims) : 0;
     uintptr_t sizes = impl + layout->impl_dims + 8;
@@ -188,6 +189,27 @@ torch_shape(const void *state, PyObject *object, char *text, size_t room)
     strcpy(text + used, dtype_text(layout, impl));
 }
 
+void
+cm_torch_shape_at(uint64_t impl, char *text, size_t room)
+{
+    const char *reason;
+    const struct cm_torch_layout *layout = cm_torch_learnt(&reason);
+    uint64_t words[24];
+    text[0] = '\0';
+    if (layout != NULL && layout->has_shape && cm_torch_peek(impl, words, 24)
+        && cm_word_at((uintptr_t)words, layout->impl_dims) <= MAX_DIMS) {
+        cm_torch_shape(layout, (uintptr_t)words, text, room);
+    }
+}
+
+static void
+torch_shape(const void *state, PyObject *object, char *text, size_t room)
+{
+    const struct cm_torch_layout *layout = state;
+    cm_torch_shape(layout, cm_word_at((uintptr_t)object, layout->object_impl),
+                   text, room);
+}
+
 static bool
 torch_read(const void *state, PyObject *object,
            struct cm_device_memory *result)
@@ -198,19 +220,31 @@ torch_read(const void *state, PyObject *object,
     if (is_subtype(Py_TYPE(object), layout->storage)) {
         uintptr_t storage = cm_word_at(address, layout->storage_object);
         result->is_storage = true;
-        return storage != 0 && read_storage(layout, storage, result);
+        return storage != 0 && read_storage(layout, storage, storage, result);
     }
     if (!is_subtype(Py_TYPE(object), layout->tensor)) {
         return false;
     }
     uintptr_t impl = cm_word_at(address, layout->object_impl);
     uintptr_t storage = impl != 0 ? cm_word_at(impl, layout->impl_storage) : 0;
-    if (storage == 0 || !read_storage(layout, storage, result)) {
+    if (storage == 0 || !read_storage(layout, storage, storage, result)) {
         return false;
     }
     result->preserved =
         layout->has_impl_uses && cm_half_at(impl, layout->impl_uses) > 1;
     return true;
+}
+
+bool
+cm_torch_read_storage(const struct cm_torch_layout *layout, uint64_t storage,
+                      struct cm_device_memory *result)
+{
+    uint64_t words[CM_TORCH_STORAGE_WORDS];
+    memset(result, 0, sizeof(*result));
+    return storage != 0
+           && cm_torch_peek(storage, words, CM_TORCH_STORAGE_WORDS)
+           && words[0] == layout->storage_vtable
+           && read_storage(layout, (uintptr_t)words, storage, result);
 }
 
 /* The tables of hooks stand behind the TensorImpl; that one of them is the
@@ -275,6 +309,7 @@ torch_forget(void *state)
     struct cm_torch_layout *layout = state;
     if (layout->tensor != NULL) { /* the learnt one's references are these */
         cm_torch_unlearn();
+        cm_autograd_unlearn();
     }
     Py_CLEAR(layout->tensor);
     Py_CLEAR(layout->storage);

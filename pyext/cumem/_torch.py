@@ -8,7 +8,7 @@ probes live on the CPU and on the meta device: no accelerator is touched.
 
 import sys
 
-from . import _core
+from . import _autograd, _core
 
 _DTYPES = (
     "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128 "
@@ -74,7 +74,7 @@ def probe():
     RuntimeError with what was not found.
     """
     torch = sys.modules["torch"]
-    if _is_importing(torch) or _mode_is_active(torch):
+    if _is_importing(torch) or _mode_is_active(torch) or _autograd.is_hooked(torch):
         return None
     keep, facts = [], []
     for index, dtype in enumerate(_DTYPES):
@@ -98,6 +98,10 @@ def probe():
     )  # fmt: skip
     _core.tag_types(_tensor_types(torch))
     _probe_nodes(torch)
+    try:
+        _autograd.probe()
+    except Exception:  # cumem.status() says what was not found
+        pass
     _core.describe({"torch": str(torch.__version__)})
     return True
 
