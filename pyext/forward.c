@@ -204,6 +204,17 @@ cm_forward_site(void)
     return site;
 }
 
+struct cm_site_id
+cm_forward_site_of(uint64_t node)
+{
+    struct cm_site_id none = {0};
+    uint32_t at = atomic_load(&forward.number_at);
+    uint64_t number = 0;
+    return at != 0 && cm_torch_peek(node + 8 * (uint64_t)at, &number, 1)
+               ? site_of(number)
+               : none;
+}
+
 /* ---- two stacks as one */
 
 /* The code of the frame between them; 0: no room. */

@@ -24,6 +24,9 @@ void cm_forward_note(struct cm_site_id site, bool newest_alone);
 /* Of the node that this thread works for; any thread, without the GIL, calls
  * only autograd's own question for it.  Id 0: none, or not known. */
 struct cm_site_id cm_forward_site(void);
+/* Where the operation ran whose backward step this Node is; with the GIL, read
+ * through the kernel. */
+struct cm_site_id cm_forward_site_of(uint64_t node);
 /* The stack of the forward line, then that of the thread that waits in
  * backward(), with a frame between them that says so.  Any thread. */
 struct cm_site_id cm_forward_join(struct cm_objects *objects,

@@ -10,6 +10,7 @@
 #include "../detector/alloc.h"
 #include "../reports/size.h"
 #include "tags.h"
+#include "torch_layout.h"
 
 #define TIME_CHECK_MASK 63u
 
@@ -62,6 +63,9 @@ cm_freezer_free(struct cm_freezer *self)
     cm_free(self->queue);
     cm_free(self->node_of);
     cm_free(self->orders);
+    cm_grad_release(&self->grad);
+    cm_free(self->vertex_marks);
+    cm_free(self->vertex_node);
     cm_free(self);
 }
 
@@ -79,15 +83,11 @@ append(char *text, size_t room, size_t used, const char *piece)
 
 /* "Tensor [64, 512] float32 cuda:0 128 KiB" */
 static struct cm_text_id
-device_label(struct cm_freezer *self, PyObject *object,
+device_label(struct cm_freezer *self, const char *name, const char *shape,
              const struct cm_device_memory *memory)
 {
-    char text[320], size[CM_SIZE_TEXT_BYTES], shape[112];
-    const char *type = Py_TYPE(object)->tp_name;
-    const char *name = strrchr(type, '.');
-    name = name != NULL ? name + 1 : type;
+    char text[320], size[CM_SIZE_TEXT_BYTES];
     cm_size_format(memory->bytes, size);
-    cm_devices_shape(self->devices, object, memory, shape, sizeof(shape));
     const char *pieces[] = {name,
                             shape[0] != '\0' ? " " : "",
                             shape,
@@ -122,30 +122,52 @@ note_site(struct cm_freezer *self, uint32_t storage, const struct cm_tag *tag)
 }
 
 static enum cm_status
+add_storage(struct cm_freezer *self, const struct cm_device_memory *memory,
+            struct cm_node *node)
+{
+    struct cm_storage storage = {
+        .key = memory->storage_key,
+        .device_address = memory->device_address,
+        .bytes = memory->bytes,
+        .device =
+            cm_texts_intern(cm_records_texts(self->records), memory->device),
+        .use_count = memory->use_count,
+        .reader = memory->reader,
+    };
+    node->bytes = memory->bytes;
+    return cm_heap_add_storage(self->heap, &storage, &node->storage);
+}
+
+enum cm_status
+cm_freezer_describe_memory(struct cm_freezer *self, uint64_t impl,
+                           const struct cm_device_memory *memory,
+                           struct cm_node *node)
+{
+    char shape[112];
+    cm_torch_shape_at(impl, shape, sizeof(shape));
+    node->label = device_label(self, "Tensor", shape, memory);
+    return add_storage(self, memory, node);
+}
+
+static enum cm_status
 describe_device(struct cm_freezer *self, PyObject *object,
                 struct cm_node *node)
 {
     struct cm_device_memory memory;
+    char shape[112];
     if (!cm_devices_read(self->devices, object, &memory)) {
         return CM_OK;
     }
-    struct cm_texts *texts = cm_records_texts(self->records);
-    struct cm_storage storage = {
-        .key = memory.storage_key,
-        .device_address = memory.device_address,
-        .bytes = memory.bytes,
-        .device = cm_texts_intern(texts, memory.device),
-        .use_count = memory.use_count,
-        .reader = memory.reader,
-    };
     const struct cm_tag *tag = cm_tags_find(object);
+    const char *type = Py_TYPE(object)->tp_name;
+    const char *name = strrchr(type, '.');
+    cm_devices_shape(self->devices, object, &memory, shape, sizeof(shape));
     node->species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
-    node->label = device_label(self, object, &memory);
-    node->bytes = memory.bytes;
+    node->label =
+        device_label(self, name != NULL ? name + 1 : type, shape, &memory);
     self->bytes_copied += memory.bytes;
     node->site = tag != NULL ? tag->site : (struct cm_site_id){0};
-    enum cm_status status =
-        cm_heap_add_storage(self->heap, &storage, &node->storage);
+    enum cm_status status = add_storage(self, &memory, node);
     if (status == CM_OK) {
         note_site(self, node->storage.index, tag);
         cm_tags_watch(object);
@@ -270,6 +292,9 @@ copy_edges(struct cm_freezer *self)
         in_time = in_time && !cm_freezer_out_of_time(self, i, CM_EDGES_UNTIL);
         self->current = self->node_of[position];
         copy_edges_of(self, self->chosen[position], in_time);
+        if (self->status == CM_OK) {
+            self->status = cm_freezer_copy_links(self, self->chosen[position]);
+        }
     }
     return self->status;
 }
@@ -296,9 +321,19 @@ copy_chosen(struct cm_freezer *self)
 {
     cm_tags_watch_begin();
     self->order_count = 0;
-    enum cm_status status = copy_nodes(self);
-    if (status == CM_OK && self->heap->node_count != 0) {
+    enum cm_status status = cm_freezer_walk(self);
+    if (status == CM_OK) {
+        status = copy_nodes(self);
+    }
+    uint32_t last = (uint32_t)self->heap->node_count;
+    if (status == CM_OK && last != 0) {
+        status = cm_freezer_copy_vertices(self);
+    }
+    if (status == CM_OK && last != 0) {
         status = copy_edges(self);
+    }
+    if (status == CM_OK && last != 0) {
+        status = cm_freezer_copy_all_links(self, last);
     }
     if (status == CM_OK) {
         count_left_out(self);
@@ -322,6 +357,7 @@ cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
         heap->time_ns = cm_freezer_now_ns(CLOCK_REALTIME);
         heap->iteration = -1;
         heap->frozen_generation = garbage->frozen;
+        heap->uncollectable = garbage->uncollectable;
         status = copy_chosen(self);
     }
     if (status != CM_OK) {

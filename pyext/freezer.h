@@ -6,6 +6,7 @@
 /* The freezer's own state, for choose.c (what is worth copying) and freeze.c
  * (copying it) alone. */
 
+#include "autograd.h"
 #include "freeze.h"
 
 #include <string.h>
@@ -45,7 +46,12 @@ struct cm_freezer {
     size_t start_capacity, tail_capacity, queue_capacity, node_capacity;
     size_t kept_count, device_count;
     size_t device_total; /* device-backed in all the garbage */
-    uint32_t *orders;    /* per storage: order of its first object */
+    /* What stands in C++ behind the kept ones: autograd_freeze.c. */
+    struct cm_grad_graph grad;
+    uint8_t *vertex_marks;
+    uint32_t *vertex_node; /* in the heap; 0: not copied */
+    size_t mark_capacity, vertex_capacity;
+    uint32_t *orders; /* per storage: order of its first object */
     size_t order_count, order_capacity;
     /* Of the freeze under way. */
     struct cm_heap *heap;
@@ -62,7 +68,7 @@ struct cm_freezer {
 enum {
     CM_CHOOSE_UNTIL = 50, /* later passes always look at some objects */
     CM_CONNECT_UNTIL = 30,
-    CM_NODES_UNTIL = 55,
+    CM_NODES_UNTIL = 60,
     CM_EDGES_UNTIL = 100
 };
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
@@ -74,5 +80,20 @@ uint64_t cm_freezer_now_ns(clockid_t clock);
 enum cm_status cm_freezer_choose(struct cm_freezer *self,
                                  const struct cm_garbage *garbage) CM_CHECKED;
 uint32_t cm_freezer_position(const struct cm_freezer *self, PyObject *object);
+
+/* Follows autograd from the kept objects; before their nodes are copied. */
+enum cm_status cm_freezer_walk(struct cm_freezer *self) CM_CHECKED;
+/* Once the kept objects have their nodes: those behind them in C++. */
+enum cm_status cm_freezer_copy_vertices(struct cm_freezer *self) CM_CHECKED;
+/* The references that C++ has on this object's behalf. */
+enum cm_status cm_freezer_copy_links(struct cm_freezer *self, PyObject *object)
+    CM_CHECKED;
+/* Of all that is no object, whose nodes come after this one. */
+enum cm_status cm_freezer_copy_all_links(struct cm_freezer *self,
+                                         uint32_t last_of_python) CM_CHECKED;
+/* Label, bytes and storage of a TensorImpl that no object stands for. */
+enum cm_status cm_freezer_describe_memory(
+    struct cm_freezer *self, uint64_t impl,
+    const struct cm_device_memory *memory, struct cm_node *node) CM_CHECKED;
 
 #endif

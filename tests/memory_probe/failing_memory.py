@@ -35,9 +35,16 @@ class Node:
         self.log = log
         self.name = name
         self.tensor = torch.ones(64)
+        self.loss = torch.ones(64, requires_grad=True).exp().sum()
 
     def __del__(self):
         self.log.append(self.name)
+
+
+def hold_for_ever():
+    """What no collector frees, for find_cycles()."""
+    y = torch.ones(64, requires_grad=True) * 2
+    y.register_hook(lambda grad: grad * y)
 
 
 def keep_error(node):
@@ -113,6 +120,7 @@ def one_round(nth):
 
 
 pages = []
+hold_for_ever()
 gc.collect()
 gc.freeze()  # torch's objects: collections are fast
 expected = [work(), work()]
