@@ -152,6 +152,7 @@ struct cm_heap {
     uint64_t nodes_cut;     /* garbage objects that a bound left out */
     uint64_t bytes_cut;     /* device bytes of those, views counted too */
     bool frozen_generation; /* found behind gc.freeze() */
+    bool uncollectable;     /* dead, and no collection will free it */
 };
 
 /* A zeroed heap is a valid empty one. */

@@ -113,6 +113,18 @@ cm_advise_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
 }
 
 char *
+cm_advise_packed(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, const struct cm_made *made)
+{
+    (void)cycle;
+    (void)suspect;
+    (void)made;
+    return cm_sentence("let the pack hook return tensor.detach() instead of "
+                       "the tensor: an operation that saves its own output "
+                       "holds itself through it");
+}
+
+char *
 cm_advise_lambda(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
 {

@@ -15,6 +15,7 @@ typedef char *cm_advice_builder(const struct cm_cycle *cycle,
                                 const struct cm_made *made);
 
 cm_advice_builder cm_advise_hook;
+cm_advice_builder cm_advise_packed;
 cm_advice_builder cm_advise_lambda;
 cm_advice_builder cm_advise_method;
 cm_advice_builder cm_advise_partial;

@@ -24,6 +24,8 @@ struct rule {
 static const struct rule rules[] = {
     {"hook_captures_owner",
      cm_suspect_hook, cm_made_by_hook, cm_advise_hook},
+    {"packed_output",
+     cm_suspect_packed, cm_made_by_torch, cm_advise_packed},
     {"lambda_on_self",
      cm_suspect_lambda, cm_made_by_function, cm_advise_lambda},
     {"bound_method_on_self",

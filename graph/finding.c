@@ -112,6 +112,9 @@ class_of(const struct analysis *self, uint32_t component)
     if (self->heap->frozen_generation) {
         return CM_CLASS_FROZEN;
     }
+    if (self->heap->uncollectable) {
+        return CM_CLASS_UNCOLLECTABLE;
+    }
     if (self->payloads.survived[component]) {
         return CM_CLASS_RESURRECTED;
     }

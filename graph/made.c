@@ -143,6 +143,16 @@ explain(struct cm_made *result, char *reason)
 /* The finders */
 
 enum cm_status
+cm_made_by_torch(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, struct cm_made *result)
+{
+    (void)cycle;
+    (void)suspect;
+    return explain(result, cm_sentence("torch keeps what the pack hook of "
+                                       "saved_tensors_hooks returned"));
+}
+
+enum cm_status
 cm_made_nowhere(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                 struct cm_made *result)
 {

@@ -43,6 +43,7 @@ cm_made_finder cm_made_by_local;     /* stores of the local `held` */
 cm_made_finder cm_made_by_holder;    /* as `held` is: any of the two above */
 cm_made_finder cm_made_by_filling;   /* calls that fill a container */
 cm_made_finder cm_made_by_class;     /* the class statement */
+cm_made_finder cm_made_by_torch;     /* no line: torch made it */
 cm_made_finder cm_made_nowhere;
 
 /* `package` becomes the installed package that the place lies in or, without a

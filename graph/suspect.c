@@ -105,6 +105,24 @@ cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+bool
+cm_suspect_packed(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_AUTOGRAD))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+        const char *label = cm_records_text(cycle->records, record->label);
+
+        if (species_of(cycle, record->head) == CM_TENSOR
+            && strcmp(label, "saved packed") == 0) {
+            *result = (struct cm_suspect){edge, record->head, edge, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Functions have attributes too. */
 static bool
 can_own_function(const struct cm_cycle *cycle, uint32_t node)

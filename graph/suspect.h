@@ -25,6 +25,9 @@ struct cm_suspect {
 /* module or tensor -> its hooks -> function -> cell -> something that leads
  * back to the module. */
 bool cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result);
+/* backward step -> what a pack hook made of a tensor: the same tensor, which
+ * leads back to the step */
+bool cm_suspect_packed(struct cm_cycle *cycle, struct cm_suspect *result);
 /* owner .attr -> function -> cell or default -> owner */
 bool cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result);
 /* owner .attr -> bound method -> owner */

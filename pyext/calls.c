@@ -13,6 +13,7 @@
 #include "sighting.h"
 #include "steps.h"
 #include "tags.h"
+#include "uncollectable.h"
 
 /* The user asked, or memory ran out: there is time to look at all of it. */
 static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
@@ -96,7 +97,8 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
 
 /* --- looking on demand ----------------------------------------------------- */
 
-/* Called once or twice: the second time with what gc.freeze() keeps. */
+/* Called up to three times: with what gc.freeze() keeps, and with what no
+ * collection frees. */
 static void
 on_scanned(void *context, const struct cm_garbage *garbage)
 {
@@ -105,7 +107,7 @@ on_scanned(void *context, const struct cm_garbage *garbage)
     if (cm_freeze(self->freezer, garbage, &in_scan, &heap) != CM_OK) {
         self->no_memory++;
     }
-    if (heap.node_count == 0 || self->scanned_count == 2) {
+    if (heap.node_count == 0 || self->scanned_count == CM_MAX_SCANNED) {
         cm_heap_release(&heap);
         return;
     }
@@ -147,6 +149,9 @@ cm_session_scan(struct cm_session *self, PyObject *args)
     cm_session_notice(self);
     cm_steps_tell(self);
     self->trigger = (enum cm_trigger)trigger;
+#ifndef Py_GIL_DISABLED
+    cm_scan_look_further(cm_uncollectable_find);
+#endif
     PyObject *result =
         cm_scan(on_scanned, self, NULL) == 0
             ? cm_sighting_new(self->module, self->digest, self->scanned,

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../detector/status.h"
+
 /* Dead objects at one moment.  Borrowed; valid during the sink's call only:
  * nothing in it has been cleared yet, nor finalized (saveall: finalizers have
  * run). */
@@ -28,6 +30,8 @@ struct cm_garbage {
     int generation; /* of the collection; -1: a scan */
     bool frozen;    /* a scan's: dead, but gc.freeze() keeps a collection from
                      * freeing it */
+    bool uncollectable; /* a scan's: dead, but held through C++, where no
+                         * collection looks */
 };
 
 /* Garbage was found.  Called with the GIL, inside the collection: must not
@@ -91,8 +95,9 @@ extern const struct cm_interceptor_kind cm_sentinel;
 extern const struct cm_interceptor_kind cm_saveall;
 
 /* The read-only scan.  Delivers one cm_garbage (generation -1), possibly
- * empty, to `sink`, and where frozen objects are seen and some are dead, a
- * second one with `frozen` set.  Runs no collection, frees nothing, keeps
+ * empty, to `sink`; where frozen objects are seen and some are dead, another
+ * with `frozen` set; where there is what no collection frees, one with
+ * `uncollectable` set.  Runs no collection, frees nothing, keeps
  * nothing.  Returns 0; -1 when memory ran out or the build cannot scan (no
  * exception is set).  `objects_scanned` may be NULL. */
 int cm_scan(cm_garbage_sink *sink, void *context, size_t *objects_scanned);
@@ -106,6 +111,14 @@ struct cm_scan_counts {
 /* As cm_scan; `counts` is written on success. */
 int cm_scan_counted(cm_garbage_sink *sink, void *context,
                     struct cm_scan_counts *counts);
+struct cm_trial;
+struct cm_objects_array;
+/* Looks among objects that a scan has marked for those that no collection
+ * frees (uncollectable.h); NULL, as at first: nobody does. */
+typedef enum cm_status cm_scan_look(const struct cm_trial *collector,
+                                    PyObject *const *objects, size_t count,
+                                    struct cm_objects_array *result);
+void cm_scan_look_further(cm_scan_look *look);
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

@@ -18,6 +18,15 @@
 
 #include "../detector/alloc.h"
 
+/* Guarded by the GIL. */
+static cm_scan_look *look_further __attribute__((unused));
+
+void
+cm_scan_look_further(cm_scan_look *look)
+{
+    look_further = look;
+}
+
 #ifdef Py_GIL_DISABLED
 
 int
@@ -184,16 +193,9 @@ keep_unmarked(struct heap *self, size_t from, size_t to)
 }
 
 static void
-send(cm_garbage_sink *sink, void *context, PyObject *const *objects,
-     size_t count, bool frozen)
+send(cm_garbage_sink *sink, void *context, const struct cm_garbage *garbage)
 {
-    struct cm_garbage garbage = {
-        .objects = objects,
-        .count = count,
-        .generation = -1,
-        .frozen = frozen,
-    };
-    sink(context, &garbage);
+    sink(context, garbage);
     if (PyErr_Occurred())
         PyErr_Clear();
 }
@@ -227,10 +229,14 @@ deliver(struct heap *self, cm_garbage_sink *sink, void *context)
         for (size_t i = 0; i < frozen; i++)
             items[dead + i] = items[split + i];
     }
-    send(sink, context, items, free_count, false);
+    struct cm_garbage garbage = {
+        .objects = items, .count = free_count, .generation = -1};
+    send(sink, context, &garbage);
     if (frozen > 0) {
-        send(sink, context, items + free_count, dead + frozen - free_count,
-             true);
+        garbage.objects = items + free_count;
+        garbage.count = dead + frozen - free_count;
+        garbage.frozen = true;
+        send(sink, context, &garbage);
     }
     return CM_OK;
 }
@@ -240,6 +246,7 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
      struct cm_scan_counts *counts)
 {
     struct heap heap = {0};
+    struct cm_objects_array for_ever = {0};
     enum cm_status status = enter_all(&heap, gc);
     PyObject *const *objects = heap.objects.items;
     size_t count = heap.objects.count;
@@ -247,14 +254,24 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
         cm_trial_take_off(&heap.trial, objects, count);
         status = cm_trial_mark_held(&heap.trial, objects, count);
     }
+    if (status == CM_OK && look_further != NULL)
+        status = look_further(&heap.trial, objects, count, &for_ever);
     if (status == CM_OK)
         status = deliver(&heap, sink, context);
+    if (status == CM_OK && for_ever.count > 0) {
+        struct cm_garbage garbage = {.objects = for_ever.items,
+                                     .count = for_ever.count,
+                                     .generation = -1,
+                                     .uncollectable = true};
+        send(sink, context, &garbage);
+    }
     if (status == CM_OK) {
         counts->objects = count;
         counts->negative = heap.trial.negative;
         counts->by_heads = heap.by_heads;
     }
     heap_release(&heap);
+    cm_free(for_ever.items);
     return status;
 }
 

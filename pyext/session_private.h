@@ -15,7 +15,7 @@
 #include "interceptor.h"
 #include "objects.h"
 
-enum { CM_MAX_PENDING = 8 };
+enum { CM_MAX_PENDING = 8, CM_MAX_SCANNED = 3 };
 
 enum { CM_MOST_STEP_ROWS = 64 };
 
@@ -56,8 +56,9 @@ struct cm_session {
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
-    enum cm_trigger trigger;   /* of the scan under way */
-    struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
+    enum cm_trigger trigger; /* of the scan under way */
+    /* What is dead; what is dead but frozen; what no collection frees. */
+    struct cm_heap scanned[CM_MAX_SCANNED];
     size_t scanned_count;
     uint64_t memory_asked_ns;
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;

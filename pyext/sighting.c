@@ -7,7 +7,7 @@
 
 #include "../detector/alloc.h"
 
-enum { MAX_HEAPS = 2 };
+enum { MAX_HEAPS = 3 };
 
 static const char capsule_name[] = "cumem._core.event";
 

@@ -135,6 +135,10 @@ borrows(const PyObject *object)
 static void
 take_off_referents(struct cm_trial *self, PyObject *object)
 {
+    if (self->more != NULL
+        && self->more->traverse(self->more->context, object, visit_internal,
+                                self))
+        return;
     traverseproc traverse = Py_TYPE(object)->tp_traverse;
     if (traverse == NULL)
         return;
@@ -160,6 +164,13 @@ fits(const PyObject *object)
 enum cm_status
 cm_trial_add(struct cm_trial *self, PyObject *object, Py_ssize_t bias)
 {
+    return cm_trial_add_counted(self, object, Py_REFCNT(object) - bias);
+}
+
+enum cm_status
+cm_trial_add_counted(struct cm_trial *self, PyObject *object,
+                     int64_t references)
+{
     uintptr_t address = (uintptr_t)object;
     if (!fits(object))
         return CM_OK;
@@ -170,8 +181,7 @@ cm_trial_add(struct cm_trial *self, PyObject *object, Py_ssize_t bias)
         if (status != CM_OK)
             return status;
     }
-    Py_ssize_t references = Py_REFCNT(object) - bias;
-    bool known = references >= 0 && references < (Py_ssize_t)HELD - 1;
+    bool known = references >= 0 && references < (int64_t)HELD - 1;
     *slot = known ? (uint32_t)references + 1 : HELD;
     self->count++;
     return CM_OK;
@@ -233,6 +243,9 @@ visit_mark(PyObject *referent, void *context)
 static void
 mark_referents(struct cm_trial *self, PyObject *object)
 {
+    if (self->more != NULL
+        && self->more->traverse(self->more->context, object, visit_mark, self))
+        return;
     traverseproc traverse = Py_TYPE(object)->tp_traverse;
     if (traverse != NULL)
         (void)traverse(object, visit_mark, self);

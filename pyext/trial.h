@@ -30,6 +30,13 @@ struct cm_delayed {
     PyObject *object;
 };
 
+/* References that tp_traverse does not show.  False: go by that alone. */
+struct cm_trial_more {
+    bool (*traverse)(void *context, PyObject *object, visitproc visit,
+                     void *argument);
+    void *context;
+};
+
 /* A zeroed trial is a valid empty one.  Use: add each object, then take_off,
  * then mark_held (and mark), then ask. */
 struct cm_trial {
@@ -39,8 +46,9 @@ struct cm_trial {
     size_t pending_count, pending_capacity;
     struct cm_delayed delayed[CM_DELAY]; /* a ring */
     unsigned delayed_at;
-    size_t count, marked; /* objects in the set, and marked ones */
-    uint64_t negative;    /* objects shown more often than they are counted */
+    size_t count, marked;             /* objects in the set, and marked ones */
+    const struct cm_trial_more *more; /* borrowed; may be NULL */
+    uint64_t negative; /* objects shown more often than they are counted */
     bool no_memory;
 };
 
@@ -49,6 +57,10 @@ void cm_trial_release(struct cm_trial *self);
 /* Adds an object to the set; `bias` references to it are the caller's own. */
 enum cm_status cm_trial_add(struct cm_trial *self, PyObject *object,
                             Py_ssize_t bias) CM_CHECKED;
+/* The same for one whose references are counted by somebody else, and who need
+ * be no Python object when `more` knows it.  Below 0: not known, it stays. */
+enum cm_status cm_trial_add_counted(struct cm_trial *self, PyObject *object,
+                                    int64_t references) CM_CHECKED;
 /* Takes the references from inside the set off each count.  Before:
  * `objects` are those that were added. */
 void cm_trial_take_off(struct cm_trial *self, PyObject *const *objects,

@@ -197,6 +197,8 @@ heap_role(const char *label, enum cm_species tail)
         {"key", CM_KEY},
         {"hook", CM_HOOK},
         {"grad_fn", CM_AUTOGRAD},
+        {"saved", CM_AUTOGRAD},
+        {"saved:packed", CM_AUTOGRAD},
         {"ref", CM_REFERENCE},
     };
 

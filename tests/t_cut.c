@@ -91,6 +91,32 @@ test_hook_captures_owner(void **state)
 }
 
 static void
+test_packed_output(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a step that saves its own output, packed as it is",
+         "t Tensor 4096; g GradFn; t grad_fn g; g saved:packed t",
+         "packed_output", "g saved packed t", "",
+         "let the pack hook return tensor.detach() instead of the tensor: an "
+         "operation that saves its own output holds itself through it"},
+        {"a later result, over two steps",
+         "t Tensor 4096; g GradFn; e GradFn; t grad_fn e; e grad_fn g;"
+         "g saved:packed t",
+         "packed_output", "g saved packed t", "", NULL},
+        {"look-alike: saved as it is, without hooks",
+         "t Tensor 4096; g GradFn; t grad_fn g; g saved t", "unknown", "", "",
+         NULL},
+        {"look-alike: the hook packed something that leads back",
+         "t Tensor 4096; g GradFn; o Pack; t grad_fn g; g saved:packed o;"
+         "o .t t",
+         "back_link", "o .t t", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
 test_lambda_on_self(void **state)
 {
     static const struct cut_case cases[] = {
@@ -470,6 +496,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hook_captures_owner),
+        cmocka_unit_test(test_packed_output),
         cmocka_unit_test(test_lambda_on_self),
         cmocka_unit_test(test_other_captures),
         cmocka_unit_test(test_bound_method_on_self),

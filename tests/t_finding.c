@@ -243,18 +243,18 @@ test_allocating_function_tells_apart(void **state)
 }
 
 static uint64_t
-fingerprint_with(bool cut, bool frozen)
+fingerprint_with(bool cut, enum cm_class class)
 {
     struct built *built = built_new("a Node; t Tensor 8; a .me a; a .t t");
     struct cm_findings findings;
     uint64_t result;
 
     built->heap.nodes[1].cut = cut;
-    built->heap.frozen_generation = frozen;
+    built->heap.frozen_generation = class == CM_CLASS_FROZEN;
+    built->heap.uncollectable = class == CM_CLASS_UNCOLLECTABLE;
     assert_int_equal(cm_findings_find(&built->heap, built->records, &findings),
                      CM_OK);
-    assert_int_equal(findings.items[0].class,
-                     frozen ? CM_CLASS_FROZEN : CM_CLASS_COLLECTABLE);
+    assert_int_equal(findings.items[0].class, class);
     result = findings.items[0].fingerprint;
     cm_findings_release(&findings);
     built_free(built);
@@ -264,13 +264,14 @@ fingerprint_with(bool cut, bool frozen)
 static void
 test_cut_cycles_do_not_fold_with_whole_ones(void **state)
 {
+    uint64_t whole = fingerprint_with(false, CM_CLASS_COLLECTABLE);
+
     (void)state;
-    assert_int_equal(fingerprint_with(false, false),
-                     fingerprint_with(false, false));
-    assert_int_not_equal(fingerprint_with(false, false),
-                         fingerprint_with(true, false));
-    assert_int_not_equal(fingerprint_with(false, false),
-                         fingerprint_with(false, true));
+    assert_int_equal(whole, fingerprint_with(false, CM_CLASS_COLLECTABLE));
+    assert_int_not_equal(whole, fingerprint_with(true, CM_CLASS_COLLECTABLE));
+    assert_int_not_equal(whole, fingerprint_with(false, CM_CLASS_FROZEN));
+    assert_int_not_equal(whole,
+                         fingerprint_with(false, CM_CLASS_UNCOLLECTABLE));
 }
 
 static void

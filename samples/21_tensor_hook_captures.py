@@ -1,0 +1,24 @@
+"""A gradient hook on a tensor that an operation made, which captures that tensor."""
+
+import gc
+
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def activation(x):
+    y = x * 2
+    y.register_hook(lambda grad: grad * (y != 0))
+    return y
+
+
+def main():
+    x = torch.ones(1024, 1024, device=device, requires_grad=True)
+    activation(x).sum().backward()
+    print("gradient:", tuple(x.grad.shape))
+    gc.collect()
+
+
+if __name__ == "__main__":
+    main()
