@@ -262,6 +262,21 @@ cm_grad_concerns(PyTypeObject *type)
                || cm_grad_is_subtype(type, layout->function));
 }
 
+bool
+cm_grad_leads(PyObject *object)
+{
+    struct cm_grad_reading self;
+    struct cm_grad_graph none = {0};
+    if (!begin(&self, &none)) {
+        return false;
+    }
+    if (!cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
+        return cm_grad_concerns(Py_TYPE(object));
+    }
+    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
+    return impl != 0 && cm_word_at(impl, self.layout->impl_meta) != 0;
+}
+
 /* An object and its C++ side hold each other once, in one of two ways. */
 int64_t
 cm_grad_uses(const struct cm_grad_vertex *vertex, bool python)

@@ -92,6 +92,9 @@ uint32_t cm_grad_of(const struct cm_grad_graph *self, uint64_t object);
 uint32_t cm_grad_at(const struct cm_grad_graph *self, uint64_t address);
 /* May cm_grad_add() have an answer for objects of this type? */
 bool cm_grad_concerns(PyTypeObject *type);
+/* Is it worth adding?  A tensor that autograd knows nothing of has nothing
+ * behind it: one look tells, where reading it would be a system call. */
+bool cm_grad_leads(PyObject *object);
 /* References to this vertex from outside Python and outside the pair of it and
  * its object; -1: not known.  Those of Python are counted when `python`. */
 int64_t cm_grad_uses(const struct cm_grad_vertex *vertex, bool python);

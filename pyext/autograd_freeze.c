@@ -154,9 +154,14 @@ cm_freezer_walk(struct cm_freezer *self)
     self->grad.max_vertices = self->bounds->max_nodes * MOST_OF_NODES;
     cm_grad_until(&self->grad, self->bounds->max_time_ns / 100 * WALK_PERCENT);
     for (size_t i = 0; status == CM_OK && i < self->kept_count; i++) {
+        PyObject *object = self->chosen[self->queue[i]];
         uint32_t number;
-        status =
-            cm_grad_add(&self->grad, self->chosen[self->queue[i]], &number);
+        if (cm_grad_leads(object)) {
+            status = cm_grad_add(&self->grad, object, &number);
+        }
+    }
+    if (self->grad.vertex_count == 0) {
+        return status;
     }
     if (status == CM_OK) {
         status = cm_grad_walk(&self->grad);

@@ -191,7 +191,7 @@ read_meta(struct cm_grad_reading *self, uint64_t meta)
 static void
 read_object_hooks(struct cm_grad_reading *self, uint64_t object, uint64_t meta)
 {
-    uint64_t tables[2], words[CM_GRAD_META_WORDS / 2];
+    uint64_t tables[2], words[CM_GRAD_META_WORDS + 1];
     if (!cm_cpp_may_point(object)
         || !cm_torch_peek(object + self->torch->object_impl + 8, tables, 2)) {
         return;
@@ -203,9 +203,10 @@ read_object_hooks(struct cm_grad_reading *self, uint64_t object, uint64_t meta)
         }
     }
     if (cm_cpp_may_point(tables[1]) && cm_cpp_may_point(meta)
-        && cm_torch_peek(meta, words, CM_GRAD_META_WORDS / 2)) {
-        for (size_t i = 1; i < CM_GRAD_META_WORDS / 2; i++) {
-            read_hook(self, words[i]);
+        && cm_torch_peek(meta - 8, words, CM_GRAD_META_WORDS + 1)) {
+        size_t count = block_words(self, words[0], 64);
+        for (size_t i = 1; i < count && i < CM_GRAD_META_WORDS; i++) {
+            read_hook(self, words[1 + i]);
         }
     }
 }

@@ -102,7 +102,7 @@ add_roots(struct both *self, PyObject *const *objects, size_t count)
             last = Py_TYPE(objects[i]);
             concerns = cm_grad_concerns(Py_TYPE(objects[i]));
         }
-        if (concerns) {
+        if (concerns && cm_grad_leads(objects[i])) {
             status = cm_grad_add(&self->graph, objects[i], &number);
         }
     }

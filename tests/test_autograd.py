@@ -382,5 +382,17 @@ for wrong in (("learn", {}, int), ("learn", 1, 2), ("nothing",), ("ready", 1)):
     raise AssertionError(wrong)
 assert "unsupported" in cumem.status()["autograd"]
 assert _core.autograd_behind(torch.ones(1)) is None
+class Sneaky(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+    next_functions = property(lambda self: 1 / 0)
+x = torch.ones(3, requires_grad=True)
+found = _autograd.behind(Sneaky.apply(x).exp() * x)  # torch's getters alone
+assert found["nodes"] == 4 and found["bytes"] is None and not found["cut"], found
+assert _autograd.behind(x)["nodes"] == 0 and _autograd.behind(3) is None
 """, cwd=tmp_path)
     assert done.out == ""

@@ -124,3 +124,38 @@ def _probe(torch):
         counted = _uses(tensors)
         del keep
     _core.autograd_probe("ready", *counted)
+
+
+_MOST_STEPS = 1_000_000
+
+
+def behind(tensor):
+    """What stands behind a tensor: the core's answer, else what torch's own C getters tell.
+
+    These know the steps of the backward pass alone: "bytes", "retained" and "length" are None.
+    Never called inside a collection, since torch makes an object for each step.
+    """
+    found = _core.autograd_behind(tensor)
+    torch = sys.modules.get("torch")
+    if found is not None or torch is None or not isinstance(tensor, torch._C.TensorBase):
+        return found
+    with torch._C.DisableTorchFunctionSubclass():
+        first = torch._C.TensorBase.grad_fn.__get__(tensor)
+    steps = _steps_behind(torch, first)
+    return {"nodes": len(steps), "length": None, "bytes": None, "retained": None,
+            "cut": len(steps) >= _MOST_STEPS, "storages": []}  # fmt: skip
+
+
+def _steps_behind(torch, first):
+    """All steps by id: an object of torch's is the same as long as it lives."""
+    steps, todo = {}, [first]
+    while todo and len(steps) < _MOST_STEPS:
+        step = todo.pop()
+        if step is None or id(step) in steps:
+            continue
+        steps[id(step)] = step
+        # A Function's class is the program's, and may have an attribute of that name.
+        function = isinstance(step, torch._C._FunctionBase)
+        edges = (torch._C._FunctionBase if function else type(step)).next_functions.__get__(step)
+        todo.extend(edge[0] for edge in edges)
+    return steps
