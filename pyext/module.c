@@ -12,6 +12,7 @@
 #include "../reports/buffer.h"
 #include "allocations.h"
 #include "block_list.h"
+#include "demand.h"
 #include "devices.h"
 #include "documents.h"
 #include "driver_events.h"
@@ -55,6 +56,7 @@ SESSION_CALL(memory)
 SESSION_CALL(add_site)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
+SESSION_CALL(looks)
 SESSION_CALL(flush)
 SESSION_CALL(tag_types)
 SESSION_CALL_ALONE(drain)
@@ -95,6 +97,8 @@ static PyMethodDef methods[] = {
     {"memory", core_memory, METH_O, NULL},
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
+    {"looks", core_looks, METH_VARARGS, NULL},
+    {"demand", cm_demand, METH_O, NULL},
     {"flush", core_flush, METH_O, NULL},
     {"drain", core_drain, METH_NOARGS, NULL},
     {"close", core_close, METH_NOARGS, NULL},

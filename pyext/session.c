@@ -16,6 +16,7 @@
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "allocations.h"
+#include "demand.h"
 #include "devices.h"
 #include "driver_events.h"
 #include "fate.h"
@@ -72,7 +73,11 @@ on_start(void *context)
 {
     struct cm_session *self = context;
     if (!self->silent) {
+        self->collecting = true;
         cm_session_notice(self);
+        if (self == main_session) {
+            cm_looks_consider(self);
+        }
     }
 }
 
@@ -162,6 +167,8 @@ note_collection(struct cm_session *self,
     for (size_t i = 0; i < self->pending_count; i++) {
         bytes += storage_bytes(&self->pending[i]);
     }
+    cm_looks_collected(self, collection->generation, collection->duration_ns,
+                       bytes);
     if (bytes != 0 || collection->duration_ns > SLOW_COLLECTION_NS) {
         cm_digest_collection(
             self->digest, collection->generation,
@@ -229,6 +236,7 @@ on_stop(void *context, const struct cm_collection *collection)
     if (self->silent) {
         return;
     }
+    self->collecting = false;
     note_collection(self, collection);
     if (self->pending_count != 0) {
         hand_over(self);
@@ -490,6 +498,7 @@ cm_session_forked(struct cm_session *self)
     if (main_session == self) {
         cm_allocations_off();
         cm_driver_events_off();
+        cm_demand_off();
         cm_tags_off();
         main_session = NULL;
     }

@@ -13,6 +13,7 @@
 #include "../reports/worker.h"
 #include "devices.h"
 #include "interceptor.h"
+#include "looks.h"
 #include "objects.h"
 
 enum { CM_MAX_PENDING = 8 };
@@ -55,6 +56,8 @@ struct cm_session {
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
+    bool collecting; /* a collection is under way */
+    struct cm_looks looks;
     enum cm_trigger trigger;   /* of the scan under way */
     struct cm_heap scanned[2]; /* what is dead; what is dead but frozen */
     size_t scanned_count;

@@ -55,6 +55,7 @@ end_iteration(struct cm_session *self)
 {
     struct cm_blocks *blocks = cm_allocations_blocks();
     self->iteration = self->iterations.done;
+    cm_looks_stepped(self, self->iterations.done);
     if (cm_allocations_heard() && cm_session_is_main(self)) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {
             note_device(self, i);

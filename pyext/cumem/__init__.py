@@ -22,10 +22,12 @@ from ._runtime import (
 )
 from ._steps import step
 from ._version import __version__
+from ._watch import Watcher, watch
 
 __all__ = [
     "CycleReport",
     "Handle",
+    "Watcher",
     "__version__",
     "find_cycles",
     "flush",
@@ -34,4 +36,5 @@ __all__ = [
     "status",
     "step",
     "warn_tensor_cycles",
+    "watch",
 ]
