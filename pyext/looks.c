@@ -246,6 +246,9 @@ cm_session_looks(struct cm_session *self, PyObject *args)
     if (plan->begun_ns == 0) {
         plan->begun_ns = now_ns();
     }
+    if (run_for_look == 0) { /* a call that still waits finds nothing to do */
+        self->looks.pending = false;
+    }
     plan->bytes = bytes;
     plan->every = every;
     plan->run_for_look = run_for_look;

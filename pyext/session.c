@@ -485,6 +485,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }
+    self->collecting = false; /* its stop is not heard any more */
     drop_pending(self);
     Py_CLEAR(self->deliver);
     Py_RETURN_NONE;

@@ -44,6 +44,26 @@ with cumem.warn_tensor_cycles(directory="."):
 """, cwd=tmp_path)
 
 
+def test_it_goes_on_after_it_was_taken_back(tmp_path):
+    run_ok(START + """
+often()
+gc.disable()
+class Leaver(Node):
+    def __del__(self):
+        handle.remove()  # within a collection
+for _ in range(3):
+    handle = cumem.warn_tensor_cycles(directory=".")
+    before = looks()["count"]
+    leak(10)
+    assert looks()["count"] > before, looks()
+    node = Leaver()
+    node.link = node
+    del node
+    gc.collect()
+    assert cumem.status()["interceptor"] == "none"
+""", cwd=tmp_path)
+
+
 def test_never_more_than_its_share_of_the_time(tmp_path):
     run_ok(START + """
 begun = time.monotonic()
