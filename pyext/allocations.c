@@ -49,9 +49,18 @@ static struct {
     const char *why;
 } host = {.why = "memory of the host does not count"};
 
+static _Atomic uint64_t bytes_told;
+
 CM_HOT static void
 on_event(void *context, const struct cm_event *event)
 {
+    if (event->kind == CM_EVENT_ALLOCATE) { /* two threads may lose one */
+        atomic_store_explicit(
+            &bytes_told,
+            atomic_load_explicit(&bytes_told, memory_order_relaxed)
+                + event->bytes,
+            memory_order_relaxed);
+    }
     cm_blocks_event(context, event);
 }
 
@@ -181,6 +190,12 @@ cm_allocations_off(void)
     cm_allocations_stop();
     torch.hopeless = host.hopeless = true;
     torch.why = host.why = "a forked child is silent";
+}
+
+uint64_t
+cm_allocations_bytes(void)
+{
+    return atomic_load_explicit(&bytes_told, memory_order_relaxed);
 }
 
 struct cm_blocks *

@@ -31,6 +31,8 @@ bool cm_allocations_use(const struct cm_objects *objects);
 /* In a forked child: nothing is heard any more. */
 void cm_allocations_off(void);
 
+/* Bytes that were allocated so far, in all, as far as we heard. */
+uint64_t cm_allocations_bytes(void);
 /* Borrowed; NULL: none yet. */
 struct cm_blocks *cm_allocations_blocks(void);
 /* The hook tells events: the blocks are those of now. */

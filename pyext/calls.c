@@ -2,24 +2,14 @@
  * Copyright the cumem authors */
 
 /* The ways into a session from Python that only pass something on: settings,
- * facts, looking on demand, waiting. */
+ * facts, waiting. */
 
 #include "session_private.h"
 
 #include "../detector/alloc.h"
 #include "allocations.h"
-#include "fate.h"
-#include "freeze.h"
-#include "sighting.h"
 #include "steps.h"
 #include "tags.h"
-#include "uncollectable.h"
-
-/* The user asked, or memory ran out: there is time to look at all of it. */
-static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
-                                                .max_nodes = 400000,
-                                                .max_time_ns =
-                                                    UINT64_C(10000000000)};
 
 PyObject *
 cm_session_configure(struct cm_session *self, PyObject *args)
@@ -94,78 +84,6 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
         cm_digest_suppress(self->digest, path);
     }
     Py_RETURN_NONE;
-}
-
-/* --- looking on demand ----------------------------------------------------- */
-
-/* Called up to three times: with what gc.freeze() keeps, and with what no
- * collection frees. */
-static void
-on_scanned(void *context, const struct cm_garbage *garbage)
-{
-    struct cm_session *self = context;
-    struct cm_heap heap = {0};
-    if (cm_freeze(self->freezer, garbage, &in_scan, &heap) != CM_OK) {
-        self->no_memory++;
-    }
-    if (heap.node_count == 0 || self->scanned_count == CM_MAX_SCANNED) {
-        cm_heap_release(&heap);
-        return;
-    }
-    heap.trigger = self->trigger;
-    heap.iteration = self->iteration;
-    cm_allocations_explain(&heap, self->records);
-    cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
-                     self->freezer);
-    self->scanned[self->scanned_count++] = heap;
-}
-
-static void
-release_scanned(struct cm_session *self)
-{
-    for (size_t i = 0; i < self->scanned_count; i++) {
-        cm_heap_release(&self->scanned[i]);
-    }
-    self->scanned_count = 0;
-}
-
-PyObject *
-cm_session_scan(struct cm_session *self, PyObject *args)
-{
-    int trigger, record;
-    if (!PyArg_ParseTuple(args, "ip:scan", &trigger, &record)) {
-        return NULL;
-    }
-    if (self->silent || cm_scan_unsupported() != NULL) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        self->silent ? "cumem is silent in a forked child"
-                                     : cm_scan_unsupported());
-        return NULL;
-    }
-    if (self->scanned_count != 0) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "another thread of this program is scanning");
-        return NULL;
-    }
-    cm_session_notice(self);
-    cm_steps_tell(self);
-    self->trigger = (enum cm_trigger)trigger;
-#ifndef Py_GIL_DISABLED
-    cm_scan_look_further(cm_uncollectable_find);
-#endif
-    PyObject *result =
-        cm_scan(on_scanned, self, NULL) == 0
-            ? cm_sighting_new(self->module, self->digest, self->scanned,
-                              self->scanned_count, record != 0)
-            : PyErr_NoMemory();
-    release_scanned(self);
-    if (record != 0
-        && self->warned) { /* also when memory ran out for live data */
-        Py_BEGIN_ALLOW_THREADS(void)
-        !cm_digest_write(self->digest, true);
-        Py_END_ALLOW_THREADS
-    }
-    return result;
 }
 
 PyObject *

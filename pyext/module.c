@@ -14,6 +14,7 @@
 #include "autograd_behind.h"
 #include "autograd_layout.h"
 #include "block_list.h"
+#include "demand.h"
 #include "devices.h"
 #include "documents.h"
 #include "driver_events.h"
@@ -62,6 +63,7 @@ SESSION_CALL(categories)
 SESSION_CALL(growth)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
+SESSION_CALL(looks)
 SESSION_CALL(flush)
 SESSION_CALL(tag_types)
 static PyObject *
@@ -116,6 +118,8 @@ static PyMethodDef methods[] = {
     {"memory", core_memory, METH_O, NULL},
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
+    {"looks", core_looks, METH_VARARGS, NULL},
+    {"demand", cm_demand, METH_O, NULL},
     {"flush", core_flush, METH_O, NULL},
     {"holders", core_holders, METH_VARARGS, NULL},
     {"why_alive", core_why_alive, METH_VARARGS, NULL},

@@ -88,6 +88,9 @@ void
 cm_session_on_tensor(void)
 {
     struct cm_session *self = cm_session_main();
+    if (self != NULL) {
+        cm_looks_consider(self);
+    }
     if (self == NULL || self->noticed || self->notice_pending
         || !(cm_devices_learning(self->devices)
              || accelerator_initialized(self))) {

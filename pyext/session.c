@@ -16,6 +16,7 @@
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "allocations.h"
+#include "demand.h"
 #include "devices.h"
 #include "driver_events.h"
 #include "fate.h"
@@ -81,8 +82,15 @@ on_start(void *context)
     bool quiet = self->noticed && imported == self->imported
                  && ++self->quiet_starts % LOOKS_BETWEEN != 0;
     self->imported = imported;
-    if (!self->silent && !quiet) {
+    if (self->silent) {
+        return;
+    }
+    self->collecting = true;
+    if (!quiet) {
         cm_session_notice(self);
+    }
+    if (self == main_session) {
+        cm_looks_consider(self);
     }
 }
 
@@ -172,6 +180,8 @@ note_collection(struct cm_session *self,
     for (size_t i = 0; i < self->pending_count; i++) {
         bytes += storage_bytes(&self->pending[i]);
     }
+    cm_looks_collected(self, collection->generation, collection->duration_ns,
+                       bytes);
     if (bytes != 0 || collection->duration_ns > SLOW_COLLECTION_NS) {
         cm_digest_collection(
             self->digest, collection->generation,
@@ -239,6 +249,7 @@ on_stop(void *context, const struct cm_collection *collection)
     if (self->silent) {
         return;
     }
+    self->collecting = false;
     note_collection(self, collection);
     if (self->pending_count != 0) {
         hand_over(self);
@@ -490,6 +501,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }
+    self->collecting = false; /* its stop is not heard any more */
     drop_pending(self);
     Py_CLEAR(self->deliver);
     Py_RETURN_NONE;
@@ -503,6 +515,7 @@ cm_session_forked(struct cm_session *self)
     if (main_session == self) {
         cm_allocations_off();
         cm_driver_events_off();
+        cm_demand_off();
         cm_tags_off();
         main_session = NULL;
     }

@@ -14,6 +14,7 @@
 #include "../reports/worker.h"
 #include "devices.h"
 #include "interceptor.h"
+#include "looks.h"
 #include "objects.h"
 
 enum { CM_MAX_PENDING = 8, CM_MAX_SCANNED = 3 };
@@ -62,6 +63,8 @@ struct cm_session {
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
+    bool collecting; /* a collection is under way */
+    struct cm_looks looks;
     enum cm_trigger trigger;   /* of the scan under way */
     /* What is dead; what is dead but frozen; what no collection frees. */
     struct cm_heap scanned[CM_MAX_SCANNED];

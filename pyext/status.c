@@ -8,6 +8,7 @@
 #include "../detector/alloc.h"
 #include "allocations.h"
 #include "autograd_layout.h"
+#include "demand.h"
 #include "driver_events.h"
 #include "tags.h"
 
@@ -71,7 +72,7 @@ cm_session_status(struct cm_session *self)
     (void)cm_autograd_learnt(&autograd);
     char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
     PyObject *result = Py_BuildValue(
-        "{sssssNsNsssOsNsNszs{sssn}sNsNss}", "interceptor",
+        "{sssssNsNsssOsNsNszs{sssn}sNsNsNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
         layouts(self), "frameworks", cm_devices_status(self->devices),
@@ -80,7 +81,8 @@ cm_session_status(struct cm_session *self)
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
         "report", path, "frozen_objects", "how", frozen_seen, "count",
         (Py_ssize_t)frozen, "allocator_hook", cm_allocations_status(),
-        "driver", cm_driver_events_status(), "scan",
+        "driver", cm_driver_events_status(), "looks", cm_looks_status(self),
+        "signal", cm_demand_status(), "scan",
         cm_scan_unsupported() == NULL ? "read-only scan"
                                       : cm_scan_unsupported());
     cm_free(path);

@@ -130,6 +130,7 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self) || blocks == NULL) {
         return;
     }
+    cm_looks_stepped(self, self->iterations.done);
     if (cm_allocations_heard()) {
         for (int i = 0; i < cm_blocks_devices(blocks); i++) {
             note_device(self, i);

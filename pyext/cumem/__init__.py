@@ -24,11 +24,13 @@ from ._runtime import (
 )
 from ._steps import step
 from ._version import __version__
+from ._watch import Watcher, watch
 
 __all__ = [
     "CycleReport",
     "Handle",
     "Path",
+    "Watcher",
     "__version__",
     "find_cycles",
     "flush",
@@ -38,5 +40,6 @@ __all__ = [
     "status",
     "step",
     "warn_tensor_cycles",
+    "watch",
     "why_alive",
 ]

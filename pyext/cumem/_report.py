@@ -52,25 +52,29 @@ class CycleReport(str):
 
         The file appears whole or not at all.  Raises OSError.
         """
-        import tempfile
-
         path = os.fspath(path)
-        folder, name = os.path.split(path)
-        data = self._document if name.endswith(".json") else str(self).encode()
-        handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, self._document if path.endswith(".json") else str(self).encode())
 
     def __repr__(self):
         return f"<CycleReport: {len(self.report['cycles'])} findings, {len(self)} characters>"
 
     def __reduce__(self):
         return _restore, (str(self), self._document)
+
+
+def write_whole(path, data):
+    """The file appears whole or not at all."""
+    import tempfile
+
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def _restore(page, document):

@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 
-from . import _core, _driver, _growth, _recorder, _settings
+from . import _core, _driver, _growth, _looks, _recorder, _settings
 from ._report import CycleReport
 from ._version import __version__
 
@@ -24,7 +24,7 @@ GC, SCAN, OOM, EXIT, MANUAL = range(5)
 
 _lock = threading.RLock()
 _handles = []
-_attached = {"oom": False, "exit": False, "ran_out": False}
+_attached = {"oom": False, "exit": False, "ran_out": False, "scanning": False}
 
 
 class Handle:
@@ -33,11 +33,12 @@ class Handle:
     Call it, call its ``remove()``, or use it in a ``with`` statement.  Twice is fine.
     """
 
-    def __init__(self, callback, devices, min_bytes, path=None):
+    def __init__(self, callback, devices, min_bytes, path=None, stacks=True):
         self._callback = callback  # None: a warning handle
         self._devices = devices
         self._min_bytes = min_bytes
         self._path = path
+        self._stacks = stacks
 
     def remove(self):
         """Restore everything; nothing of cumem stays in the process."""
@@ -201,7 +202,9 @@ def status():
         ``interceptor`` ("sentinel", "saveall" or "none"), ``why``, ``layouts``,
         ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts),
         ``allocator_hook`` and ``driver`` (each with ``hook``, ``why`` and counts),
-        ``report`` (path or None).
+        ``looks`` (scans that nobody asked for: count, seconds, longest, skipped
+        for want of time, bytes that collections of ours have saved),
+        ``signal`` (CUMEM_SIGNAL), ``report`` (path or None).
     """
     return _core.status()
 
@@ -264,14 +267,17 @@ def _apply():
     _core.configure(bool(observers), bool(warners), path, least)
     if _handles:
         _driver.ask()
-        _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, not _stacks_off())
+        stacks = not _stacks_off() and all(handle._stacks for handle in _handles)
+        _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, stacks)
+        _looks.attach() if warners else _looks.detach()
     else:
         _detach()
 
 
-def _detach():
+def _detach(ending=False):
     from . import _steps
 
+    _looks.detach(ending)
     _steps.detach()
     _recorder.disarm()
     _core.remove(_tensor_types())
@@ -315,6 +321,9 @@ def _deliver(kind, payload):
 
         _steps.attach()
         _note_memory(snapshot=False)
+    elif kind == "asked":
+        return _answer()
+    return None
 
 
 def _guarded(function, *arguments):
@@ -354,6 +363,8 @@ def _notice():
     _core.accelerator()
     _steps.attach()
     _memory.note_blocks()
+    if any(handle._callback is None for handle in _handles):
+        _looks.attach()  # now the device's size is known
     _recorder.arm(not _stacks_off())
     _note_memory(snapshot=False)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
@@ -397,7 +408,27 @@ def _no_collection():
             gc.enable()
 
 
+def _answer():
+    """A signal asked for the report; we are at some point of the main thread.  False: not now."""
+    if _lock._is_owned() or _attached["scanning"] or not _lock.acquire(blocking=False):
+        return False
+    try:
+        if _handles:
+            _looks.answer(lambda: _scan(SCAN))
+    finally:
+        _lock.release()
+    return True
+
+
 def _scan(trigger, asked=None):
+    _attached["scanning"] = True
+    try:
+        _scan_now(trigger, asked)
+    finally:
+        _attached["scanning"] = False
+
+
+def _scan_now(trigger, asked):
     _core.flush(20.0)
     with _no_collection():
         _note_memory(snapshot=True, asked=asked)
@@ -422,7 +453,7 @@ def _at_exit():
         except Exception:
             _core.unraisable(_at_exit)
         _handles.clear()
-        _detach()
+        _detach(ending=True)
 
 
 def _note_report(path):

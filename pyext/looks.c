@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A look costs about one full collection (scan.c).  It is asked for where the
+ * program comes by anyway: at tensors that are made, so that one without
+ * collections is looked at too, at collections and at iterations; and it is
+ * had at the next safe point, by a pending call. */
+
+#include "looks.h"
+
+#include <time.h>
+
+#include "../detector/alloc.h"
+#include "allocations.h"
+#include "demand.h"
+#include "fate.h"
+#include "freeze.h"
+#include "session_private.h"
+#include "sighting.h"
+#include "steps.h"
+#include "uncollectable.h"
+
+/* The user asked, or memory ran out: there is time to look at all of it. */
+static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
+                                                .max_nodes = 400000,
+                                                .max_time_ns =
+                                                    UINT64_C(10000000000)};
+
+/* Nobody asked: as in a collection. */
+static const struct cm_freeze_bounds unasked = {
+    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 11000000};
+
+struct scan {
+    struct cm_session *session;
+    const struct cm_freeze_bounds *bounds;
+};
+
+/* Called up to three times: with what gc.freeze() keeps, and with what no
+ * collection frees. */
+static void
+on_scanned(void *context, const struct cm_garbage *garbage)
+{
+    const struct scan *scan = context;
+    struct cm_session *self = scan->session;
+    struct cm_heap heap = {0};
+    if (cm_freeze(self->freezer, garbage, scan->bounds, &heap) != CM_OK) {
+        self->no_memory++;
+    }
+    if (heap.node_count == 0 || self->scanned_count == CM_MAX_SCANNED) {
+        cm_heap_release(&heap);
+        return;
+    }
+    heap.trigger = self->trigger;
+    heap.iteration = self->iteration;
+    cm_allocations_explain(&heap, self->records);
+    cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
+                     self->freezer);
+    self->scanned[self->scanned_count++] = heap;
+}
+
+static void
+release_scanned(struct cm_session *self)
+{
+    for (size_t i = 0; i < self->scanned_count; i++) {
+        cm_heap_release(&self->scanned[i]);
+    }
+    self->scanned_count = 0;
+}
+
+PyObject *
+cm_session_scan(struct cm_session *self, PyObject *args)
+{
+    int trigger, record;
+    if (!PyArg_ParseTuple(args, "ip:scan", &trigger, &record)) {
+        return NULL;
+    }
+    if (self->silent || cm_scan_unsupported() != NULL) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        self->silent ? "cumem is silent in a forked child"
+                                     : cm_scan_unsupported());
+        return NULL;
+    }
+    if (self->scanned_count != 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "another thread of this program is scanning");
+        return NULL;
+    }
+    cm_session_notice(self);
+    cm_steps_tell(self);
+    struct scan scan = {self, &in_scan};
+    self->trigger = (enum cm_trigger)trigger;
+#ifndef Py_GIL_DISABLED
+    cm_scan_look_further(cm_uncollectable_find);
+#endif
+    PyObject *result =
+        cm_scan(on_scanned, &scan, NULL) == 0
+            ? cm_sighting_new(self->module, self->digest, self->scanned,
+                              self->scanned_count, record != 0)
+            : PyErr_NoMemory();
+    cm_scan_look_further(NULL);
+    release_scanned(self);
+    if (record != 0
+        && self->warned) { /* also when memory ran out for live data */
+        Py_BEGIN_ALLOW_THREADS(void)
+        !cm_digest_write(self->digest, true);
+        Py_END_ALLOW_THREADS
+    }
+    return result;
+}
+
+/* --- unasked ---------------------------------------------------------------- */
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Those that a collection would free. */
+static uint64_t
+dead_bytes(const struct cm_session *self)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < self->scanned_count; i++) {
+        const struct cm_heap *heap = &self->scanned[i];
+        for (size_t k = 1;
+             !heap->frozen_generation && k <= heap->storage_count; k++) {
+            bytes += heap->storages[k].bytes;
+        }
+    }
+    return bytes;
+}
+
+/* Also where the program has switched collections off. */
+static void
+collect(struct cm_session *self)
+{
+    int enabled = PyGC_Enable();
+    self->looks.collections++;
+    self->looks.saving = true;
+    PyGC_Collect();
+    self->looks.saving = false;
+    if (!enabled) {
+        PyGC_Disable();
+    }
+}
+
+/* The native thread takes what was found, and the heaps are empty then. */
+static void
+pass_on(struct cm_session *self)
+{
+    for (size_t i = 0; self->warned && i < self->scanned_count; i++) {
+        self->dropped_heaps += !cm_worker_add(self->worker, &self->scanned[i]);
+    }
+}
+
+static void
+look(struct cm_session *self)
+{
+    struct cm_looks *looks = &self->looks;
+    struct scan scan = {self, &unasked};
+    uint64_t start = now_ns();
+    self->trigger = CM_TRIGGER_SCAN;
+    if (cm_scan(on_scanned, &scan, NULL) != 0) {
+        self->no_memory++;
+    }
+    looks->dead_bytes = dead_bytes(self);
+    bool collects =
+        looks->collect_above != 0 && looks->dead_bytes > looks->collect_above;
+    if (!collects) { /* else the collection will tell of the same */
+        pass_on(self);
+    }
+    release_scanned(self);
+    cm_look_plan_looked(&looks->plan, now_ns() - start,
+                        cm_allocations_bytes());
+    if (collects) {
+        collect(self);
+    }
+}
+
+/* Within a collection its objects are in no list: the next tensor asks again.
+ * `context` is perhaps gone by now. */
+static int
+look_pending(void *context)
+{
+    struct cm_session *self = context;
+    if (self == cm_session_main() && !self->silent) {
+        if (!self->collecting && self->scanned_count == 0
+            && self->looks.plan.run_for_look != 0) {
+            look(self);
+        }
+        self->looks.pending = false;
+    }
+    return 0;
+}
+
+static void
+ask(struct cm_session *self)
+{
+    struct cm_looks *looks = &self->looks;
+    if (!looks->pending && cm_scan_unsupported() == NULL
+        && cm_look_plan_affords(&looks->plan, now_ns())) {
+        looks->pending = Py_AddPendingCall(look_pending, self) == 0;
+    }
+}
+
+void
+cm_looks_consider(struct cm_session *session)
+{
+    cm_demand_again();
+    if (cm_look_plan_due(&session->looks.plan, cm_allocations_bytes())) {
+        ask(session);
+    }
+}
+
+void
+cm_looks_stepped(struct cm_session *session, int64_t done)
+{
+    if (cm_session_is_main(session)
+        && cm_look_plan_due_after(&session->looks.plan, done)) {
+        ask(session);
+    }
+}
+
+void
+cm_looks_collected(struct cm_session *session, int generation,
+                   uint64_t took_ns, uint64_t bytes)
+{
+    struct cm_looks *looks = &session->looks;
+    if (generation >= 2) {
+        cm_look_plan_collected(&looks->plan, took_ns, cm_allocations_bytes());
+    }
+    if (looks->saving) {
+        looks->saved_bytes += bytes;
+    }
+}
+
+PyObject *
+cm_session_looks(struct cm_session *self, PyObject *args)
+{
+    unsigned long long bytes, every, collect_above, run_for_look;
+    if (!PyArg_ParseTuple(args, "KKKK:looks", &bytes, &every, &collect_above,
+                          &run_for_look)) {
+        return NULL;
+    }
+    struct cm_look_plan *plan = &self->looks.plan;
+    if (plan->run_for_look == 0) { /* off until now */
+        plan->bytes_then = cm_allocations_bytes();
+    }
+    if (plan->begun_ns == 0) {
+        plan->begun_ns = now_ns();
+    }
+    if (run_for_look == 0) { /* a call that still waits finds nothing to do */
+        self->looks.pending = false;
+    }
+    plan->bytes = bytes;
+    plan->every = every;
+    plan->run_for_look = run_for_look;
+    self->looks.collect_above = collect_above;
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_looks_status(const struct cm_session *session)
+{
+    const struct cm_looks *looks = &session->looks;
+    const struct cm_look_plan *plan = &looks->plan;
+    return Py_BuildValue(
+        "{sKsdsdsKsKsKsKsKsKsK}", "count", plan->count, "seconds",
+        (double)plan->spent_ns / 1e9, "longest",
+        (double)plan->longest_ns / 1e9, "skipped", plan->skipped, "dead_bytes",
+        looks->dead_bytes, "collections", looks->collections, "saved_bytes",
+        looks->saved_bytes, "after_bytes", plan->bytes, "every", plan->every,
+        "collect_above", looks->collect_above);
+}
