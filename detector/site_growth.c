@@ -15,7 +15,7 @@ const char *const cm_category_names[CM_CATEGORIES] = {
     [CM_OTHER] = "other",
     [CM_PARAMETER] = "parameter",
     [CM_GRADIENT] = "gradient",
-    [CM_OPTIMIZER] = "optimizer",
+    [CM_OPTIMIZER] = "optimizer state",
     [CM_SAVED] = "saved for backward",
     [CM_INPUT] = "input",
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* The tensors are those with a tag; which of them belong to a site is asked
- * of the table of blocks.  One walk over the heap finds the holders of all
- * sites; nothing is kept alive, and no code of the program runs. */
+/* One walk over the heap finds the holders of all sites; nothing is kept
+ * alive, and no code of the program runs. */
 
-#include "growth_look.h"
+#include "growth_private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,51 +12,9 @@
 #include "../detector/alloc.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
-#include "autograd_behind.h"
 #include "holders.h"
 #include "session_private.h"
 #include "steps.h"
-#include "tags.h"
-
-enum {
-    MOST_FINDINGS = 64,
-    MOST_TARGETS = 4096, /* of one finding */
-    MOST_NAMES = 16,
-    MOST_WALKS = 400,
-    NO_GROUP = INT32_MAX,
-    MOST_POINTS = CM_SERIES_POINTS,
-    DEVICE_BYTES = 24,
-};
-
-/* One line of the table that a person reads. */
-struct finding {
-    struct cm_growth_row row;
-    uint32_t group;
-    uint32_t targets;
-    uint32_t most_behind;          /* blocks behind one of them */
-    uint64_t steps_behind;         /* of backward, behind one of the targets */
-    const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
-    size_t name_count;
-    char device[DEVICE_BYTES];
-    int64_t series[MOST_POINTS][CM_LEAK_SERIES_NUMBERS];
-    size_t point_count;
-};
-
-struct look {
-    struct cm_session *session;
-    struct finding *findings; /* owned */
-    size_t count;
-    PyObject **targets; /* owned, of borrowed objects */
-    uint32_t *groups;   /* owned */
-    size_t target_count, target_capacity, group_capacity;
-    bool by_others[MOST_FINDINGS]; /* no tensor has this memory itself */
-    size_t walks;
-    enum cm_status status;
-};
-
-/* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
-static const struct cm_autograd_bounds behind_bounds = {
-    .max_vertices = 20000, .max_time_ns = 2000000};
 
 /* ---- what is worth telling */
 
@@ -84,8 +41,8 @@ by_rank(const void *left, const void *right)
 
 /* Gradients that linger are one finding of each device: who does not clear
  * one clears none. */
-static struct finding *
-same_finding(struct look *self, const struct cm_growth_row *row)
+static struct cm_growing *
+same_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
 {
     for (size_t i = 0; i < self->count; i++) {
         const struct cm_growth_row *known = &self->findings[i].row;
@@ -100,7 +57,7 @@ same_finding(struct look *self, const struct cm_growth_row *row)
 }
 
 static void
-add_series(struct finding *finding, const struct cm_series *series)
+add_series(struct cm_growing *finding, const struct cm_series *series)
 {
     struct cm_series_point point;
     for (size_t i = 0; i < MOST_POINTS && cm_series_get(series, i, &point);
@@ -113,9 +70,9 @@ add_series(struct finding *finding, const struct cm_series *series)
 }
 
 static void
-add_finding(struct look *self, const struct cm_growth_row *row)
+add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
 {
-    struct finding *same = same_finding(self, row);
+    struct cm_growing *same = same_finding(self, row);
     if (same != NULL) {
         same->row.bytes += row->bytes;
         same->row.count += row->count;
@@ -127,8 +84,9 @@ add_finding(struct look *self, const struct cm_growth_row *row)
     if (self->count == MOST_FINDINGS) {
         return;
     }
-    struct finding *finding = &self->findings[self->count];
-    *finding = (struct finding){.row = *row, .group = (uint32_t)self->count};
+    struct cm_growing *finding = &self->findings[self->count];
+    *finding =
+        (struct cm_growing){.row = *row, .group = (uint32_t)self->count};
     if (row->device == CM_DEVICE_HOST) {
         strcpy(finding->device, "cpu");
     }
@@ -140,7 +98,7 @@ add_finding(struct look *self, const struct cm_growth_row *row)
 }
 
 static enum cm_status
-find_rows(struct look *self)
+find_rows(struct cm_growth_look *self)
 {
     struct cm_growth_row *rows;
     size_t count;
@@ -158,177 +116,6 @@ find_rows(struct look *self)
     }
     cm_free(rows);
     return self->findings != NULL ? CM_OK : CM_NO_MEMORY;
-}
-
-/* ---- which tensors are of them */
-
-static struct finding *
-finding_of(struct look *self, int device, uint32_t site)
-{
-    for (size_t i = 0; i < self->count; i++) {
-        if (self->findings[i].row.site == site
-            && self->findings[i].row.device == device) {
-            return &self->findings[i];
-        }
-    }
-    return NULL;
-}
-
-/* The block that an object's memory lies in; false: none, or nobody but C++
- * has the object. */
-static bool
-block_of(struct cm_session *session, PyObject *object, struct cm_block *block)
-{
-    struct cm_device_memory memory;
-    return cm_devices_read(session->devices, object, &memory)
-           && memory.device_address != 0 && !memory.forgotten
-           && cm_blocks_at(cm_allocations_blocks(), memory.device_address,
-                           block);
-}
-
-/* C++ holds these, behind their parameters. */
-static bool
-is_gradients(const struct finding *finding)
-{
-    return finding->row.category == CM_GRADIENT
-           && finding->row.result.verdict == CM_VERDICT_LINGERING;
-}
-
-/* False: no memory. */
-static bool
-add_target(struct look *self, struct finding *finding, PyObject *object)
-{
-    if (finding->targets == MOST_TARGETS) {
-        return true;
-    }
-    if (cm_grow((void **)&self->targets, &self->target_capacity,
-                self->target_count + 1, sizeof(*self->targets))
-            != CM_OK
-        || cm_grow((void **)&self->groups, &self->group_capacity,
-                   self->target_count + 1, sizeof(*self->groups))
-               != CM_OK) {
-        self->status = CM_NO_MEMORY;
-        return false;
-    }
-    self->targets[self->target_count] = object;
-    self->groups[self->target_count++] = finding->group;
-    finding->targets++;
-    return true;
-}
-
-static bool
-note_target(void *context, PyObject *object)
-{
-    struct look *self = context;
-    struct cm_block block;
-    struct finding *finding =
-        block_of(self->session, object, &block)
-            ? finding_of(self, block.device, block.site.index)
-            : NULL;
-    return finding != NULL && !is_gradients(finding)
-           && !add_target(self, finding, object);
-}
-
-/* ---- and which have it behind them, kept by C++ for a backward pass */
-
-/* How many blocks of each finding stand behind one tensor. */
-static void
-count_storages(struct look *self, const struct cm_autograd_behind *behind,
-               uint32_t counts[MOST_FINDINGS])
-{
-    for (size_t i = 0; i < behind->storage_count; i++) {
-        struct cm_block block;
-        uint64_t address = behind->storages[i].memory.device_address;
-        struct finding *finding =
-            address != 0
-                    && cm_blocks_at(cm_allocations_blocks(), address, &block)
-                ? finding_of(self, block.device, block.site.index)
-                : NULL;
-        if (finding != NULL && self->by_others[finding->group]) {
-            counts[finding->group]++;
-        }
-    }
-}
-
-/* Who has far less behind it than another is not who makes it grow: the last
- * loss beside the sum of all. */
-static bool
-note_share(struct look *self, struct finding *finding, PyObject *object,
-           uint32_t count, uint64_t length)
-{
-    if (count > 2 * finding->most_behind) {
-        for (size_t i = 0; i < self->target_count; i++) {
-            if (self->groups[i] == finding->group) {
-                self->groups[i] = NO_GROUP;
-            }
-        }
-        finding->targets = 0;
-        finding->steps_behind = 0;
-    }
-    if (count > finding->most_behind) {
-        finding->most_behind = count;
-    }
-    if (2 * count < finding->most_behind) {
-        return true;
-    }
-    if (length > finding->steps_behind) {
-        finding->steps_behind = length;
-    }
-    if (finding->row.category == CM_OTHER) {
-        finding->row.category = CM_SAVED;
-    }
-    return add_target(self, finding, object);
-}
-
-static bool
-note_behind(void *context, PyObject *object)
-{
-    struct look *self = context;
-    struct cm_autograd_behind behind = {0};
-    uint32_t counts[MOST_FINDINGS] = {0};
-    bool whole = true;
-    if (self->walks == MOST_WALKS
-        || !cm_autograd_behind(object, &behind_bounds, &behind)) {
-        return self->walks == MOST_WALKS;
-    }
-    self->walks += behind.nodes != 0;
-    count_storages(self, &behind, counts);
-    for (size_t i = 0; whole && i < self->count; i++) {
-        whole = counts[i] == 0
-                || note_share(self, &self->findings[i], object, counts[i],
-                              behind.length);
-    }
-    cm_autograd_behind_release(&behind);
-    return !whole;
-}
-
-static void
-drop_targets_of_no_group(struct look *self)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < self->target_count; i++) {
-        if (self->groups[i] != NO_GROUP) {
-            self->targets[kept] = self->targets[i];
-            self->groups[kept++] = self->groups[i];
-        }
-    }
-    self->target_count = kept;
-}
-
-static void
-find_targets(struct look *self)
-{
-    bool any = false;
-    (void)cm_tags_any(note_target, self);
-    for (size_t i = 0; i < self->count; i++) {
-        const struct finding *finding = &self->findings[i];
-        self->by_others[i] = finding->targets == 0 && finding->row.count != 0;
-        any |= self->by_others[i];
-    }
-    if (any) {
-        (void)cm_tags_any(note_behind, self);
-        drop_targets_of_no_group(self);
-    }
 }
 
 /* ---- what Python told of the model */
@@ -364,7 +151,7 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
             return NULL;
         }
         if (cm_allocations_blocks() != NULL
-            && block_of(self, tensor, &block)) {
+            && cm_growing_block(self, tensor, &block)) {
             cm_growth_categorize(&self->growth, block.site, category);
         }
     }
@@ -372,12 +159,13 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
 }
 
 static void
-note_name(struct look *self, const struct cm_block *block,
+note_name(struct cm_growth_look *self, const struct cm_block *block,
           enum cm_category category, const char *name, PyObject *parameter)
 {
     for (size_t k = 0; k < self->count; k++) {
-        struct finding *finding = &self->findings[k];
-        bool gradient = is_gradients(finding) && category == CM_GRADIENT;
+        struct cm_growing *finding = &self->findings[k];
+        bool gradient =
+            cm_growing_gradients(finding) && category == CM_GRADIENT;
         if (finding->row.device != block->device
             || (finding->row.site != block->site.index && !gradient)) {
             continue;
@@ -386,14 +174,14 @@ note_name(struct look *self, const struct cm_block *block,
             finding->names[finding->name_count++] = name;
         }
         if (gradient && parameter != NULL) {
-            (void)add_target(self, finding, parameter);
+            (void)cm_growing_add(self, finding, parameter);
         }
     }
 }
 
 /* A gradient comes after its parameter.  [0 or -1; raises] */
 static int
-note_names(struct look *self, PyObject *rows)
+note_names(struct cm_growth_look *self, PyObject *rows)
 {
     PyObject *parameter = NULL; /* borrowed */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
@@ -407,7 +195,7 @@ note_names(struct look *self, PyObject *rows)
         if (category == CM_PARAMETER) {
             parameter = tensor;
         }
-        if (block_of(self->session, tensor, &block)) {
+        if (cm_growing_block(self->session, tensor, &block)) {
             note_name(self, &block, category, name, parameter);
         }
     }
@@ -454,7 +242,7 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
 }
 
 static void
-tell_full(const struct cm_session *session, const struct finding *finding,
+tell_full(const struct cm_session *session, const struct cm_growing *finding,
           PyObject *free_bytes, struct cm_growth_use *use)
 {
     double slope = finding->row.result.bytes_per_iteration;
@@ -474,9 +262,9 @@ tell_full(const struct cm_session *session, const struct finding *finding,
 }
 
 static void
-tell_finding(const struct look *self, const struct finding *finding,
-             const struct cm_holder *holder, PyObject *free_bytes,
-             struct told *told)
+tell_finding(const struct cm_growth_look *self,
+             const struct cm_growing *finding, const struct cm_holder *holder,
+             PyObject *free_bytes, struct told *told)
 {
     const struct cm_growth_row *row = &finding->row;
     cm_growth_use_init(&told->use);
@@ -497,7 +285,7 @@ tell_finding(const struct look *self, const struct finding *finding,
     told->use.name_count = finding->name_count;
     told->use.autograd_depth = finding->steps_behind;
     tell_holder(self->session->records, holder, finding->steps_behind,
-                is_gradients(finding), told);
+                cm_growing_gradients(finding), told);
     tell_full(self->session, finding, free_bytes, &told->use);
 }
 
@@ -514,7 +302,7 @@ category_for_advice(const struct cm_growth_row *row)
 }
 
 static enum cm_status
-find_holders(struct look *self, struct cm_holders *holders)
+find_holders(struct cm_growth_look *self, struct cm_holders *holders)
 {
     struct cm_site_id sites[MOST_FINDINGS];
     const char *categories[MOST_FINDINGS];
@@ -541,7 +329,7 @@ find_holders(struct look *self, struct cm_holders *holders)
 }
 
 static enum cm_status
-tell_all(struct look *self, PyObject *free_bytes)
+tell_all(struct cm_growth_look *self, PyObject *free_bytes)
 {
     struct cm_holders holders = {0};
     struct told *told = cm_calloc(self->count + 1, sizeof(*told));
@@ -564,7 +352,7 @@ tell_all(struct look *self, PyObject *free_bytes)
 }
 
 static long
-count_told(const struct look *self)
+count_told(const struct cm_growth_look *self)
 {
     long count = 0;
     for (size_t i = 0; i < self->count; i++) {
@@ -607,7 +395,7 @@ PyObject *
 cm_session_growth(struct cm_session *self, PyObject *args)
 {
     PyObject *rows, *free_bytes;
-    struct look look = {.session = self};
+    struct cm_growth_look look = {.session = self};
     if (!PyArg_ParseTuple(args, "O!O!:growth", &PyList_Type, &rows,
                           &PyDict_Type, &free_bytes)) {
         return NULL;
@@ -618,7 +406,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
     }
     look.status = find_rows(&look);
     if (look.status == CM_OK && note_names(&look, rows) == 0) {
-        find_targets(&look);
+        cm_growing_find(&look);
         look.status =
             look.status == CM_OK ? tell_all(&look, free_bytes) : look.status;
     }

@@ -112,8 +112,8 @@ torch.cuda.is_initialized = lambda: True
 torch.cuda.memory_stats = lambda index: {}
 torch.cuda.memory_snapshot = lambda: []
 handle = cumem.observe_tensor_cycles(print)
-layer = torch.nn.Linear(3, 3)
-first, second = (torch.optim.SGD(layer.parameters(), lr=0.1) for _ in range(2))
+layer, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+first, second = (torch.optim.SGD(each.parameters(), lr=0.1) for each in (layer, other))
 for i in range(3):
     layer(torch.ones(3)).sum().backward()
     allocate(BASE + i * 512)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_PRIVATE_H
+#define CM_GROWTH_PRIVATE_H
+
+/* What the files behind growth_look.h share.  Not for anyone else. */
+
+#include "growth_look.h"
+
+#include "../detector/site_growth.h"
+#include "../reports/leak.h"
+
+enum {
+    MOST_FINDINGS = 64,
+    MOST_TARGETS = 4096, /* of one finding */
+    MOST_NAMES = 16,
+    MOST_WALKS = 400,
+    NO_GROUP = INT32_MAX,
+    MOST_POINTS = CM_SERIES_POINTS,
+    DEVICE_BYTES = 24,
+};
+
+/* One line of the table that a person reads. */
+struct cm_growing {
+    struct cm_growth_row row;
+    uint32_t group;
+    uint32_t targets;
+    uint32_t most_behind;          /* blocks behind one of them */
+    uint64_t steps_behind;         /* of backward, behind one of the targets */
+    const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
+    size_t name_count;
+    char device[DEVICE_BYTES];
+    int64_t series[MOST_POINTS][CM_LEAK_SERIES_NUMBERS];
+    size_t point_count;
+};
+
+struct cm_growth_look {
+    struct cm_session *session;
+    struct cm_growing *findings; /* owned */
+    size_t count;
+    PyObject **targets; /* owned, of borrowed objects */
+    uint32_t *groups;   /* owned */
+    size_t target_count, target_capacity, group_capacity;
+    bool by_others[MOST_FINDINGS]; /* no tensor has this memory itself */
+    size_t walks;
+    enum cm_status status;
+};
+
+/* The block that an object's memory lies in; false: none, or nobody but C++
+ * has the object. */
+bool cm_growing_block(struct cm_session *session, PyObject *object,
+                      struct cm_block *block);
+/* Gradients that linger: C++ holds them, behind their parameters. */
+bool cm_growing_gradients(const struct cm_growing *self);
+/* False: no memory. */
+bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
+                    PyObject *object);
+/* The tensors whose memory the findings' sites allocated, and those that have
+ * it behind them. */
+void cm_growing_find(struct cm_growth_look *look);
+
+#endif

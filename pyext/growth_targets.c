@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* The tensors are those with a tag; which of them belong to a site is asked
+ * of the table of blocks. */
+
+#include "growth_private.h"
+
+#include "../detector/alloc.h"
+#include "allocations.h"
+#include "autograd_behind.h"
+#include "session_private.h"
+#include "tags.h"
+
+/* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
+static const struct cm_autograd_bounds behind_bounds = {
+    .max_vertices = 20000, .max_time_ns = 2000000};
+
+static struct cm_growing *
+finding_of(struct cm_growth_look *self, int device, uint32_t site)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->findings[i].row.site == site
+            && self->findings[i].row.device == device) {
+            return &self->findings[i];
+        }
+    }
+    return NULL;
+}
+
+bool
+cm_growing_block(struct cm_session *session, PyObject *object,
+                 struct cm_block *block)
+{
+    struct cm_device_memory memory;
+    return cm_devices_read(session->devices, object, &memory)
+           && memory.device_address != 0 && !memory.forgotten
+           && cm_blocks_at(cm_allocations_blocks(), memory.device_address,
+                           block);
+}
+
+bool
+cm_growing_gradients(const struct cm_growing *finding)
+{
+    return finding->row.category == CM_GRADIENT
+           && finding->row.result.verdict == CM_VERDICT_LINGERING;
+}
+
+bool
+cm_growing_add(struct cm_growth_look *self, struct cm_growing *finding,
+               PyObject *object)
+{
+    if (finding->targets == MOST_TARGETS) {
+        return true;
+    }
+    if (cm_grow((void **)&self->targets, &self->target_capacity,
+                self->target_count + 1, sizeof(*self->targets))
+            != CM_OK
+        || cm_grow((void **)&self->groups, &self->group_capacity,
+                   self->target_count + 1, sizeof(*self->groups))
+               != CM_OK) {
+        self->status = CM_NO_MEMORY;
+        return false;
+    }
+    self->targets[self->target_count] = object;
+    self->groups[self->target_count++] = finding->group;
+    finding->targets++;
+    return true;
+}
+
+static bool
+note_target(void *context, PyObject *object)
+{
+    struct cm_growth_look *self = context;
+    struct cm_block block;
+    struct cm_growing *finding =
+        cm_growing_block(self->session, object, &block)
+            ? finding_of(self, block.device, block.site.index)
+            : NULL;
+    return finding != NULL && !cm_growing_gradients(finding)
+           && !cm_growing_add(self, finding, object);
+}
+
+/* ---- and which have it behind them, kept by C++ for a backward pass */
+
+/* How many blocks of each finding stand behind one tensor. */
+static void
+count_storages(struct cm_growth_look *self,
+               const struct cm_autograd_behind *behind,
+               uint32_t counts[MOST_FINDINGS])
+{
+    for (size_t i = 0; i < behind->storage_count; i++) {
+        struct cm_block block;
+        uint64_t address = behind->storages[i].memory.device_address;
+        struct cm_growing *finding =
+            address != 0
+                    && cm_blocks_at(cm_allocations_blocks(), address, &block)
+                ? finding_of(self, block.device, block.site.index)
+                : NULL;
+        if (finding != NULL && self->by_others[finding->group]) {
+            counts[finding->group]++;
+        }
+    }
+}
+
+/* Who has far less behind it than another is not who makes it grow: the last
+ * loss beside the sum of all. */
+static bool
+note_share(struct cm_growth_look *self, struct cm_growing *finding,
+           PyObject *object, uint32_t count, uint64_t length)
+{
+    if (count > 2 * finding->most_behind) {
+        for (size_t i = 0; i < self->target_count; i++) {
+            if (self->groups[i] == finding->group) {
+                self->groups[i] = NO_GROUP;
+            }
+        }
+        finding->targets = 0;
+        finding->steps_behind = 0;
+    }
+    if (count > finding->most_behind) {
+        finding->most_behind = count;
+    }
+    if (2 * count < finding->most_behind) {
+        return true;
+    }
+    if (length > finding->steps_behind) {
+        finding->steps_behind = length;
+    }
+    if (finding->row.category == CM_OTHER) {
+        finding->row.category = CM_SAVED;
+    }
+    return cm_growing_add(self, finding, object);
+}
+
+static bool
+note_behind(void *context, PyObject *object)
+{
+    struct cm_growth_look *self = context;
+    struct cm_autograd_behind behind = {0};
+    uint32_t counts[MOST_FINDINGS] = {0};
+    bool whole = true;
+    if (self->walks == MOST_WALKS
+        || !cm_autograd_behind(object, &behind_bounds, &behind)) {
+        return self->walks == MOST_WALKS;
+    }
+    self->walks += behind.nodes != 0;
+    count_storages(self, &behind, counts);
+    for (size_t i = 0; whole && i < self->count; i++) {
+        whole = counts[i] == 0
+                || note_share(self, &self->findings[i], object, counts[i],
+                              behind.length);
+    }
+    cm_autograd_behind_release(&behind);
+    return !whole;
+}
+
+static void
+drop_targets_of_no_group(struct cm_growth_look *self)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->target_count; i++) {
+        if (self->groups[i] != NO_GROUP) {
+            self->targets[kept] = self->targets[i];
+            self->groups[kept++] = self->groups[i];
+        }
+    }
+    self->target_count = kept;
+}
+
+void
+cm_growing_find(struct cm_growth_look *self)
+{
+    bool any = false;
+    (void)cm_tags_any(note_target, self);
+    for (size_t i = 0; i < self->count; i++) {
+        const struct cm_growing *finding = &self->findings[i];
+        self->by_others[i] = finding->targets == 0 && finding->row.count != 0;
+        any |= self->by_others[i];
+    }
+    if (any) {
+        (void)cm_tags_any(note_behind, self);
+        drop_targets_of_no_group(self);
+    }
+}
