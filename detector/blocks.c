@@ -369,12 +369,12 @@ find_in_device(struct cm_blocks *self, int index, uint64_t address,
 bool
 cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
 {
-    for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
+    for (int i = 0; i < cm_blocks_devices(self); i++) {
         if (find_in_device(self, i, address, result)) {
             return true;
         }
     }
-    return false;
+    return find_in_device(self, CM_DEVICE_HOST, address, result);
 }
 
 static void
