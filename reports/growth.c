@@ -111,11 +111,11 @@ cm_growth_plural(const char *category)
     static const char *const words[][2] = {
         {"parameter", "parameters"},
         {"gradient", "gradients"},
-        {"optimizer", "optimizer state"},
-        {"activation", "activations"},
+        {"optimizer state", "optimizer state"},
+        {"saved for backward", "activations"},
         {"input", "inputs"},
         {"other", "other tensors"},
-        {"outside", "memory outside the frameworks"},
+        {"outside the frameworks", "memory outside the frameworks"},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

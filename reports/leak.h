@@ -167,8 +167,9 @@ struct cm_leak_growth {
     uint64_t fingerprint; /* of the functions, the line and the category */
     uint32_t site;        /* stack that allocates; 0: none */
     bool awaited;         /* site is of the thread that waited */
-    struct cm_text_id category; /* parameter, gradient, optimizer,
-                                 * activation, input, other, outside */
+    struct cm_text_id category; /* parameter, gradient, optimizer state,
+                                 * saved for backward, input, other,
+                                 * outside the frameworks */
     struct cm_text_id device;
     struct cm_text_id verdict;     /* growing, leak, lingering, settled, ok */
     struct cm_leak_holder *holder; /* owned */

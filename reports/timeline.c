@@ -24,13 +24,18 @@
 static const char *
 class_of(const char *category)
 {
-    static const char *const classes[] = {"parameter", "gradient",
-                                          "optimizer", "activation",
-                                          "input",     "outside"};
+    static const char *const classes[][2] = {
+        {"parameter", "parameter"},
+        {"gradient", "gradient"},
+        {"optimizer state", "optimizer"},
+        {"saved for backward", "activation"},
+        {"input", "input"},
+        {"outside the frameworks", "outside"},
+    };
 
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-        if (strcmp(category, classes[i]) == 0) {
-            return classes[i];
+        if (strcmp(category, classes[i][0]) == 0) {
+            return classes[i][1];
         }
     }
     return "other";

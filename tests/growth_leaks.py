@@ -13,8 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import page_leaks  # noqa: E402
 from page_leaks import GIB, MIB, TORCH, frame  # noqa: E402
 
-CATEGORIES = ["parameter", "gradient", "optimizer", "activation", "input",
-              "other", "outside"]
+CATEGORIES = ["parameter", "gradient", "optimizer state", "saved for backward", "input",
+              "other", "outside the frameworks"]
 JOB = "/home/ada/job/"
 
 
@@ -73,7 +73,7 @@ def add_losses(leak, count, each=4 * MIB):
         frame(JOB + "train.py", 79, "main",
               "        loss = step(model, batch)"))
     now = (count - 3) * each
-    growth(leak, "leak", "activation", now, site=site, count=count - 3,
+    growth(leak, "leak", "saved for backward", now, site=site, count=count - 3,
            fingerprint="7d3a9e0000000001",
            holder=holder(("train.py:80 main", ""),
                          (f"list of {count - 3}", "local losses"),
@@ -130,7 +130,7 @@ def add_others(leak, count):
         frame(TORCH + "optim/adam.py", 175, "Adam._init_group",
               library=True),
         frame(JOB + "train.py", 43, "step", "    optimizer.step()"))
-    growth(leak, "settled", "optimizer", 194 * MIB, site=adam, count=322,
+    growth(leak, "settled", "optimizer state", 194 * MIB, site=adam, count=322,
            since_iteration=1, series=[[0, 0, 0], [1, 322, 194 * MIB],
                                       [count, 322, 194 * MIB]],
            names=["Adam.layer1.0.conv1.weight.exp_avg"])
