@@ -9,7 +9,7 @@
 
 /* A verdict costs some microseconds, so in a long run each series has its
  * turn: judged at each of the first boundaries, then at each eighth. */
-enum { EACH_UNTIL = 64, THEN_EACH = 8, MOST_AT_ONCE = 32 };
+enum { EACH_UNTIL = 64, THEN_EACH = 8, MOST_AT_ONCE = 32, MOST_DOUBTS = 6 };
 
 const char *const cm_category_names[CM_CATEGORIES] = {
     [CM_OTHER] = "other",
@@ -121,11 +121,25 @@ judge(struct cm_growth *self, const struct cm_series *series,
     rules.only_replaced = category != CM_GRADIENT;
     struct cm_growth_state *state = &self->states[series->number];
     cm_verdict(series, now, &rules, result);
-    if (state->told == CM_VERDICT_LEAK
-        && result->verdict == CM_VERDICT_GROWING) {
+    bool doubted = state->told == CM_VERDICT_LEAK
+                   && result->verdict == CM_VERDICT_GROWING;
+    if (doubted && state->doubts < MOST_DOUBTS) {
         result->verdict = CM_VERDICT_LEAK; /* not taken back by a tooth */
     }
     state->verdict = (uint8_t)result->verdict;
+}
+
+static void
+note_doubt(struct cm_growth_state *state,
+           const struct cm_verdict_result *result)
+{
+    bool whole = result->bytes_per_iteration > 0 && result->confidence > 0.5;
+    if (state->told != CM_VERDICT_LEAK || whole) {
+        state->doubts = 0;
+    }
+    else if (state->doubts < MOST_DOUBTS) {
+        state->doubts++;
+    }
 }
 
 static bool
@@ -185,8 +199,10 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
         judge(self, series, cm_growth_category(self, site), iteration,
               &result);
         self->due |=
-            is_for_a_person(result.verdict) && state->told != result.verdict;
+            (is_for_a_person(result.verdict) || is_for_a_person(state->told))
+            && state->told != result.verdict;
         state->told = (uint8_t)result.verdict;
+        note_doubt(state, &result);
     }
     self->suspect_count = 0;
     self->forward_noted = false;

@@ -35,6 +35,7 @@ extern const char *const cm_category_names[CM_CATEGORIES];
 struct cm_growth_state {
     uint8_t verdict; /* enum cm_verdict, the last one */
     uint8_t told;    /* the last one that made a look due */
+    uint8_t doubts;  /* boundaries since it was told at which it only grew */
     uint64_t bytes, count, peak_bytes;
 };
 

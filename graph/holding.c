@@ -391,8 +391,12 @@ static char *
 say_graph_of_scalars(const struct cm_holding *self)
 {
     bool list = step_at(self, self->at)->species == CM_LIST;
-    return cm_sentence("%s `%s.item()` instead", list ? "append" : "keep",
-                       kept_name(self, "loss"));
+    const char *kept = kept_name(self, "loss");
+    struct cm_name place = name_of_place(self);
+    return list ? cm_sentence("append `%s.item()` instead: "
+                              "`%s.append(%s.item())`",
+                              kept, place.text, kept)
+                : cm_sentence("keep `%s.item()` instead", kept);
 }
 
 static char *

@@ -24,6 +24,7 @@ struct cm_holding_step {
     struct cm_code_id code;
     uint8_t species, role; /* enum cm_species, enum cm_role */
     bool counted;          /* a container: `items` says how many */
+    bool bounded;          /* and the program has said how many at most */
     uint64_t items;
 };
 

@@ -328,6 +328,18 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     return cm_holders_find(holders, &query);
 }
 
+/* What the program has given a size is not full yet, and no leak. */
+static void
+judge_bounded(struct cm_growing *finding, const struct cm_holder *holder)
+{
+    for (size_t i = 0; i < holder->step_count; i++) {
+        if (holder->steps[i].bounded
+            && finding->row.result.verdict == CM_VERDICT_LEAK) {
+            finding->row.result.verdict = CM_VERDICT_GROWING;
+        }
+    }
+}
+
 static enum cm_status
 tell_all(struct cm_growth_look *self, PyObject *free_bytes)
 {
@@ -338,6 +350,7 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes)
                                 ? CM_NO_MEMORY
                                 : find_holders(self, &holders);
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
+        judge_bounded(&self->findings[i], &holders.items[i]);
         tell_finding(self, &self->findings[i], &holders.items[i], free_bytes,
                      &told[i]);
         uses[i] = told[i].use;

@@ -129,6 +129,8 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
     }
     if (finding->row.category == CM_OTHER) {
         finding->row.category = CM_SAVED;
+        cm_growth_categorize(&self->session->growth,
+                             (struct cm_site_id){finding->row.site}, CM_SAVED);
     }
     return cm_growing_add(self, finding, object);
 }

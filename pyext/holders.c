@@ -77,6 +77,7 @@ copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
             .species = from->species,
             .role = from->role,
             .counted = from->counted,
+            .bounded = from->bounded,
             .items = from->items,
         };
     }

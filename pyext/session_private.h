@@ -49,7 +49,7 @@ struct cm_session {
     bool brief;            /* one question of other devices than observed */
     bool noticed;          /* the accelerator's observers are attached */
     bool notice_pending;
-    bool stepping; /* torch's optimizers are heard */
+    bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
     uint32_t quiet_starts;
     PyObject
@@ -65,7 +65,7 @@ struct cm_session {
     size_t step_count;
     bool collecting; /* a collection is under way */
     struct cm_looks looks;
-    enum cm_trigger trigger;   /* of the scan under way */
+    enum cm_trigger trigger; /* of the scan under way */
     /* What is dead; what is dead but frozen; what no collection frees. */
     struct cm_heap scanned[CM_MAX_SCANNED];
     size_t scanned_count;

@@ -40,6 +40,20 @@ cm_item_count(PyObject *object, uint64_t *items)
     return count >= 0;
 }
 
+/* A deque with a maxlen; its getter is C. */
+static bool
+is_bounded(PyObject *object)
+{
+    if (strcmp(Py_TYPE(object)->tp_name, "collections.deque") != 0) {
+        return false;
+    }
+    PyObject *most = PyObject_GetAttrString(object, "maxlen");
+    bool bounded = most != NULL && most != Py_None;
+    Py_XDECREF(most);
+    PyErr_Clear();
+    return bounded;
+}
+
 /* ---- the objects of the way */
 
 /* Nodes from the target's side; the last one is held by the root. */
@@ -287,6 +301,7 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->type = node.type;
     step->code = node.code;
     step->counted = cm_item_count(step->object, &step->items);
+    step->bounded = is_bounded(step->object);
     struct cm_text_id device = cm_device_label_of(
         reach->devices, objects->texts, step->object, &step->species);
     if (device.index != 0) {

@@ -22,6 +22,7 @@ struct cm_step {
     struct cm_code_id code; /* of a function, a frame or a generator */
     uint8_t species, role;
     bool counted; /* `items` says something */
+    bool bounded; /* and the program has said how many at most */
     uint64_t items;
 };
 

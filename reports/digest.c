@@ -278,7 +278,8 @@ write_is_due(const struct cm_digest *self, bool now)
 {
     bool worth = self->leak.cycle_count != 0 || self->demanded
                  || cm_memory_ran_out(&self->leak)
-                 || cm_growth_has_fault(&self->leak);
+                 || cm_growth_has_fault(&self->leak)
+                 || self->path_claimed; /* what was told may be over */
     if (self->path == NULL || !self->dirty || !worth) {
         return false;
     }

@@ -285,6 +285,49 @@ release_list(struct cm_leak_growth *items, size_t count)
     cm_free(items);
 }
 
+/* Who held it when that was last seen: at the end of a program the variables
+ * are gone that held what grew.  Takes it out of the old entry. */
+static void
+inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
+{
+    cm_free(growth->made_at);
+    growth->holder = old->holder;
+    growth->holder_count = old->holder_count;
+    growth->holder_at = old->holder_at;
+    growth->made_at = old->made_at;
+    growth->made_at_count = old->made_at_count;
+    growth->retained_bytes = old->retained_bytes;
+    growth->autograd_depth = old->autograd_depth;
+    growth->rule = old->rule;
+    growth->advice = old->advice;
+    old->holder = NULL;
+    old->made_at = NULL;
+    old->holder_count = old->made_at_count = 0;
+}
+
+static void
+inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
+{
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        struct cm_leak_growth *old = &leak->growth[i];
+        if (old->site != growth->site
+            || old->category.index != growth->category.index
+            || old->device.index != growth->device.index) {
+            continue;
+        }
+        if (growth->holder_count == 0 && old->holder_count != 0) {
+            inherit_holder(growth, old);
+        }
+        if (growth->name_count == 0 && old->name_count != 0) {
+            cm_free(growth->names);
+            growth->names = old->names;
+            growth->name_count = old->name_count;
+            old->names = NULL;
+            old->name_count = 0;
+        }
+    }
+}
+
 enum cm_status
 cm_growth_set(struct cm_leak *leak, const struct cm_records *records,
               const struct cm_growth_use *items, size_t count)
@@ -298,6 +341,9 @@ cm_growth_set(struct cm_leak *leak, const struct cm_records *records,
 
     for (size_t i = 0; status == CM_OK && i < kept; i++) {
         status = copy_growth(&copy, order[i], &list[i]);
+    }
+    for (size_t i = 0; status == CM_OK && i < kept; i++) {
+        inherit(leak, &list[i]);
     }
     if (status == CM_OK) {
         release_list(leak->growth, leak->growth_count);

@@ -394,5 +394,6 @@ main(void)
         cmocka_unit_test(test_no_memory),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

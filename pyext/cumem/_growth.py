@@ -84,9 +84,15 @@ def look():
     return told
 
 
+def look_at_exit():
+    """What grew in the end; who held it was seen before, and is kept."""
+    if "torch" in sys.modules:
+        look()
+
+
 def look_when_due():
     """The core has something new to tell; not more often than is paid for."""
-    if _state["looks"] < 3 or time.perf_counter() >= _state["not_before"]:
+    if time.perf_counter() >= _state["not_before"]:
         look()
 
 

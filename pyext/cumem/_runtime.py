@@ -448,6 +448,7 @@ def _at_exit():
         if not _handles:
             return
         try:
+            _guarded(_growth.look_at_exit)
             _scan(EXIT)
             _note_report(_core.close())
         except Exception:
