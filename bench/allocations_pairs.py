@@ -46,7 +46,8 @@ def build_table(folder):
     program = os.path.join(folder, "blocks")
     sources = map(str, sorted((ROOT / "detector").glob("*.c")))
     subprocess.run(["cc", "-std=gnu11", "-O2", "-DNDEBUG", "-pthread",
-                    str(measure.HERE / "blocks.c"), *sources, "-o", program], check=True)
+                    str(measure.HERE / "blocks.c"), *sources, "-o", program,
+                    "-lm"], check=True)
     return program
 
 

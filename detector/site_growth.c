@@ -28,6 +28,7 @@ cm_growth_release(struct cm_growth *self)
     cm_free(self->categories);
     cm_free(self->suspects);
     cm_free(self->gradients);
+    cm_free(self->gradient_bytes);
     *self = (struct cm_growth){0};
 }
 
@@ -67,6 +68,15 @@ suspect(struct cm_growth *self, const struct cm_series *series)
     self->suspects[self->suspect_count++] = series->number;
 }
 
+/* A verdict that the next one may take back. */
+static bool
+is_open(const struct cm_growth_state *state)
+{
+    return state->verdict == CM_VERDICT_GROWING
+           || state->verdict == CM_VERDICT_LEAK
+           || state->verdict == CM_VERDICT_LINGERING;
+}
+
 static void
 note_site(struct cm_growth *self, int device, int64_t iteration,
           const struct cm_site_use *use)
@@ -91,8 +101,7 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
     if (use->bytes > state->peak_bytes) {
         state->peak_bytes = use->bytes;
     }
-    if (state->verdict != CM_VERDICT_OK
-        || cm_series_suspect(series, iteration)) {
+    if (is_open(state) || cm_series_suspect(series, iteration)) {
         suspect(self, series);
     }
 }
@@ -211,6 +220,37 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
     }
 }
 
+/* The same line may have allocated what stays, such as a workspace of cuBLAS:
+ * only what went since the boundary counts against the gradients. */
+static uint64_t
+kept_gradients(const struct cm_growth *self, uint32_t site, uint64_t before,
+               uint64_t now)
+{
+    uint64_t all =
+        site < self->gradient_bytes_capacity ? self->gradient_bytes[site] : 0;
+    uint64_t gone = now < before ? before - now : 0;
+    return gone < all ? all - gone : 0;
+}
+
+void
+cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
+                    uint64_t bytes)
+{
+    size_t before = self->gradient_bytes_capacity;
+    if (cm_grow((void **)&self->gradient_bytes, &self->gradient_bytes_capacity,
+                (size_t)site.index + 1, sizeof(*self->gradient_bytes))
+        != CM_OK) {
+        self->lost++;
+        return;
+    }
+    if (self->gradient_bytes_capacity != before) {
+        memset(self->gradient_bytes + before, 0,
+               (self->gradient_bytes_capacity - before)
+                   * sizeof(*self->gradient_bytes));
+    }
+    self->gradient_bytes[site.index] = bytes;
+}
+
 void
 cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                   int64_t iteration)
@@ -230,8 +270,12 @@ cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
         uint64_t now =
             cm_blocks_site(blocks, (int)device - 1, (struct cm_site_id){site})
                 .bytes;
-        cm_series_note_forward(series, iteration, now < before ? now : before);
-        suspect(self, series);
+        cm_series_note_forward(series, iteration,
+                               kept_gradients(self, site, before, now));
+        if (is_open(&self->states[self->gradients[i]])
+            || cm_series_suspect(series, iteration)) {
+            suspect(self, series);
+        }
     }
 }
 

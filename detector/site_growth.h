@@ -51,6 +51,8 @@ struct cm_growth {
     size_t suspect_count, suspect_capacity;
     uint32_t *gradients; /* owned: series of gradients */
     size_t gradient_count, gradient_capacity;
+    uint64_t *gradient_bytes; /* owned; by site, as last counted */
+    size_t gradient_bytes_capacity;
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool forward_noted; /* since the last boundary */
@@ -81,6 +83,9 @@ void cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);
+/* So many bytes of what it has allocated are gradients. */
+void cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
+                         uint64_t bytes);
 enum cm_category cm_growth_category(const struct cm_growth *self,
                                     uint32_t site);
 

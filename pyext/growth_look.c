@@ -134,6 +134,34 @@ read_row(PyObject *row, PyObject **tensor, enum cm_category *category,
     return true;
 }
 
+/* How many bytes of gradients each line allocated. */
+struct gradients {
+    struct cm_site_id sites[MOST_GRADIENT_SITES];
+    uint64_t bytes[MOST_GRADIENT_SITES];
+    size_t count;
+};
+
+static void
+add_gradient(struct gradients *self, enum cm_category category,
+             const struct cm_block *block)
+{
+    size_t i = 0;
+    if (category != CM_GRADIENT) {
+        return;
+    }
+    while (i < self->count && self->sites[i].index != block->site.index) {
+        i++;
+    }
+    if (i == MOST_GRADIENT_SITES) {
+        return;
+    }
+    if (i == self->count) {
+        self->sites[self->count] = block->site;
+        self->bytes[self->count++] = 0;
+    }
+    self->bytes[i] += block->bytes;
+}
+
 PyObject *
 cm_session_categories(struct cm_session *self, PyObject *rows)
 {
@@ -141,6 +169,7 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
         PyErr_SetString(PyExc_TypeError, "a list was expected");
         return NULL;
     }
+    struct gradients gradients = {.count = 0};
     for (Py_ssize_t i = 0;
          cm_session_is_main(self) && i < PyList_GET_SIZE(rows); i++) {
         PyObject *tensor;
@@ -153,7 +182,12 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
         if (cm_allocations_blocks() != NULL
             && cm_growing_block(self, tensor, &block)) {
             cm_growth_categorize(&self->growth, block.site, category);
+            add_gradient(&gradients, category, &block);
         }
+    }
+    for (size_t i = 0; i < gradients.count; i++) {
+        cm_growth_gradients(&self->growth, gradients.sites[i],
+                            gradients.bytes[i]);
     }
     Py_RETURN_NONE;
 }

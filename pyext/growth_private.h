@@ -14,6 +14,7 @@ enum {
     MOST_FINDINGS = 64,
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
+    MOST_GRADIENT_SITES = 1024,
     MOST_WALKS = 400,
     NO_GROUP = INT32_MAX,
     MOST_POINTS = CM_SERIES_POINTS,

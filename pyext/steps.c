@@ -117,8 +117,9 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
         tell_point(self, i);
     }
     if (wants_look(self)) {
+        PyObject *is_new = self->growth.due ? Py_True : Py_False;
         self->growth.due = false;
-        cm_session_deliver(self, "growth", Py_NewRef(Py_None));
+        cm_session_deliver(self, "growth", Py_NewRef(is_new));
     }
 }
 

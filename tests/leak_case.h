@@ -91,7 +91,8 @@
     "{'id':2,'user_frame':0,'frames':[{'filename':'/x/train.py',"             \
     "'line':42,'name':'step','source':'  loss.backward()'}]}],"               \
     "'growth':["                                                              \
-    "{'fingerprint':'0123450000000000','site':1,'category':'activation',"     \
+    "{'fingerprint':'0123450000000000','site':1,'category':'saved for "       \
+    "backward',"                                                              \
     "'device':'cuda:0','verdict':'leak','holder':["                           \
     "{'annotation':'train.py:80 main','edge':''},"                            \
     "{'annotation':'list of 409','edge':'local losses'},"                     \
@@ -114,12 +115,13 @@
     "{'fingerprint':'55b1e00000000000','category':'other',"                   \
     "'device':'cuda:0','verdict':'growing','since_iteration':8,"              \
     "'bytes_per_iteration':1048576,'bytes':4194304,'confidence':0.61},"       \
-    "{'category':'optimizer','device':'cuda:0','verdict':'settled',"          \
+    "{'category':'optimizer state','device':'cuda:0','verdict':'settled',"    \
     "'since_iteration':1,'bytes':203423744},"                                 \
     "{'category':'parameter','device':'cuda:0','verdict':'ok',"               \
     "'bytes':524288}],"                                                       \
     "'timeline':{'by':'optimizer','devices':[{'name':'cuda:0','categories':[" \
-    "'parameter','activation'],'points':[[0,0,524288,0],[3,0.25,524288,0],"   \
+    "'parameter','saved for "                                                 \
+    "backward'],'points':[[0,0,524288,0],[3,0.25,524288,0],"                  \
     "[412,31.125,524288,1715470336]]}]},"                                     \
     "'collections':[{'iteration':4,'generation':2,'duration_us':900,"         \
     "'collected':17,'device_bytes_freed':0}],"                                \

@@ -38,7 +38,7 @@ set(struct cm_leak *leak, const struct built *built, const char *verdict)
     uses[0].bytes = 5000;
     uses[1] = (struct cm_growth_use){.site = built->heap.nodes[1].site,
                                      .awaited = true,
-                                     .category = "activation",
+                                     .category = "saved for backward",
                                      .device = "cuda:0",
                                      .verdict = verdict,
                                      .holder = holder,

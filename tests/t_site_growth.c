@@ -114,6 +114,8 @@ tells_gradients_that_a_forward_finds(void **state)
     struct job job = begin();
     struct cm_growth_row row = {0};
     cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
+    cm_growth_gradients(&job.growth, (struct cm_site_id){7}, 64 * MIB);
+    allocate(&job, 7, 32 * MIB); /* a workspace, by the same line */
     uint64_t gradient = allocate(&job, 7, 64 * MIB);
     step(&job);
     for (int i = 0; i < 12; i++) {
@@ -165,6 +167,7 @@ everything(void *context)
         return CM_NO_MEMORY;
     }
     cm_growth_categorize(&job.growth, (struct cm_site_id){5}, CM_GRADIENT);
+    cm_growth_gradients(&job.growth, (struct cm_site_id){5}, 4 * MIB);
     for (int i = 0; i < 15; i++) {
         allocate(&job, 5, 4 * MIB);
         cm_growth_forward(&job.growth, job.blocks, job.iteration);

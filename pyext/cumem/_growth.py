@@ -17,6 +17,7 @@ from . import _core
 
 OTHER, PARAMETER, GRADIENT, OPTIMIZER = range(4)
 _MOST_ROWS = 20_000
+_FIRST_LOOKS = 6
 _SHARE = 100  # a look may take one part in so many of the time
 
 _optimizers = []  # weak references
@@ -90,9 +91,9 @@ def look_at_exit():
         look()
 
 
-def look_when_due():
-    """The core has something new to tell; not more often than is paid for."""
-    if time.perf_counter() >= _state["not_before"]:
+def look_when_due(is_new):
+    """Not more often than is paid for; but the first verdicts of a run are heard at once."""
+    if (is_new and _state["looks"] < _FIRST_LOOKS) or time.perf_counter() >= _state["not_before"]:
         look()
 
 

@@ -311,7 +311,7 @@ def _deliver(kind, payload):
     elif kind == "optimizer":
         _guarded(_growth.note_optimizer, payload)
     elif kind == "growth":
-        _guarded(_growth.look_when_due)
+        _guarded(_growth.look_when_due, payload)
     elif kind == "torch":
         from . import _steps
 
