@@ -380,7 +380,7 @@ static bool
 is_over(const struct rows *rows, double now)
 {
     double last = 0, rises = 0, fourth = 0;
-    for (size_t i = rows->count - 1; i > 0 && rises < 5; i--) {
+    for (size_t i = rows->count; i-- > 1 && rises < 5;) {
         if (rows->items[i].low > rows->items[i - 1].low) {
             fourth = rows->items[i].at;
             last = rises == 0 ? fourth : last;

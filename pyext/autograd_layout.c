@@ -383,12 +383,13 @@ static PyObject *
 learn(PyObject *facts, PyObject *function)
 {
     struct probes probes = {.facts = facts};
-    learnt.reason = find_layout(&probes, &learnt.layout);
+    PyObject *grad_fn = (PyObject *)(uintptr_t)fact(&probes, "product_fn");
+    learnt.reason = grad_fn != NULL ? find_layout(&probes, &learnt.layout)
+                                    : "unsupported: no node was told";
     if (learnt.reason != NULL) {
         PyErr_SetString(PyExc_RuntimeError, learnt.reason);
         return NULL;
     }
-    PyObject *grad_fn = (PyObject *)(uintptr_t)fact(&probes, "product_fn");
     learnt.layout.node_traverse = Py_TYPE(grad_fn)->tp_traverse;
     learnt.layout.function = (PyTypeObject *)Py_NewRef(function);
     learnt.found = true;
