@@ -268,7 +268,7 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
     told->use.holder_count = count;
     told->use.holder_at = holder->at;
     told->use.retained_bytes =
-        holder->retained_known ? holder->retained_bytes : 0;
+        holder->retained_known ? holder->retained_bytes : CM_LEAK_UNKNOWN;
     told->use.made_at = holder->places;
     told->use.made_at_count = holder->place_count;
     told->use.rule = holder->rule;
