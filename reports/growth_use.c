@@ -291,6 +291,7 @@ static void
 inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
 {
     cm_free(growth->made_at);
+    cm_free(growth->holder);
     growth->holder = old->holder;
     growth->holder_count = old->holder_count;
     growth->holder_at = old->holder_at;

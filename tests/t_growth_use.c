@@ -94,6 +94,37 @@ test_a_list_takes_the_place_of_the_one_before(void **state)
     built_free(built);
 }
 
+/* At the end of a program its variables are gone. */
+static void
+test_who_held_it_is_kept(void **state)
+{
+    struct built *built = built_new(stacks);
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    assert_int_equal(set(&leak, built, "leak"), CM_OK);
+    cm_growth_use_init(&use);
+    use.site = built->heap.nodes[1].site;
+    use.category = "saved for backward";
+    use.device = "cuda:0";
+    use.verdict = "leak";
+    use.bytes = 5;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth_count, 1);
+    assert_int_equal(leak.growth[0].bytes, 5);
+    assert_int_equal(leak.growth[0].holder_count, 2);
+    assert_int_equal(leak.growth[0].made_at_count, 1);
+    assert_int_equal(leak.growth[0].name_count, 1);
+    assert_null(cm_leak_check(&leak));
+    use.category = "other";
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 0);
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
 /* Of a long way both ends stay, and where they pile up if it is there. */
 static void
 test_a_long_way_loses_its_middle(void **state)
@@ -273,6 +304,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
+        cmocka_unit_test(test_who_held_it_is_kept),
         cmocka_unit_test(test_a_long_way_loses_its_middle),
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),
