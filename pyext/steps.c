@@ -85,12 +85,14 @@ note_time(struct cm_session *self)
     self->seconds = (double)(now - self->began_ns) / 1e9;
 }
 
-/* A look is due when a verdict is new, and at each doubling of the count. */
+/* For who wants warnings, a look is due when a verdict is new, and at each
+ * doubling of the count. */
 static bool
 wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
-    return self->growth.due || (done >= 16 && (done & (done - 1)) == 0);
+    return self->warned
+           && (self->growth.due || (done >= 16 && (done & (done - 1)) == 0));
 }
 
 /* Autograd's number at which a forward pass has begun: a program that clears
