@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Growth in a program: what is told, to whom, and that nothing of the program runs."""
+
+from process import NODES, run_ok
+
+LOOP = NODES + """
+def train(keep, steps=20, optimizer=None):
+    model = torch.nn.Linear(512, 512)
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        model(torch.randn(256, 512)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        keep(torch.zeros(1 << 18))
+"""
+
+
+def test_growth_says_who_holds_it(tmp_path):
+    run_ok(LOOP + """
+assert cumem.growth() == []
+with cumem.observe_tensor_cycles(print):
+    kept = []
+    train(kept.append)
+    row, = cumem.growth()
+assert row["verdict"] == "leak" and row["device"] == "cpu", row
+assert abs(row["bytes_per_iteration"] - (1 << 20)) < 1000 and row["count"] >= 18
+assert row["since_iteration"] <= 3 and row["confidence"] > 0.5
+assert any(step["edge"].endswith("kept") for step in row["holder"]), row["holder"]
+assert row["frames"][0]["name"] == "train" and "kept" in row["advice"]
+assert row["series"][-1][2] > row["series"][0][2]
+""", cwd=tmp_path)
+
+
+def test_a_loop_that_keeps_nothing_is_left_alone(tmp_path):
+    run_ok(LOOP + """
+with cumem.observe_tensor_cycles(print):
+    train(lambda tensor: None, 40)
+    assert cumem.growth() == [], cumem.growth()
+""", cwd=tmp_path)
+
+
+def test_nobody_is_looked_at_for_an_observer(tmp_path):
+    run_ok(LOOP + """
+from cumem import _growth
+with cumem.observe_tensor_cycles(print):
+    train([].append)
+    assert _growth._state["looks"] == 0
+with cumem.warn_tensor_cycles():
+    train([].append)
+    assert _growth._state["looks"] > 0
+""", cwd=tmp_path)
+
+
+def test_an_optimizer_that_answers_is_not_asked(tmp_path):
+    run_ok(LOOP + """
+calls = []
+class Loud(torch.optim.SGD):
+    @property
+    def name(self):
+        calls.append("name")
+    def __getattr__(self, name):
+        calls.append(name)
+        raise AttributeError(name)
+    def __eq__(self, other):
+        calls.append("eq")
+        return True
+    __hash__ = object.__hash__
+    def __repr__(self):
+        calls.append("repr")
+        return ""
+model = torch.nn.Linear(512, 512)
+optimizer = Loud(model.parameters(), lr=0.1)
+def called():
+    calls.clear()
+    kept = []
+    train(kept.append, optimizer=optimizer)
+    return list(calls)
+called()
+before = called()  # torch asks for some
+with cumem.warn_tensor_cycles():
+    assert called() == before, (calls, before)
+    cumem.growth()
+    assert calls == before, calls
+""", cwd=tmp_path)
+
+
+def test_the_report_of_a_leak_is_written(tmp_path):
+    run_ok(LOOP + """
+import glob, json
+with cumem.warn_tensor_cycles(directory="."):
+    kept = []
+    train(kept.append)
+    cumem.flush()
+    report = json.load(open(glob.glob("leak-*.json")[0]))
+assert [row["verdict"] for row in report["growth"]] == ["leak"]
+assert report["timeline"]["by"] == "optimizer"
+""", cwd=tmp_path)
