@@ -34,9 +34,9 @@ def ask(*groups, category=None, depth=0, retained=True, most=10**7):
 @pytest.fixture(autouse=True, scope="module")
 def watched():
     _runtime._prepare()
-    _core.watch("cpu", True)
+    _core.watch("cpu", True, False)
     yield
-    _core.watch("auto", True)
+    _core.watch("auto", True, False)
 
 
 def line_of(function, text):
@@ -64,7 +64,7 @@ def test_list_of_a_module():
     assert found.place == ("list of 17", ".LOSSES")
     assert (found.through, found.targets, found.unreached) == (17, 17, 0)
     assert found.lines == [(line_of(train, "LOSSES.append"), "train")]
-    assert found.advice == "append `loss.item()` instead"
+    assert found.advice == "append `loss.item()` instead: `LOSSES.append(loss.item())`"
     LOSSES.clear()
 
 
