@@ -16,10 +16,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "../detector/lock.h"
 #include "caller.h"
 #include "holdings.h"
@@ -59,14 +59,6 @@ lose_one(void)
 
 /* -- telling -- */
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static struct cm_event
 event_of(enum cm_event_kind kind, const struct cm_holding *holding)
 {
@@ -87,7 +79,7 @@ static void
 add_free(struct batch *batch, const struct cm_holding *holding)
 {
     struct cm_event event = event_of(CM_EVENT_FREE, holding);
-    event.time_ns = now_ns();
+    event.time_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     event.thread = (uint32_t)syscall(SYS_gettid);
     batch->events[batch->count++] = event;
 }
@@ -162,7 +154,7 @@ allocate(const struct cm_driver_call *call, uint64_t context)
         .key = call->key,
         .bytes = call->bytes,
         .stream = call->stream,
-        .time_ns = now_ns(),
+        .time_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE),
         .context = context,
         .thread = (uint32_t)syscall(SYS_gettid),
         .references = 1,

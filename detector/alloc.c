@@ -114,6 +114,19 @@ cm_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes)
     return CM_OK;
 }
 
+enum cm_status
+cm_grow_zeroed(void **items, size_t *capacity, size_t needed,
+               size_t item_bytes)
+{
+    size_t before = *capacity;
+    enum cm_status status = cm_grow(items, capacity, needed, item_bytes);
+    if (*capacity != before) {
+        memset((char *)*items + before * item_bytes, 0,
+               (*capacity - before) * item_bytes);
+    }
+    return status;
+}
+
 void
 cm_alloc_fail_at(long nth, bool from_then_on)
 {

@@ -28,6 +28,10 @@ char *cm_strdup(const char *text) CM_CHECKED;
 enum cm_status cm_grow(void **items, size_t *capacity, size_t needed,
                        size_t item_bytes) CM_CHECKED;
 
+/* The same; what is new is zero. */
+enum cm_status cm_grow_zeroed(void **items, size_t *capacity, size_t needed,
+                              size_t item_bytes) CM_CHECKED;
+
 /* For tests: the allocation number `nth` (from 0) fails, and if `from_then_on`
  * so do all after it.  A negative number switches failing off. */
 void cm_alloc_fail_at(long nth, bool from_then_on);

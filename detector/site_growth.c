@@ -44,15 +44,12 @@ cm_growth_category(const struct cm_growth *self, uint32_t site)
 static struct cm_growth_state *
 state_of(struct cm_growth *self, const struct cm_series *series)
 {
-    size_t before = self->state_capacity;
-    if (cm_grow((void **)&self->states, &self->state_capacity,
-                (size_t)series->number + 1, sizeof(*self->states))
+    if (cm_grow_zeroed((void **)&self->states, &self->state_capacity,
+                       (size_t)series->number + 1, sizeof(*self->states))
         != CM_OK) {
         self->lost++;
         return NULL;
     }
-    memset(self->states + before, 0,
-           (self->state_capacity - before) * sizeof(*self->states));
     return &self->states[series->number];
 }
 
@@ -236,17 +233,12 @@ void
 cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
                     uint64_t bytes)
 {
-    size_t before = self->gradient_bytes_capacity;
-    if (cm_grow((void **)&self->gradient_bytes, &self->gradient_bytes_capacity,
-                (size_t)site.index + 1, sizeof(*self->gradient_bytes))
+    if (cm_grow_zeroed((void **)&self->gradient_bytes,
+                       &self->gradient_bytes_capacity, (size_t)site.index + 1,
+                       sizeof(*self->gradient_bytes))
         != CM_OK) {
         self->lost++;
         return;
-    }
-    if (self->gradient_bytes_capacity != before) {
-        memset(self->gradient_bytes + before, 0,
-               (self->gradient_bytes_capacity - before)
-                   * sizeof(*self->gradient_bytes));
     }
     self->gradient_bytes[site.index] = bytes;
 }
@@ -283,18 +275,15 @@ void
 cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                      enum cm_category category)
 {
-    size_t before = self->category_capacity;
     if (site.index == 0 || cm_growth_category(self, site.index) == category) {
         return;
     }
-    if (cm_grow((void **)&self->categories, &self->category_capacity,
-                (size_t)site.index + 1, sizeof(*self->categories))
+    if (cm_grow_zeroed((void **)&self->categories, &self->category_capacity,
+                       (size_t)site.index + 1, sizeof(*self->categories))
         != CM_OK) {
         self->lost++;
         return;
     }
-    memset(self->categories + before, CM_OTHER,
-           self->category_capacity - before);
     self->categories[site.index] = (uint8_t)category;
     self->stale = true;
 }

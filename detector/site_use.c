@@ -27,16 +27,13 @@ cm_site_uses_release(struct cm_site_uses *self)
 static struct cm_site_place *
 grow(struct cm_site_uses *self, size_t index)
 {
-    size_t before = self->capacity;
     if (index >= MOST_SITES
-        || cm_grow((void **)&self->places, &self->capacity, index + 1,
-                   sizeof(*self->places))
+        || cm_grow_zeroed((void **)&self->places, &self->capacity, index + 1,
+                          sizeof(*self->places))
                != CM_OK) {
         self->lost++;
         return NULL;
     }
-    memset(self->places + before, 0,
-           (self->capacity - before) * sizeof(*self->places));
     return &self->places[index];
 }
 

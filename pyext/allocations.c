@@ -222,6 +222,17 @@ cm_allocations_told(void)
     return torch.hooked && cm_blocks_devices(torch.blocks) > 0;
 }
 
+void
+cm_allocations_device(int device, char name[CM_DEVICE_NAME_BYTES])
+{
+    if (device == CM_DEVICE_HOST) {
+        strcpy(name, "cpu");
+    }
+    else {
+        snprintf(name, CM_DEVICE_NAME_BYTES, "cuda:%d", device);
+    }
+}
+
 const char *
 cm_allocations_hook(const char **why)
 {

@@ -41,6 +41,9 @@ bool cm_allocations_heard(void);
 bool cm_allocations_told(void);
 /* The blocks of CM_DEVICE_HOST are those of now. */
 bool cm_allocations_host_heard(void);
+/* "cuda:1"; "cpu" for CM_DEVICE_HOST. */
+enum { CM_DEVICE_NAME_BYTES = 32 };
+void cm_allocations_device(int device, char name[CM_DEVICE_NAME_BYTES]);
 /* "torch slot", "recorder" or "none"; *why is a constant text. */
 const char *cm_allocations_hook(const char **why);
 

@@ -8,9 +8,9 @@
 #include "autograd_private.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "devices.h"
 
 enum { TIME_MASK = 63 };
@@ -43,18 +43,12 @@ cm_grad_clear(struct cm_grad_graph *self)
     self->cut = false;
 }
 
-static uint64_t
-thread_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 void
 cm_grad_until(struct cm_grad_graph *self, uint64_t duration_ns)
 {
-    self->until_ns = duration_ns != 0 ? thread_ns() + duration_ns : 0;
+    self->until_ns = duration_ns != 0
+                         ? cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) + duration_ns
+                         : 0;
 }
 
 /* ---- vertices and edges */
@@ -224,7 +218,7 @@ cm_grad_walk(struct cm_grad_graph *self)
     }
     while (self->read < self->vertex_count && reading.status == CM_OK) {
         if (self->until_ns != 0 && (self->read & TIME_MASK) == TIME_MASK
-            && thread_ns() > self->until_ns) {
+            && cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) > self->until_ns) {
             self->cut = true;
             break;
         }

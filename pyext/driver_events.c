@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "../allocator_hooks/driver.h"
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "backward.h"
 
 #define MAX_BLOCKS ((size_t)1 << 22)
@@ -221,18 +221,10 @@ cm_driver_events_off(void)
 
 /* -- what is wrong */
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static void
 look(void)
 {
-    driver.looked_ns = now_ns();
+    driver.looked_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     Py_BEGIN_ALLOW_THREADS
     cm_driver.flush();
     Py_END_ALLOW_THREADS
@@ -282,7 +274,8 @@ cm_driver_events_warning(void)
         return NULL;
     }
     if (driver.hooked) {
-        if (now_ns() - driver.looked_ns > LOOK_INTERVAL_NS) {
+        if (cm_clock_ns(CLOCK_MONOTONIC_COARSE) - driver.looked_ns
+            > LOOK_INTERVAL_NS) {
             look();
         }
         driver.due[PROFILED] = !driver.said[PROFILED] && is_profiled();

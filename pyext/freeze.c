@@ -8,18 +8,11 @@
 #include "freezer.h"
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "tags.h"
 #include "torch_layout.h"
 
 #define TIME_CHECK_MASK 63u
-
-uint64_t
-cm_freezer_now_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 /* This thread's own time: on a crowded machine the time that others took is no
  * reason to see less.  So many objects are always looked at. */
@@ -30,7 +23,7 @@ cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                        uint64_t percent)
 {
     return (done & TIME_CHECK_MASK) == 0 && done >= ALWAYS_OBJECTS
-           && cm_freezer_now_ns(CLOCK_THREAD_CPUTIME_ID) - self->start_ns
+           && cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - self->start_ns
                   > self->bounds->max_time_ns / 100 * percent;
 }
 
@@ -325,13 +318,13 @@ cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
 {
     self->heap = heap;
     self->bounds = bounds;
-    self->start_ns = cm_freezer_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    self->start_ns = cm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     self->bytes_at_hand = self->bytes_copied = 0;
     heap->generation = garbage->generation;
     enum cm_status status = cm_freezer_choose(self, garbage);
     if (status == CM_OK && self->device_count != 0) {
         heap->objects_seen = garbage->count;
-        heap->time_ns = cm_freezer_now_ns(CLOCK_REALTIME);
+        heap->time_ns = cm_clock_ns(CLOCK_REALTIME);
         heap->iteration = -1;
         heap->frozen_generation = garbage->frozen;
         heap->uncollectable = garbage->uncollectable;

@@ -73,7 +73,6 @@ enum {
 };
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                             uint64_t percent);
-uint64_t cm_freezer_now_ns(clockid_t clock);
 
 /* Passes 1 to 3: fills chosen, flags and map, and queue[0..kept_count).
  * device_count is 0 when there is nothing to copy. */

@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #if PY_VERSION_HEX < 0x030C0000
 #include <structmember.h> // T_PYSSIZET, READONLY
@@ -22,20 +21,13 @@
 #endif
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 
 struct callable {
     PyObject_HEAD
     vectorcallfunc call;
     struct cm_interceptor *interceptor; /* NULL: the interceptor is gone */
 };
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int64_t
 cm_hook_number(PyObject *info, PyObject *key)
@@ -63,7 +55,8 @@ close_top(struct cm_interceptor *self, PyObject *info)
     int level = self->depth - 1;
     struct cm_collection collection = {
         .generation = self->levels[level].generation,
-        .duration_ns = now_ns() - self->levels[level].start_ns,
+        .duration_ns =
+            cm_clock_ns(CLOCK_MONOTONIC) - self->levels[level].start_ns,
         .collected = info ? cm_hook_number(info, self->key_collected) : -1,
     };
     if (info == NULL)
@@ -110,7 +103,7 @@ open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
 static void
 on_start(struct cm_interceptor *self, PyObject *info)
 {
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = cm_clock_ns(CLOCK_MONOTONIC);
     int64_t generation = cm_hook_number(info, self->key_generation);
     if (generation < 0 || generation > 2)
         return; /* not the collector's call */

@@ -87,12 +87,7 @@ add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
     struct cm_growing *finding = &self->findings[self->count];
     *finding =
         (struct cm_growing){.row = *row, .group = (uint32_t)self->count};
-    if (row->device == CM_DEVICE_HOST) {
-        strcpy(finding->device, "cpu");
-    }
-    else {
-        snprintf(finding->device, DEVICE_BYTES, "cuda:%d", row->device);
-    }
+    cm_allocations_device(row->device, finding->device);
     add_series(finding, row->series);
     self->count++;
 }
@@ -390,6 +385,7 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes)
         uses[i] = told[i].use;
     }
     if (status == CM_OK) {
+        cm_steps_tell(self->session); /* a warning writes the document */
         status = cm_digest_growth(self->session->digest, uses, self->count);
     }
     cm_holders_release(&holders);

@@ -9,6 +9,7 @@
 
 #include "../detector/site_growth.h"
 #include "../reports/leak.h"
+#include "allocations.h"
 
 enum {
     MOST_FINDINGS = 64,
@@ -18,7 +19,6 @@ enum {
     MOST_WALKS = 400,
     NO_GROUP = INT32_MAX,
     MOST_POINTS = CM_SERIES_POINTS,
-    DEVICE_BYTES = 24,
 };
 
 /* One line of the table that a person reads. */
@@ -30,7 +30,7 @@ struct cm_growing {
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;
-    char device[DEVICE_BYTES];
+    char device[CM_DEVICE_NAME_BYTES];
     int64_t series[MOST_POINTS][CM_LEAK_SERIES_NUMBERS];
     size_t point_count;
 };

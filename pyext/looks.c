@@ -8,9 +8,8 @@
 
 #include "looks.h"
 
-#include <time.h>
-
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "allocations.h"
 #include "demand.h"
 #include "fate.h"
@@ -110,14 +109,6 @@ cm_session_scan(struct cm_session *self, PyObject *args)
 
 /* --- unasked ---------------------------------------------------------------- */
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 /* Those that a collection would free. */
 static uint64_t
 dead_bytes(const struct cm_session *self)
@@ -161,7 +152,7 @@ look(struct cm_session *self)
 {
     struct cm_looks *looks = &self->looks;
     struct scan scan = {self, &unasked};
-    uint64_t start = now_ns();
+    uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     self->trigger = CM_TRIGGER_SCAN;
     if (cm_scan(on_scanned, &scan, NULL) != 0) {
         self->no_memory++;
@@ -173,7 +164,7 @@ look(struct cm_session *self)
         pass_on(self);
     }
     release_scanned(self);
-    cm_look_plan_looked(&looks->plan, now_ns() - start,
+    cm_look_plan_looked(&looks->plan, cm_clock_ns(CLOCK_MONOTONIC) - start,
                         cm_allocations_bytes());
     if (collects) {
         collect(self);
@@ -201,7 +192,7 @@ ask(struct cm_session *self)
 {
     struct cm_looks *looks = &self->looks;
     if (!looks->pending && cm_scan_unsupported() == NULL
-        && cm_look_plan_affords(&looks->plan, now_ns())) {
+        && cm_look_plan_affords(&looks->plan, cm_clock_ns(CLOCK_MONOTONIC))) {
         looks->pending = Py_AddPendingCall(look_pending, self) == 0;
     }
 }
@@ -250,7 +241,7 @@ cm_session_looks(struct cm_session *self, PyObject *args)
         plan->bytes_then = cm_allocations_bytes();
     }
     if (plan->begun_ns == 0) {
-        plan->begun_ns = now_ns();
+        plan->begun_ns = cm_clock_ns(CLOCK_MONOTONIC);
     }
     if (run_for_look == 0) { /* a call that still waits finds nothing to do */
         self->looks.pending = false;

@@ -17,7 +17,7 @@
 #include "session_private.h"
 #include "tags.h"
 
-enum { MOST_HELD = 4096, NAME_BYTES = 16 };
+enum { MOST_HELD = 4096 };
 
 /* ---- rows for the document */
 
@@ -209,20 +209,9 @@ explains(const struct explained *self, const struct cm_block *block)
            && self->addresses[low] - block->address < block->bytes;
 }
 
-static void
-name_device(int device, char name[NAME_BYTES])
-{
-    if (device == CM_DEVICE_HOST) {
-        strcpy(name, "cpu");
-    }
-    else {
-        snprintf(name, NAME_BYTES, "cuda:%d", device);
-    }
-}
-
 struct groups {
-    struct cm_held *items;     /* owned; open addressing by site and device */
-    char (*names)[NAME_BYTES]; /* owned */
+    struct cm_held *items; /* owned; open addressing by site and device */
+    char (*names)[CM_DEVICE_NAME_BYTES]; /* owned */
     size_t count;
 };
 
@@ -239,8 +228,8 @@ is_same_group(const struct cm_held *a, const struct cm_held *b)
 static struct cm_held *
 group_of(struct groups *self, struct cm_held wanted, int device)
 {
-    char name[NAME_BYTES];
-    name_device(device, name);
+    char name[CM_DEVICE_NAME_BYTES];
+    cm_allocations_device(device, name);
     wanted.device = name;
     size_t at = (wanted.site.index * 31u + (unsigned)device * 7u
                  + (unsigned char)wanted.library[0] + wanted.awaited)

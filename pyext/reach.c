@@ -15,9 +15,8 @@
 
 #include "reach.h"
 
-#include <time.h>
-
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "unmet.h"
 
 enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
@@ -47,14 +46,6 @@ cm_reach_release(struct cm_reach *self)
     }
     cm_page_table_release(&self->table);
     *self = (struct cm_reach){0};
-}
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
 static bool
@@ -380,7 +371,8 @@ static void
 look_at_clock(struct cm_reach *self, size_t done)
 {
     self->cut |= (done & TIME_CHECK_MASK) == 0
-                 && now_ns() - self->start_ns > self->bounds.max_time_ns;
+                 && cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - self->start_ns
+                        > self->bounds.max_time_ns;
 }
 
 static void
@@ -497,7 +489,7 @@ begin(struct cm_reach *self)
     self->target_ways = cm_calloc(count, sizeof(*self->target_ways));
     self->next_same = cm_calloc(count, sizeof(*self->next_same));
     self->met_targets = cm_calloc(count, sizeof(*self->met_targets));
-    self->start_ns = now_ns();
+    self->start_ns = cm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     self->status = self->target_nodes == NULL || self->target_ways == NULL
                            || self->next_same == NULL
                            || self->met_targets == NULL

@@ -10,9 +10,9 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "allocations.h"
@@ -41,14 +41,6 @@ enum { LOOKS_BETWEEN = 64 };
 /* The session that torch's tags and pending calls belong to: torch lives in
  * one interpreter.  Guarded by the GIL. */
 static struct cm_session *main_session;
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 struct cm_session *
 cm_session_main(void)
@@ -104,10 +96,10 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     if (self->silent) {
         return;
     }
-    uint64_t start = now_ns();
+    uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     enum cm_status status =
         cm_freeze(self->freezer, garbage, &in_collection, &heap);
-    uint64_t took = now_ns() - start;
+    uint64_t took = cm_clock_ns(CLOCK_MONOTONIC) - start;
     if (took > self->longest_freeze_ns) {
         self->longest_freeze_ns = took;
     }
@@ -134,7 +126,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 static void
 ask_memory(struct cm_session *self)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
     cm_steps_time(self, now);
     if (self->noticed && now - self->memory_asked_ns > MEMORY_INTERVAL_NS) {
         self->memory_asked_ns = now;

@@ -25,6 +25,10 @@ enum { CM_MOST_STEP_ROWS = 64 };
 struct cm_step_row {
     int64_t number, start, end, peak;
     int device;
+    bool counted; /* the four above are known */
+    enum cm_iterations_by by;
+    double seconds;
+    uint64_t bytes[CM_CATEGORIES];
 };
 
 struct cm_session {

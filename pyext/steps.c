@@ -6,9 +6,9 @@
 
 #include "steps.h"
 
-#include <stdio.h>
-#include <time.h>
+#include <string.h>
 
+#include "../detector/clock.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
 #include "forward.h"
@@ -16,17 +16,34 @@
 #include "session_private.h"
 #include "tags.h"
 
-enum { NAME_BYTES = 32, OPERATIONS = 2 };
+enum { OPERATIONS = 2 };
+
+static void
+tell_row(struct cm_session *self, const struct cm_step_row *row)
+{
+    char name[CM_DEVICE_NAME_BYTES];
+    cm_allocations_device(row->device, name);
+    struct cm_timeline_use point = {
+        .device = name,
+        .by = cm_iterations_name(row->by),
+        .iteration = row->number + 1,
+        .seconds = row->seconds,
+        .categories = cm_category_names,
+        .bytes = row->bytes,
+        .category_count = CM_CATEGORIES,
+    };
+    cm_digest_timeline_add(self->digest, &point);
+    if (row->counted) {
+        cm_digest_iteration(self->digest, name, row->number, row->start,
+                            row->end, row->peak);
+    }
+}
 
 void
 cm_steps_tell(struct cm_session *self)
 {
-    char name[NAME_BYTES];
     for (size_t i = 0; i < self->step_count; i++) {
-        const struct cm_step_row *row = &self->steps[i];
-        snprintf(name, sizeof(name), "cuda:%d", row->device);
-        cm_digest_iteration(self->digest, name, row->number, row->start,
-                            row->end, row->peak);
+        tell_row(self, &self->steps[i]);
     }
     self->step_count = 0;
     if (self->iterations.done != 0) {
@@ -34,53 +51,44 @@ cm_steps_tell(struct cm_session *self)
     }
 }
 
+/* The host has no row of its own in the table of iterations. */
 static void
-note_device(struct cm_session *self, int device)
+count_row(struct cm_session *self, struct cm_step_row *row)
 {
     struct cm_block_use use;
-    cm_blocks_use(cm_allocations_blocks(), device, &use);
-    if (use.allocations == 0) {
-        return;
+    cm_blocks_use(cm_allocations_blocks(), row->device, &use);
+    row->counted = use.allocations != 0;
+    if (row->counted) {
+        row->start = self->step_bytes[row->device];
+        row->end = (int64_t)use.live_bytes;
+        row->peak = (int64_t)use.peak_bytes;
+        self->step_bytes[row->device] = row->end;
     }
-    if (self->step_count == CM_MOST_STEP_ROWS) {
-        cm_steps_tell(self);
-    }
-    self->steps[self->step_count++] = (struct cm_step_row){
-        .number = self->iteration - 1,
-        .start = self->step_bytes[device],
-        .end = (int64_t)use.live_bytes,
-        .peak = (int64_t)use.peak_bytes,
-        .device = device,
-    };
-    self->step_bytes[device] = (int64_t)use.live_bytes;
 }
 
 static void
-tell_point(struct cm_session *self, int device)
+note_device(struct cm_session *self, int device)
 {
-    char name[NAME_BYTES] = "cpu";
-    if (device != CM_DEVICE_HOST) {
-        snprintf(name, sizeof(name), "cuda:%d", device);
+    if (self->step_count == CM_MOST_STEP_ROWS) {
+        cm_steps_tell(self);
     }
-    struct cm_timeline_use point = {
-        .device = name,
-        .by = cm_iterations_name(self->iterations.by),
-        .iteration = self->iteration,
+    struct cm_step_row *row = &self->steps[self->step_count++];
+    *row = (struct cm_step_row){
+        .number = self->iteration - 1,
+        .device = device,
+        .by = self->iterations.by,
         .seconds = self->seconds,
-        .categories = cm_category_names,
-        .bytes = self->growth.bytes[device + 1],
-        .category_count = CM_CATEGORIES,
     };
-    cm_digest_timeline_add(self->digest, &point);
+    memcpy(row->bytes, self->growth.bytes[device + 1], sizeof(row->bytes));
+    if (device != CM_DEVICE_HOST) {
+        count_row(self, row);
+    }
 }
 
 static void
 note_time(struct cm_session *self)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now =
-        (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
     self->began_ns = self->began_ns != 0 ? self->began_ns : now;
     self->seconds = (double)(now - self->began_ns) / 1e9;
 }
@@ -116,7 +124,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     cm_growth_judge(&self->growth, self->iteration);
     cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
     for (int i = first; i < last; i++) {
-        tell_point(self, i);
+        note_device(self, i);
     }
     if (wants_look(self)) {
         PyObject *is_new = self->growth.due ? Py_True : Py_False;
@@ -134,11 +142,6 @@ end_iteration(struct cm_session *self)
         return;
     }
     cm_looks_stepped(self, self->iterations.done);
-    if (cm_allocations_heard()) {
-        for (int i = 0; i < cm_blocks_devices(blocks); i++) {
-            note_device(self, i);
-        }
-    }
     note_growth(self, blocks);
     cm_blocks_mark(blocks);
 }

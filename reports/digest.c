@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "../graph/finding.h"
 #include "digest_private.h"
 #include "file.h"
@@ -27,14 +27,6 @@
 #define LONGEST_INTERVAL_NS UINT64_C(60000000000)
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
 #define MAX_NAME_TRIES 1000
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 struct cm_digest *
 cm_digest_new(struct cm_records *records)
@@ -284,7 +276,8 @@ write_is_due(const struct cm_digest *self, bool now)
         return false;
     }
     return now || self->urgent
-           || now_ns() - self->last_write_ns > self->interval_ns;
+           || cm_clock_ns(CLOCK_MONOTONIC) - self->last_write_ns
+                  > self->interval_ns;
 }
 
 /* Before: lock held. */
@@ -303,7 +296,7 @@ write_report(struct cm_digest *self)
     if (self->interval_ns < LONGEST_INTERVAL_NS) {
         self->interval_ns *= 2;
     }
-    self->last_write_ns = now_ns();
+    self->last_write_ns = cm_clock_ns(CLOCK_MONOTONIC);
     cm_buffer_release(&json);
     return status;
 }

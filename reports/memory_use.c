@@ -392,17 +392,14 @@ copy_site(const struct cm_leak *from, struct cm_leak *to, uint32_t id,
 static enum cm_status
 map_sites(const struct cm_leak *from, struct cm_leak *to, const uint32_t *ids)
 {
-    size_t count = from->site_map_capacity,
-           known_before = to->site_map_capacity;
+    size_t count = from->site_map_capacity;
     enum cm_status status =
-        cm_grow((void **)&to->site_map, &to->site_map_capacity, count,
-                sizeof(to->site_map[0]));
+        cm_grow_zeroed((void **)&to->site_map, &to->site_map_capacity, count,
+                       sizeof(to->site_map[0]));
 
-    if (status != CM_OK || count == 0) {
+    if (status != CM_OK) {
         return status;
     }
-    memset(to->site_map + known_before, 0,
-           (to->site_map_capacity - known_before) * sizeof(to->site_map[0]));
     for (size_t i = 0; i < count; i++) {
         uint32_t copy = ids[from->site_map[i]];
 

@@ -113,20 +113,17 @@ cm_copy_site(struct cm_copy *self, struct cm_site_id id, uint32_t *result)
     struct cm_leak *leak = self->leak;
     const struct cm_site *from = cm_records_site(self->records, id);
     struct cm_leak_site site = {0};
-    size_t known = leak->site_map_capacity;
     enum cm_status status;
 
     *result = 0;
     if (id.index == 0 || from->frame_count == 0) {
         return CM_OK;
     }
-    status = cm_grow((void **)&leak->site_map, &leak->site_map_capacity,
-                     (size_t)id.index + 1, sizeof(leak->site_map[0]));
+    status = cm_grow_zeroed((void **)&leak->site_map, &leak->site_map_capacity,
+                            (size_t)id.index + 1, sizeof(leak->site_map[0]));
     if (status != CM_OK) {
         return status;
     }
-    memset(leak->site_map + known, 0,
-           (leak->site_map_capacity - known) * sizeof(leak->site_map[0]));
     if (leak->site_map[id.index] == 0) {
         status = cm_grow((void **)&leak->sites, &leak->site_capacity,
                          leak->site_count + 1, sizeof(site));

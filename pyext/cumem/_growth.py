@@ -15,13 +15,13 @@ import weakref
 
 from . import _core
 
-OTHER, PARAMETER, GRADIENT, OPTIMIZER = range(4)
+PARAMETER, GRADIENT, OPTIMIZER = range(1, 4)
 _MOST_ROWS = 20_000
 _FIRST_LOOKS = 6
 _SHARE = 100  # a look may take one part in so many of the time
 
 _optimizers = []  # weak references
-_state = {"looks": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0}
+_state = {"looks": 0, "not_before": 0.0}
 
 
 def growth():
@@ -61,7 +61,7 @@ def note_optimizer(optimizer):
             _optimizers.append(weakref.ref(optimizer))
         except TypeError:
             pass
-    _core.categories([(tensor, kind, "") for tensor, kind, _ in _rows_of(optimizer, {})])
+    _core.categories(_rows_of(optimizer, {}))
 
 
 def look():
@@ -74,13 +74,11 @@ def look():
         if optimizer is not None:
             rows += _rows_of(optimizer, names)
         del optimizer
-    _core.categories([(tensor, kind, "") for tensor, kind, _ in rows])
+    _core.categories(rows)
     told = _core.growth(rows, _free_bytes())
     del rows, names
     took = time.perf_counter() - started
     _state["looks"] += 1
-    _state["seconds"] += took
-    _state["longest"] = max(took, _state["longest"])
     _state["not_before"] = time.perf_counter() + took * _SHARE
     return told
 
