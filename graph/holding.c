@@ -263,6 +263,12 @@ is_checkpoint(const struct cm_holding *self)
     return true;
 }
 
+static bool
+is_copy(const struct cm_holding *self)
+{
+    return is_category(self, CM_HOLDING_COPY);
+}
+
 /* A variable that refers to the head of a graph that gets longer. */
 static bool
 is_sum(const struct cm_holding *self)
@@ -377,6 +383,26 @@ say_checkpoint(const struct cm_holding *self)
                        name_of_edge(self, step_at(self, 1)).text);
 }
 
+/* The last variable on the way is the copy, or has it in a container. */
+static char *
+say_copy(const struct cm_holding *self)
+{
+    size_t i = self->count - 1;
+    while (i > 1 && !is_variable(step_at(self, i))) {
+        i--;
+    }
+    bool global = i == 1 && step_at(self, 0)->species == CM_MODULE;
+    bool attribute = step_at(self, i)->role == CM_ATTRIBUTE && !global;
+    struct cm_name name = name_of_edge(self, step_at(self, i));
+    return attribute
+               ? cm_sentence("set .%s = None when the model has these "
+                             "weights: nothing has used this copy since",
+                             name.text)
+               : cm_sentence("`del %s` when the model has these weights: "
+                             "nothing has used this copy since",
+                             name.text);
+}
+
 static char *
 say_sum(const struct cm_holding *self)
 {
@@ -455,6 +481,7 @@ static const struct {
     {"lru_cache", is_in_lru_cache, say_lru_cache},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", is_checkpoint, say_checkpoint},
+    {"second copy of the weights", is_copy, say_copy},
     {"sum keeps its graph", is_sum, say_sum},
     {"graph of a kept scalar", is_graph_of_scalars, say_graph_of_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},

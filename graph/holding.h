@@ -17,6 +17,9 @@
 #include "../detector/records.h"
 #include "finding.h"
 
+/* As a category: a second copy of a model's weights. */
+#define CM_HOLDING_COPY "copy of the weights"
+
 struct cm_holding_step {
     struct cm_text_id annotation; /* what it is: "list of 17" */
     struct cm_text_id edge;       /* how the step before holds it: "[3]" */

@@ -12,6 +12,7 @@
 #include "../detector/alloc.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
+#include "copies.h"
 #include "holders.h"
 #include "session_private.h"
 #include "steps.h"
@@ -195,7 +196,7 @@ note_name(struct cm_growth_look *self, const struct cm_block *block,
         struct cm_growing *finding = &self->findings[k];
         bool gradient =
             cm_growing_gradients(finding) && category == CM_GRADIENT;
-        if (finding->row.device != block->device
+        if (finding->copy || finding->row.device != block->device
             || (finding->row.site != block->site.index && !gradient)) {
             continue;
         }
@@ -320,8 +321,12 @@ tell_finding(const struct cm_growth_look *self,
 
 /* Gradients that pile up somewhere are no longer the parameters' own. */
 static const char *
-category_for_advice(const struct cm_growth_row *row)
+category_for_advice(const struct cm_growing *finding)
 {
+    const struct cm_growth_row *row = &finding->row;
+    if (finding->copy) {
+        return CM_HOLDING_COPY;
+    }
     enum cm_category category =
         row->category == CM_GRADIENT
                 && row->result.verdict != CM_VERDICT_LINGERING
@@ -338,7 +343,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     uint64_t depths[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
-        categories[i] = category_for_advice(&self->findings[i].row);
+        categories[i] = category_for_advice(&self->findings[i]);
         depths[i] = self->findings[i].steps_behind;
     }
     struct cm_holders_query query = {
@@ -437,10 +442,10 @@ cm_session_document(struct cm_session *self)
 PyObject *
 cm_session_growth(struct cm_session *self, PyObject *args)
 {
-    PyObject *rows, *free_bytes;
+    PyObject *rows, *free_bytes, *copies;
     struct cm_growth_look look = {.session = self};
-    if (!PyArg_ParseTuple(args, "O!O!:growth", &PyList_Type, &rows,
-                          &PyDict_Type, &free_bytes)) {
+    if (!PyArg_ParseTuple(args, "O!O!O!:growth", &PyList_Type, &rows,
+                          &PyDict_Type, &free_bytes, &PyList_Type, &copies)) {
         return NULL;
     }
     if (!cm_session_is_main(self) || self->silent
@@ -448,7 +453,8 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         return PyLong_FromLong(0);
     }
     look.status = find_rows(&look);
-    if (look.status == CM_OK && note_names(&look, rows) == 0) {
+    if (look.status == CM_OK && cm_growing_copies(&look, copies) == 0
+        && note_names(&look, rows) == 0) {
         cm_growing_find(&look);
         look.status =
             look.status == CM_OK ? tell_all(&look, free_bytes) : look.status;

@@ -14,8 +14,9 @@
  * their gradients, what its optimizers keep.  Remembers of which category each
  * site is. */
 PyObject *cm_session_categories(struct cm_session *self, PyObject *rows);
-/* [new; raises] (rows as above, {device index: bytes that are free}): looks
- * and tells; how many findings a person should hear of. */
+/* [new; raises] (rows as above, {device index: bytes that are free}, second
+ * copies of the weights as copies.h takes them): looks and tells; how many
+ * findings a person should hear of. */
 PyObject *cm_session_growth(struct cm_session *self, PyObject *args);
 /* [new; raises] the document as it is now, as JSON. */
 PyObject *cm_session_document(struct cm_session *self);

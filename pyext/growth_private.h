@@ -25,6 +25,7 @@ enum {
 struct cm_growing {
     struct cm_growth_row row;
     uint32_t group;
+    bool copy; /* of the model's weights: its targets are told, not sought */
     uint32_t targets;
     uint32_t most_behind;          /* blocks behind one of them */
     uint64_t steps_behind;         /* of backward, behind one of the targets */

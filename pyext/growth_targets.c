@@ -20,8 +20,9 @@ static struct cm_growing *
 finding_of(struct cm_growth_look *self, int device, uint32_t site)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (self->findings[i].row.site == site
-            && self->findings[i].row.device == device) {
+        const struct cm_growing *finding = &self->findings[i];
+        if (!finding->copy && finding->row.site == site
+            && finding->row.device == device) {
             return &self->findings[i];
         }
     }
@@ -42,7 +43,7 @@ cm_growing_block(struct cm_session *session, PyObject *object,
 bool
 cm_growing_gradients(const struct cm_growing *finding)
 {
-    return finding->row.category == CM_GRADIENT
+    return !finding->copy && finding->row.category == CM_GRADIENT
            && finding->row.result.verdict == CM_VERDICT_LINGERING;
 }
 

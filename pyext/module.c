@@ -14,6 +14,7 @@
 #include "autograd_behind.h"
 #include "autograd_layout.h"
 #include "block_list.h"
+#include "copies.h"
 #include "demand.h"
 #include "devices.h"
 #include "documents.h"
@@ -27,6 +28,7 @@
 #include "session.h"
 #include "sighting.h"
 #include "steps.h"
+#include "touched.h"
 #include "why_alive.h"
 
 struct module_state {
@@ -61,6 +63,8 @@ SESSION_CALL(memory)
 SESSION_CALL(add_site)
 SESSION_CALL(categories)
 SESSION_CALL(growth)
+SESSION_CALL(origin)
+SESSION_CALL(touch)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(looks)
@@ -83,6 +87,7 @@ SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(attached)
 SESSION_CALL_ALONE(held)
+SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
 SESSION_CALL_ALONE(close)
 SESSION_CALL_ALONE(status)
@@ -151,6 +156,9 @@ static PyMethodDef methods[] = {
     {"document", core_document, METH_NOARGS, NULL},
     {"categories", core_categories, METH_O, NULL},
     {"growth", core_growth, METH_VARARGS, NULL},
+    {"origin", core_origin, METH_O, NULL},
+    {"touch", core_touch, METH_O, NULL},
+    {"touched", core_touched, METH_NOARGS, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

@@ -10,6 +10,7 @@
 #include "allocations.h"
 #include "driver_events.h"
 #include "tags.h"
+#include "touched.h"
 
 static void
 find_cuda_dict(struct cm_session *self)
@@ -90,6 +91,7 @@ cm_session_on_tensor(void)
     struct cm_session *self = cm_session_main();
     if (self != NULL) {
         cm_looks_consider(self);
+        cm_touched_look();
     }
     if (self == NULL || self->noticed || self->notice_pending
         || !(cm_devices_learning(self->devices)

@@ -25,6 +25,7 @@
 #include "sighting.h"
 #include "steps.h"
 #include "tags.h"
+#include "touched.h"
 
 /* About 1.2 KiB each. */
 enum { MOST_SERIES = 20000 };
@@ -332,6 +333,7 @@ cm_session_free(struct cm_session *self)
         cm_allocations_stop();
         cm_driver_events_stop();
         cm_tags_off();
+        cm_touched_off();
     }
     cm_worker_free(self->worker);
     drop_pending(self);
@@ -487,6 +489,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_allocations_stop();
         cm_driver_events_stop();
         cm_tags_stop(types);
+        cm_touched_off();
         main_session = NULL;
         self->noticed = false;
         self->stepping = false;
@@ -509,6 +512,7 @@ cm_session_forked(struct cm_session *self)
         cm_driver_events_off();
         cm_demand_off();
         cm_tags_off();
+        cm_touched_off();
         main_session = NULL;
     }
     Py_RETURN_NONE;

@@ -158,6 +158,17 @@ static const struct {
      NULL, NULL, 2, 0, "container grows", "clear _parameters"},
     {"F||a.py:3 main;D|local batch|dict of 2|2;T|['class_weight']|Tensor [4]",
      NULL, NULL, 1, 0, "container grows", "clear batch"},
+    /* second copy of the weights */
+    {"F||a.py:3 main;O|local old|Sequential", CM_HOLDING_COPY, NULL, 1, 0,
+     "second copy of the weights", "`del old` when"},
+    {"M||module a;O|.old|Sequential", CM_HOLDING_COPY, NULL, 1, 0,
+     "second copy of the weights", "`del old` when"},
+    {"M||module a;O|.trainer|Trainer;O|.old|Sequential", CM_HOLDING_COPY, NULL,
+     2, 0, "second copy of the weights", "set .old = None"},
+    {"F||a.py:3 main;D|local file|dict of 2|2;D|['model']|dict of 9|9",
+     CM_HOLDING_COPY, NULL, 2, 0, "second copy of the weights",
+     "`del file` when"},
+    {"M||module a;O|.old|Sequential", "parameter", NULL, 1, 0, "kept", "old"},
     /* graphs */
     {"F||a.py:3 main;T|local total|Tensor []", NULL, "loss", 1, 40,
      "sum keeps its graph", "`total += loss.item()`"},

@@ -31,8 +31,6 @@ NOT_YET = {
     "21_tensor_hook_captures": "the advice does not name the hook; a scan calls it a cycle too",
     "28_full_backward_hook": "the advice does not name the list of gradients",
     "34_optimizer_recreated": "gradients are told as lingering besides",
-    "35_checkpoint_dict_held": "a second copy of the weights is not looked for",
-    "35a_source_model_held": "a second copy of the weights is not looked for",
     "36_lru_cache_method": "a variable holds the last one, and is told instead of the cache",
     "36a_lru_cache_function": "made at the def, not at its decorator",
     "M2_six_leaks": "an exception on the way takes the advice of others",

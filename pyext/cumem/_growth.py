@@ -13,7 +13,7 @@ import sys
 import time
 import weakref
 
-from . import _core
+from . import _copies, _core, _modules
 
 PARAMETER, GRADIENT, OPTIMIZER = range(1, 4)
 _MOST_ROWS = 20_000
@@ -61,10 +61,13 @@ def note_optimizer(optimizer):
             _optimizers.append(weakref.ref(optimizer))
         except TypeError:
             pass
-    _core.categories(_rows_of(optimizer, {}))
+    rows = _rows_of(optimizer, {})
+    _core.categories(rows)
+    if _copies.note_step([tensor for tensor, kind, _ in rows if kind == PARAMETER]):
+        look_when_due(True)
 
 
-def look():
+def look(ending=False):
     """Find who holds what grows, and tell the document."""
     started = time.perf_counter()
     rows = []
@@ -75,7 +78,7 @@ def look():
             rows += _rows_of(optimizer, names)
         del optimizer
     _core.categories(rows)
-    told = _core.growth(rows, _free_bytes())
+    told = _core.growth(rows, _free_bytes(), _copies.found(ending))
     del rows, names
     took = time.perf_counter() - started
     _state["looks"] += 1
@@ -86,7 +89,7 @@ def look():
 def look_at_exit():
     """What grew in the end; who held it was seen before, and is kept."""
     if "torch" in sys.modules:
-        look()
+        look(ending=True)
 
 
 def look_when_due(is_new):
@@ -95,44 +98,24 @@ def look_when_due(is_new):
         look()
 
 
-def _own(thing, name):
-    """An attribute of the instance, past any property or __getattr__."""
-    try:
-        found = object.__getattribute__(thing, "__dict__")
-    except AttributeError:
-        return None
-    return dict.get(found, name) if isinstance(found, dict) else None
-
-
-def _is_tensor(thing):
-    torch = sys.modules["torch"]
-    return issubclass(type(thing), torch._C.TensorBase)
-
-
-def _gradient(tensor):
-    torch = sys.modules["torch"]
-    with torch._C.DisableTorchFunctionSubclass():
-        return torch._C.TensorBase.grad.__get__(tensor)
-
-
 def _rows_of(optimizer, names):
     """(tensor, kind, name) of all that this optimizer knows."""
     rows = []
     own_name = type(optimizer).__name__
-    for group in _items(_own(optimizer, "param_groups")):
+    for group in _items(_modules.own(optimizer, "param_groups")):
         for parameter in _items(group.get("params") if type(group) is dict else None):
-            if len(rows) > _MOST_ROWS or not _is_tensor(parameter):
+            if len(rows) > _MOST_ROWS or not _modules.is_tensor(parameter):
                 continue
             name = names.get(id(parameter), "")
             rows.append((parameter, PARAMETER, name))
-            gradient = _gradient(parameter)
+            gradient = _modules.read(parameter, "grad")
             if gradient is not None:
                 rows.append((gradient, GRADIENT, f"{name}.grad" if name else ""))
-    state = _own(optimizer, "state")
+    state = _modules.own(optimizer, "state")
     for parameter, entry in list(dict.items(state)) if isinstance(state, dict) else ():
         name = names.get(id(parameter), "")
         for key, tensor in list(dict.items(entry)) if isinstance(entry, dict) else ():
-            if _is_tensor(tensor) and len(rows) <= _MOST_ROWS and type(key) is str:
+            if _modules.is_tensor(tensor) and len(rows) <= _MOST_ROWS and type(key) is str:
                 rows.append((tensor, OPTIMIZER, f"{own_name}.{name}.{key}" if name else ""))
     return rows
 
@@ -143,37 +126,11 @@ def _items(thing):
 
 def _parameter_names():
     """{id of a parameter: "layer1.0.weight"}, from the modules that are no one's child."""
-    torch = sys.modules.get("torch")
-    base = getattr(getattr(torch, "nn", None), "Module", None)
-    if base is None:
-        return {}
-    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), base)]
-    children = {id(child) for module in modules for _, child in _children(module)}
     names = {}
-    for module in modules:
-        if id(module) not in children:
-            _name(module, names)
+    for root in _modules.roots(_modules.among(gc.get_objects())):
+        for name, parameter in _modules.named(root).items():
+            names.setdefault(id(parameter), name)
     return names
-
-
-def _children(module):
-    found = _own(module, "_modules")
-    return [pair for pair in list(dict.items(found)) if pair[1] is not None] \
-        if isinstance(found, dict) else []  # fmt: skip
-
-
-def _name(root, names):
-    waiting, seen = [(root, "")], {id(root)}
-    while waiting and len(names) < _MOST_ROWS:
-        module, prefix = waiting.pop()
-        parameters = _own(module, "_parameters")
-        for key, parameter in list(dict.items(parameters)) if isinstance(parameters, dict) else ():
-            if parameter is not None and type(key) is str:
-                names.setdefault(id(parameter), prefix + key)
-        for key, child in _children(module):
-            if id(child) not in seen and type(key) is str:
-                seen.add(id(child))
-                waiting.append((child, f"{prefix}{key}."))
 
 
 def _free_bytes():
