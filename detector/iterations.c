@@ -7,13 +7,17 @@
  * with, or stand in a list. */
 enum { ALONE = 16 };
 
-#define SLICE_NS UINT64_C(1000000000)
+/* So many of each length: ten of them are a sixth to a third of the run. */
+enum { SLICES = 32 };
+
+#define FIRST_SLICE_NS UINT64_C(100000000)
 
 static bool
 end(struct cm_iterations *self, enum cm_iterations_by by)
 {
+    self->anew = self->by == CM_BY_TIME && by != CM_BY_TIME && self->done != 0;
+    self->done = self->anew ? 1 : self->done + 1;
     self->by = by;
-    self->done++;
     for (size_t i = 0; i < self->active_count; i++) {
         self->active[i].steps = 0;
     }
@@ -92,19 +96,34 @@ cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
     return all_stepped(self) && end(self, CM_BY_OPTIMIZER);
 }
 
+uint64_t
+cm_iterations_slice_ns(const struct cm_iterations *self)
+{
+    return self->slice_ns != 0 ? self->slice_ns : FIRST_SLICE_NS;
+}
+
+bool
+cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns)
+{
+    return self->by == CM_BY_TIME
+           && (self->slice_began_ns == 0
+               || now_ns - self->slice_began_ns
+                      >= cm_iterations_slice_ns(self));
+}
+
 bool
 cm_iterations_time(struct cm_iterations *self, uint64_t now_ns)
 {
-    if (self->by != CM_BY_TIME) {
-        return false;
-    }
-    if (self->slice_began_ns == 0) {
-        self->slice_began_ns = now_ns;
-    }
-    if (now_ns - self->slice_began_ns < SLICE_NS) {
+    bool first = self->slice_began_ns == 0;
+    if (!cm_iterations_time_due(self, now_ns)) {
         return false;
     }
     self->slice_began_ns = now_ns;
+    if (first) {
+        return false;
+    }
+    self->slice_ns = cm_iterations_slice_ns(self)
+                     << ((self->done + 1) % SLICES == 0 ? 1 : 0);
     return end(self, CM_BY_TIME);
 }
 

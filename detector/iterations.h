@@ -6,8 +6,13 @@
 /* Where an iteration of the program ends: at its own word, else when each of
  * its optimizers has stepped, so that gradient accumulation, several
  * optimizers and a critic that steps five times for one of its generator are
- * one iteration each; else after each second.  Plain state, guarded by its
- * owner. */
+ * one iteration each; else after a slice of time.  Plain state, guarded by its
+ * owner.
+ *
+ * Slices are a tenth of a second at first and get longer with the run, so that
+ * ten of them are always a good part of it: what grows and goes with one
+ * request of a server is then within one slice.  They stand for iterations
+ * only until something steps: then the count begins anew. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +36,8 @@ struct cm_iterations {
         uint64_t all_steps;
     } active[CM_MOST_OPTIMIZERS];
     size_t active_count;
-    uint64_t slice_began_ns;
+    uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
+    bool anew; /* this is the first one after slices of time */
 };
 
 /* Each of these says whether an iteration has just ended; `done` counts it. */
@@ -42,6 +48,10 @@ bool cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer);
 uint64_t cm_iterations_steps(const struct cm_iterations *self,
                              uintptr_t optimizer);
 bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
+/* Whether that would say so; constant, and cheap. */
+bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);
+/* How long slices are by now. */
+uint64_t cm_iterations_slice_ns(const struct cm_iterations *self);
 
 /* "step", "optimizer" or "time". */
 const char *cm_iterations_name(enum cm_iterations_by by);

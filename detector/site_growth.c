@@ -119,6 +119,27 @@ cm_growth_boundary(struct cm_growth *self, struct cm_blocks *blocks,
     cm_free(uses);
 }
 
+void
+cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
+{
+    size_t count = cm_series_table_count(&self->table);
+    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        struct cm_growth_state *state = &self->states[i];
+        struct cm_series *series =
+            cm_series_table_at(&self->table, i, &site, &device);
+        *series = (struct cm_series){.number = series->number};
+        *state = (struct cm_growth_state){.bytes = state->bytes,
+                                          .count = state->count,
+                                          .peak_bytes = state->bytes};
+        if (state->count != 0) {
+            cm_series_add(series, iteration, state->count, state->bytes);
+        }
+    }
+    self->suspect_count = 0;
+    self->forward_noted = self->due = false;
+}
+
 static void
 judge(struct cm_growth *self, const struct cm_series *series,
       enum cm_category category, int64_t now, struct cm_verdict_result *result)

@@ -80,6 +80,10 @@ void cm_growth_judge(struct cm_growth *self, int64_t iteration);
 void cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                        int64_t iteration);
 
+/* What was seen so far were no iterations, but setting up: as if this one were
+ * the first.  At its end, before it is judged. */
+void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
+
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

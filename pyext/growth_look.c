@@ -282,7 +282,12 @@ tell_full(const struct cm_session *session, const struct cm_growing *finding,
     if (found != NULL && PyLong_Check(found) && slope > 0) {
         double left = PyLong_AsDouble(found) / slope;
         use->iterations_to_full = left < 1e15 ? (int64_t)left : -1;
-        if (session->iteration > 1 && session->seconds > 0) {
+        if (session->iterations.by == CM_BY_TIME) {
+            use->seconds_to_full =
+                left * (double)cm_iterations_slice_ns(&session->iterations)
+                / 1e9;
+        }
+        else if (session->iteration > 1 && session->seconds > 0) {
             use->seconds_to_full =
                 left * session->seconds / (double)session->iteration;
         }

@@ -9,6 +9,7 @@
 
 #include "allocations.h"
 #include "driver_events.h"
+#include "steps.h"
 #include "tags.h"
 #include "touched.h"
 
@@ -91,6 +92,7 @@ cm_session_on_tensor(void)
     struct cm_session *self = cm_session_main();
     if (self != NULL) {
         cm_looks_consider(self);
+        cm_steps_consider(self);
         cm_touched_look();
     }
     if (self == NULL || self->noticed || self->notice_pending

@@ -60,6 +60,8 @@ struct cm_session {
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
     struct cm_iterations iterations;
+    bool slice_pending; /* a slice of time is over: at the next safe point */
+    uint32_t tensors;   /* made, mod 2^32 */
     struct cm_growth growth;
     uint64_t began_ns;                  /* the first iteration; 0: none yet */
     double seconds;                     /* from then to the last boundary */

@@ -18,6 +18,12 @@
 
 enum { OPERATIONS = 2 };
 
+/* The clock is looked at for each of so many tensors. */
+enum { TENSORS = 8 };
+
+/* Setting up is growth too; so long nobody is told of it unless at the end. */
+#define QUIET_SECONDS 60.0
+
 static void
 tell_row(struct cm_session *self, const struct cm_step_row *row)
 {
@@ -99,7 +105,9 @@ static bool
 wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
-    return self->warned
+    bool quiet =
+        self->iterations.by == CM_BY_TIME && self->seconds < QUIET_SECONDS;
+    return self->warned && !quiet
            && (self->growth.due || (done >= 16 && (done & (done - 1)) == 0));
 }
 
@@ -117,9 +125,14 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
     int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
     int last = cm_allocations_heard() ? cm_blocks_devices(blocks) : 0;
+    self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
+    }
+    if (self->iterations.anew) {
+        self->step_count = 0;
+        cm_growth_begin_anew(&self->growth, self->iteration);
     }
     cm_growth_judge(&self->growth, self->iteration);
     cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
@@ -213,5 +226,28 @@ cm_steps_time(struct cm_session *self, uint64_t now_ns)
 {
     if (cm_iterations_time(&self->iterations, now_ns)) {
         end_iteration(self);
+    }
+}
+
+/* `context` is perhaps gone by now. */
+static int
+slice_pending(void *context)
+{
+    struct cm_session *self = context;
+    if (self == cm_session_main() && !self->silent) {
+        self->slice_pending = false;
+        cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+    }
+    return 0;
+}
+
+void
+cm_steps_consider(struct cm_session *self)
+{
+    if (self->iterations.by == CM_BY_TIME && ++self->tensors % TENSORS == 0
+        && !self->slice_pending && cm_allocations_blocks() != NULL
+        && cm_iterations_time_due(&self->iterations,
+                                  cm_clock_ns(CLOCK_MONOTONIC_COARSE))) {
+        self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }
 }

@@ -527,6 +527,16 @@ add_point(struct cm_leak_timeline_device *device, uint64_t *seen,
     return status;
 }
 
+/* Slices of time stand for iterations only until there are some. */
+static void
+begin_anew(struct cm_leak *leak, struct cm_timeline_rows *rows)
+{
+    *rows = (struct cm_timeline_rows){{0}, {0}};
+    for (size_t i = 0; i < leak->timeline.device_count; i++) {
+        leak->timeline.devices[i].point_count = 0;
+    }
+}
+
 enum cm_status
 cm_timeline_add(struct cm_leak *leak, struct cm_timeline_rows *rows,
                 const struct cm_timeline_use *point)
@@ -537,6 +547,10 @@ cm_timeline_add(struct cm_leak *leak, struct cm_timeline_rows *rows,
 
     if (device == NULL) {
         return CM_NO_MEMORY;
+    }
+    if (strcmp(cm_leak_text(leak, leak->timeline.by), "time") == 0
+        && strcmp(point->by, "time") != 0) {
+        begin_anew(leak, rows);
     }
     leak->timeline.by = cm_texts_intern(leak->texts, point->by);
     status = set_categories(leak, device, point);

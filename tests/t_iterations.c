@@ -85,19 +85,60 @@ believes_the_program_above_all(void **state)
     assert_string_equal(cm_iterations_name(iterations.by), "step");
 }
 
+#define TENTH (SECOND / 10)
+
 static void
 takes_slices_of_time_where_nobody_steps(void **state)
 {
     (void)state;
     struct cm_iterations iterations = {0};
+    assert_true(cm_iterations_time_due(&iterations, 5 * SECOND));
     assert_false(cm_iterations_time(&iterations, 5 * SECOND));
-    assert_false(cm_iterations_time(&iterations, 5 * SECOND + SECOND / 2));
-    assert_true(cm_iterations_time(&iterations, 6 * SECOND));
+    assert_false(cm_iterations_time_due(&iterations, 5 * SECOND + TENTH / 2));
+    assert_false(cm_iterations_time(&iterations, 5 * SECOND + TENTH / 2));
+    assert_true(cm_iterations_time_due(&iterations, 5 * SECOND + TENTH));
+    assert_true(cm_iterations_time(&iterations, 5 * SECOND + TENTH));
     assert_true(cm_iterations_time(&iterations, 60 * SECOND));
     assert_false(cm_iterations_time(&iterations, 60 * SECOND));
     assert_string_equal(cm_iterations_name(iterations.by), "time");
-    after(&iterations, "A");
+    assert_true(cm_iterations_optimizer(&iterations, 'A'));
+    assert_false(cm_iterations_time_due(&iterations, 70 * SECOND));
     assert_false(cm_iterations_time(&iterations, 70 * SECOND));
+}
+
+/* In an hour there are some hundred, and ten of them are minutes. */
+static void
+lengthens_its_slices_with_the_run(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    for (uint64_t now = SECOND; now < 3600 * SECOND; now += TENTH / 2) {
+        cm_iterations_time(&iterations, now);
+        uint64_t slice = cm_iterations_slice_ns(&iterations);
+        assert_in_range(slice, 0, (now - SECOND) / 16 + TENTH);
+        assert_in_range(64 * slice, now - SECOND, UINT64_MAX);
+    }
+    assert_in_range(iterations.done, 300, 500);
+}
+
+static void
+begins_anew_where_something_steps(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    for (uint64_t i = 1; i < 9; i++) {
+        cm_iterations_time(&iterations, i * SECOND);
+    }
+    assert_int_equal(iterations.done, 7);
+    assert_true(cm_iterations_optimizer(&iterations, 'A'));
+    assert_int_equal(iterations.done, 1);
+    assert_true(iterations.anew);
+    after(&iterations, "A");
+    assert_int_equal(iterations.done, 2);
+    assert_false(iterations.anew);
+    assert_true(cm_iterations_told(&iterations));
+    assert_int_equal(iterations.done, 3);
+    assert_false(iterations.anew);
 }
 
 int
@@ -111,6 +152,8 @@ main(void)
         cmocka_unit_test(bears_more_optimizers_than_it_knows),
         cmocka_unit_test(believes_the_program_above_all),
         cmocka_unit_test(takes_slices_of_time_where_nobody_steps),
+        cmocka_unit_test(lengthens_its_slices_with_the_run),
+        cmocka_unit_test(begins_anew_where_something_steps),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

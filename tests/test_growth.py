@@ -96,3 +96,55 @@ with cumem.warn_tensor_cycles(directory="."):
 assert [row["verdict"] for row in report["growth"]] == ["leak"]
 assert report["timeline"]["by"] == "optimizer"
 """, cwd=tmp_path)
+
+
+SERVING = NODES + """
+import time
+def serve(keep, slices, each=0.05):
+    for tick in range(round(slices * 0.1 / each)):
+        until = time.monotonic() + each
+        keep(torch.zeros(1 << 18))
+        while time.monotonic() < until:
+            torch.zeros(1 << 18)
+            time.sleep(0.002)
+def timeline():
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+    return [point[0] for point in device["points"]]
+"""
+
+
+def test_slices_of_time_stand_for_iterations(tmp_path):
+    run_ok(SERVING + """
+gc.disable()
+with cumem.observe_tensor_cycles(print):
+    kept = []
+    serve(kept.append, 30)
+    row, = cumem.growth()
+    text = cumem._core.text(cumem._core.document(), False, 0)
+assert row["verdict"] == "leak" and "kept" in row["advice"], row
+assert "per time slice" in text and "iteration" not in text, text
+assert row["bytes_per_iteration"] > (1 << 20) and len(row["series"]) > 10, row
+""", cwd=tmp_path)
+
+
+def test_setting_up_is_no_growth(tmp_path):
+    done = run_ok(SERVING + """
+kept = []
+with cumem.warn_tensor_cycles():
+    serve(kept.append, 25)
+    assert timeline()[-1] > 10
+    model = torch.nn.Linear(512, 512)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(60):
+        model(torch.randn(256, 512)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step == 39:
+            assert cumem.growth() == [], cumem.growth()
+            assert timeline() == list(range(1, 41)), timeline()
+        if step >= 40:
+            kept.append(torch.zeros(1 << 18))
+    row, = cumem.growth()
+assert row["verdict"] == "leak" and row["since_iteration"] in range(39, 44), row
+""", cwd=tmp_path)
+    assert "since iteration" in done.err and "slice" not in done.err, done.err

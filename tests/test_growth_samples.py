@@ -45,7 +45,6 @@ NOT_YET = {
     "QA_metrics_as_tensors": "the dict around the list is told",
     "R4_adapters_added": "_modules is told, not who adds to it",
     "R5_tensor_hooks_pile_up": "made where the parameter is",
-    "S5_serving_cache": "slices of time end in collections alone",
 }
 CONTROLS = ["P1_losses_list", "32_no_zero_grad"]
 
