@@ -345,7 +345,6 @@ look(struct search *self, struct cm_holders *result)
     }
     self->reach = (struct cm_reach){.roots = &self->roots,
                                     .devices = query->devices,
-                                    .more = query->more,
                                     .bounds = query->bounds,
                                     .targets = query->targets,
                                     .target_count = query->target_count,

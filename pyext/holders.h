@@ -17,7 +17,6 @@
 struct cm_holders_query {
     struct cm_objects *objects; /* borrowed, as all here */
     struct cm_devices *devices; /* may be NULL */
-    const struct cm_more *more; /* may be NULL */
     PyObject *const *targets;
     const uint32_t *groups; /* [target_count], each below group_count */
     uint32_t target_count, group_count;

@@ -24,13 +24,20 @@
 /* A parent that is no node but a root, by its number. */
 #define CM_FROM_ROOT UINT32_C(0x80000000)
 
+/* One of what lies between two objects, and how the one before holds it. */
+typedef void cm_between(void *argument, struct cm_text_id what,
+                        struct cm_text_id edge);
+
 /* References that no tp_traverse shows: those of autograd. */
 struct cm_more {
     void *context;
     void (*show)(void *context, PyObject *object, visitproc visit,
                  void *argument);
-    /* What `object` calls `referent`; NULL: not its own. */
-    const char *(*name)(void *context, PyObject *object, PyObject *referent);
+    /* Tells what lies between these two, and what the last of it (or `object`
+     * itself) calls `referent`; false: the reference is none of these. */
+    bool (*between)(void *context, PyObject *object, PyObject *referent,
+                    cm_between *tell, void *argument,
+                    struct cm_text_id *label);
 };
 
 struct cm_reach_bounds {

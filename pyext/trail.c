@@ -215,13 +215,11 @@ name_of_field(const struct cm_reach *reach, PyObject *tail, PyObject *head)
     if (name == NULL && reach->devices != NULL) {
         name = cm_devices_field(reach->devices, tail, head);
     }
-    if (name == NULL && reach->more != NULL) {
-        name = reach->more->name(reach->more->context, tail, head);
-    }
     return name;
 }
 
-static void
+/* False: it is called "a C field" for want of a name. */
+static bool
 name_edge(const struct cm_reach *reach, PyObject *tail, struct cm_step *step)
 {
     struct cm_objects *objects = reach->roots->objects;
@@ -235,14 +233,16 @@ name_edge(const struct cm_reach *reach, PyObject *tail, struct cm_step *step)
         (void)name_in_context(objects->texts, tail, step->object,
                               &naming.label);
     }
+    const char *name = "";
     if (naming.label.index == 0) {
-        const char *name = name_of_field(reach, tail, step->object);
+        name = name_of_field(reach, tail, step->object);
         naming.label =
             cm_texts_intern(objects->texts, name != NULL ? name : "a C field");
         naming.role = name != NULL && name[0] == '.' ? CM_HOOK : CM_REFERENCE;
     }
     step->edge = naming.label;
     step->role = (uint8_t)naming.role;
+    return name != NULL;
 }
 
 /* ---- what an object is */
@@ -435,6 +435,38 @@ add_gap(struct cm_trail *self, const struct cm_reach *reach, size_t left_out)
     return add_step(self, &step);
 }
 
+/* A cm_between. */
+struct between {
+    struct cm_trail *trail;
+    enum cm_status status;
+};
+
+static void
+add_between(void *argument, struct cm_text_id what, struct cm_text_id edge)
+{
+    struct between *self = argument;
+    struct cm_step step = {.annotation = what, .edge = edge};
+    if (self->status == CM_OK) {
+        self->status = add_step(self->trail, &step);
+    }
+}
+
+/* What C++ has between the two, where traverse shows no such reference. */
+static enum cm_status
+add_way(struct cm_trail *self, const struct cm_reach *reach, PyObject *before,
+        struct cm_step *step)
+{
+    struct between between = {self, CM_OK};
+    struct cm_text_id label;
+    if (reach->more != NULL
+        && reach->more->between(reach->more->context, before, step->object,
+                                add_between, &between, &label)) {
+        step->edge = label;
+        step->role = CM_AUTOGRAD;
+    }
+    return between.status;
+}
+
 /* The module itself is its root. */
 static bool
 is_root_itself(const struct cm_trail *self, PyObject *object)
@@ -448,6 +480,7 @@ add_object(struct cm_trail *self, const struct cm_reach *reach,
 {
     struct cm_step step = {.object = object, .node = node};
     enum cm_role role;
+    enum cm_status status = CM_OK;
     if (before == NULL && is_root_itself(self, object)) {
         return CM_OK;
     }
@@ -455,11 +488,11 @@ add_object(struct cm_trail *self, const struct cm_reach *reach,
         step.edge = cm_root_edge(reach->roots, self->root, object, &role);
         step.role = (uint8_t)role;
     }
-    else {
-        name_edge(reach, before, &step);
+    else if (!name_edge(reach, before, &step)) {
+        status = add_way(self, reach, before, &step);
     }
     describe(reach, &step);
-    return add_folded(self, reach, &step);
+    return status == CM_OK ? add_folded(self, reach, &step) : status;
 }
 
 static void

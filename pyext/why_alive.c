@@ -8,6 +8,7 @@
 #include "why_alive.h"
 
 #include "../detector/alloc.h"
+#include "grad_ways.h"
 #include "session_private.h"
 #include "trail.h"
 
@@ -97,12 +98,15 @@ look(struct cm_session *self, PyObject *args, uint32_t most,
 {
     PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_roots roots;
+    struct cm_grad_ways ways = {.texts = self->objects->texts};
+    struct cm_more more = cm_grad_ways_more(&ways);
     enum cm_status status = cm_roots_find(&roots, self->objects);
     if (status != CM_OK) {
         return status;
     }
     struct cm_reach reach = {.roots = &roots,
                              .devices = self->devices,
+                             .more = &more,
                              .bounds = on_demand,
                              .targets = &object,
                              .target_count = 1,
@@ -120,7 +124,10 @@ look(struct cm_session *self, PyObject *args, uint32_t most,
     if (status == CM_OK && answer->count == 0) {
         status = tell(answer, &reach, most, true);
     }
+    answer->cut |= ways.graph.cut;
+    status = status == CM_OK ? ways.status : status;
     cm_reach_release(&reach);
+    cm_grad_ways_release(&ways);
     cm_roots_release(&roots);
     return status;
 }

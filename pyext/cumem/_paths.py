@@ -93,8 +93,9 @@ def why_alive(obj, *, max_paths=3):
 
     Notes
     -----
-    Breadth first over what the collector's own traversal shows, from modules and the
-    frames, exceptions and contexts of all threads.  It runs no code of the program,
+    Breadth first over what the collector's own traversal shows, and what autograd keeps
+    in C++ for a backward pass, from modules and the frames, exceptions and contexts of
+    all threads.  It runs no code of the program,
     collects nothing, frees nothing and keeps nothing; the pause is at most that of
     about one full collection.
     """
