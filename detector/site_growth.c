@@ -18,6 +18,7 @@ const char *const cm_category_names[CM_CATEGORIES] = {
     [CM_OPTIMIZER] = "optimizer state",
     [CM_SAVED] = "saved for backward",
     [CM_INPUT] = "input",
+    [CM_OUTSIDE] = "outside the frameworks",
 };
 
 void
@@ -35,7 +36,8 @@ cm_growth_release(struct cm_growth *self)
 enum cm_category
 cm_growth_category(const struct cm_growth *self, uint32_t site)
 {
-    return site < self->category_capacity
+    return site == 0 ? CM_OUTSIDE
+           : site < self->category_capacity
                ? (enum cm_category)self->categories[site]
                : CM_OTHER;
 }
@@ -79,10 +81,9 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
           const struct cm_site_use *use)
 {
     struct cm_series *series;
-    if (use->site.index == 0
-        || cm_series_table_get(&self->table, use->site.index,
-                               (uint32_t)(device + 1), &series)
-               != CM_OK) {
+    if (cm_series_table_get(&self->table, use->site.index,
+                            (uint32_t)(device + 1), &series)
+        != CM_OK) {
         return;
     }
     struct cm_growth_state *state = state_of(self, series);
@@ -114,9 +115,21 @@ cm_growth_boundary(struct cm_growth *self, struct cm_blocks *blocks,
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        note_site(self, device, iteration, &uses[i]);
+        if (uses[i].site.index != 0) {
+            note_site(self, device, iteration, &uses[i]);
+        }
     }
     cm_free(uses);
+}
+
+void
+cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
+                  uint64_t bytes)
+{
+    if (device >= 0 && device < CM_MAX_DEVICES) {
+        note_site(self, device, iteration,
+                  &(struct cm_site_use){.bytes = bytes, .count = bytes != 0});
+    }
 }
 
 void
@@ -307,6 +320,19 @@ cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
     }
     self->categories[site.index] = (uint8_t)category;
     self->stale = true;
+}
+
+bool
+cm_growth_next_site(struct cm_growth *self, struct cm_site_id *result)
+{
+    uint32_t site, device;
+    if (cm_series_table_at(&self->table, self->known, &site, &device)
+        == NULL) {
+        return false;
+    }
+    self->known++;
+    *result = (struct cm_site_id){site};
+    return true;
 }
 
 enum cm_status

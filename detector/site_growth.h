@@ -27,6 +27,7 @@ enum cm_category {
     CM_OPTIMIZER,
     CM_SAVED, /* for backward */
     CM_INPUT,
+    CM_OUTSIDE, /* the frameworks: of no site, told by the driver */
     CM_CATEGORIES
 };
 
@@ -58,6 +59,7 @@ struct cm_growth {
     bool forward_noted; /* since the last boundary */
     bool due;           /* a verdict that a person should hear of is new */
     uint64_t lost;      /* numbers that there was no memory for */
+    size_t known;       /* series that cm_growth_next_site() has told of */
 };
 
 struct cm_growth_row {
@@ -84,12 +86,19 @@ void cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
  * the first.  At its end, before it is judged. */
 void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
 
+/* What the process holds on a device beside the frameworks, in an iteration
+ * that ends: the series of site 0. */
+void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
+                       uint64_t bytes);
+
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);
 /* So many bytes of what it has allocated are gradients. */
 void cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
                          uint64_t bytes);
+/* The sites that are new since the last call, one by one; false: no more. */
+bool cm_growth_next_site(struct cm_growth *self, struct cm_site_id *result);
 enum cm_category cm_growth_category(const struct cm_growth *self,
                                     uint32_t site);
 

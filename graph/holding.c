@@ -109,6 +109,12 @@ has_graph(const struct cm_holding *self)
 /* ---- the shapes */
 
 static bool
+is_outside(const struct cm_holding *self)
+{
+    return is_category(self, "outside the frameworks");
+}
+
+static bool
 is_gradient(const struct cm_holding *self)
 {
     return is_category(self, "gradient");
@@ -324,6 +330,14 @@ is_anything(const struct cm_holding *self)
 /* ---- the sentences */
 
 static char *
+say_outside(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("run with CUMEM_DRIVER=1 to see which library and "
+                       "which line allocate it");
+}
+
+static char *
 say_gradient(const struct cm_holding *self)
 {
     (void)self;
@@ -474,6 +488,7 @@ static const struct {
     bool (*fits)(const struct cm_holding *self);
     char *(*say)(const struct cm_holding *self);
 } rules[] = {
+    {"outside the frameworks", is_outside, say_outside},
     {"gradient not cleared", is_gradient, say_gradient},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
@@ -497,12 +512,13 @@ cm_holding_advise(const struct cm_holding *self,
 {
     *result = (struct cm_holding_advice){0};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (self->count > 1 && !rules[i].fits(self)) {
+        bool known = self->count > 1 || is_outside(self);
+        if (known && !rules[i].fits(self)) {
             continue;
         }
-        result->text = self->count > 1 ? rules[i].say(self)
-                                       : cm_sentence("a C extension holds it");
-        result->rule = self->count > 1 ? rules[i].rule : "C++ only";
+        result->text =
+            known ? rules[i].say(self) : cm_sentence("a C extension holds it");
+        result->rule = known ? rules[i].rule : "C++ only";
         break;
     }
     return result->text != NULL ? CM_OK : CM_NO_MEMORY;

@@ -5,63 +5,22 @@
 
 #include "copies.h"
 
-#include <string.h>
-
+#include "../graph/birth.h"
 #include "session_private.h"
 
-enum origin { OTHERWISE, LOADED, DUPLICATED };
-
 #define CONFIDENCE 0.9 /* it may be used once, long after */
-
-/* ---- by what code */
-
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
-static enum origin
-origin_of(const struct cm_records *records, const struct cm_code *code)
-{
-    static const struct {
-        const char *file, *function; /* "": any */
-        enum origin origin;
-    } known[] = {
-        {"/torch/serialization.py", "", LOADED},
-        {"/safetensors/torch.py", "", LOADED},
-        {"/copy.py", "deepcopy", DUPLICATED},
-    };
-    const char *file = cm_records_text(records, code->filename);
-    const char *name = cm_records_text(records, code->name);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (code->library && ends_with(file, known[i].file)
-            && (known[i].function[0] == '\0'
-                || strcmp(name, known[i].function) == 0)) {
-            return known[i].origin;
-        }
-    }
-    return OTHERWISE;
-}
 
 PyObject *
 cm_session_origin(struct cm_session *self, PyObject *tensor)
 {
     struct cm_block block;
-    enum origin origin = OTHERWISE;
     if (cm_allocations_blocks() == NULL
         || !cm_growing_block(self, tensor, &block) || block.site.index == 0) {
         Py_RETURN_NONE;
     }
-    const struct cm_site *site = cm_records_site(self->records, block.site);
-    for (uint32_t i = 0; origin == OTHERWISE && i < site->frame_count; i++) {
-        origin =
-            origin_of(self->records,
-                      cm_records_code(self->records, site->frames[i].code));
-    }
     return Py_BuildValue("KKiIi", (unsigned long long)block.address,
-                         (unsigned long long)block.bytes, (int)origin,
+                         (unsigned long long)block.bytes,
+                         (int)cm_birth_of(self->records, block.site),
                          (unsigned)block.site.index, block.device);
 }
 

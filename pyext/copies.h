@@ -9,7 +9,7 @@
 #include "growth_private.h"
 
 /* [new; raises] how a tensor's memory came to be: None, or (address, bytes,
- * 0: otherwise, 1: loaded from a file, 2: copied by deepcopy, site, device). */
+ * enum cm_birth, site, device). */
 PyObject *cm_session_origin(struct cm_session *self, PyObject *tensor);
 /* [0 or -1; raises] `copies`: a list of (category, the dict or module that is
  * the copy, or None where it is gone by now, site, device, bytes, tensors,

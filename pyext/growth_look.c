@@ -196,7 +196,8 @@ note_name(struct cm_growth_look *self, const struct cm_block *block,
         struct cm_growing *finding = &self->findings[k];
         bool gradient =
             cm_growing_gradients(finding) && category == CM_GRADIENT;
-        if (finding->copy || finding->row.device != block->device
+        if (finding->copy || finding->row.site == 0
+            || finding->row.device != block->device
             || (finding->row.site != block->site.index && !gradient)) {
             continue;
         }

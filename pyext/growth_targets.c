@@ -21,7 +21,7 @@ finding_of(struct cm_growth_look *self, int device, uint32_t site)
 {
     for (size_t i = 0; i < self->count; i++) {
         const struct cm_growing *finding = &self->findings[i];
-        if (!finding->copy && finding->row.site == site
+        if (!finding->copy && finding->row.site == site && site != 0
             && finding->row.device == device) {
             return &self->findings[i];
         }

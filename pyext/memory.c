@@ -106,6 +106,19 @@ list_of(PyObject *row, const char *key, size_t most, size_t *count)
     return list;
 }
 
+static void
+note_outside(struct cm_session *self, const struct cm_device_use *use)
+{
+    int device, end;
+    bool known = use->outside_frameworks != CM_LEAK_UNKNOWN
+                 && sscanf(use->name, "cuda:%d%n", &device, &end) == 1
+                 && use->name[end] == '\0';
+    if (known && cm_session_is_main(self) && self->iteration >= 0) {
+        cm_growth_outside(&self->growth, device, self->iteration,
+                          use->outside_frameworks);
+    }
+}
+
 static bool
 read_row(struct cm_session *self, PyObject *row)
 {
@@ -138,6 +151,7 @@ read_row(struct cm_session *self, PyObject *row)
         return false;
     }
     cm_digest_device(self->digest, &use);
+    note_outside(self, &use);
     return true;
 }
 

@@ -37,7 +37,6 @@ static const struct cm_freeze_bounds in_collection = {
 /* Once all is attached, frameworks are looked for after imports, and in each of
  * so many collections: one may have taken another's place. */
 enum { LOOKS_BETWEEN = 64 };
-#define MEMORY_INTERVAL_NS UINT64_C(500000000)
 
 /* The session that torch's tags and pending calls belong to: torch lives in
  * one interpreter.  Guarded by the GIL. */
@@ -123,15 +122,17 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 
 /* --- stop --------------------------------------------------------------- */
 
-/* What the devices hold by now, for the report; asking costs 0.1 ms. */
-static void
-ask_memory(struct cm_session *self)
+/* One part in so many of the time goes into asking, which costs 0.1 ms. */
+enum { MEMORY_SHARE = 1000 };
+
+void
+cm_session_ask_memory(struct cm_session *self)
 {
     uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
-    cm_steps_time(self, now);
-    if (self->noticed && now - self->memory_asked_ns > MEMORY_INTERVAL_NS) {
-        self->memory_asked_ns = now;
+    if (self->noticed && now >= self->memory_not_before_ns) {
         cm_session_deliver(self, "memory", Py_NewRef(Py_None));
+        uint64_t then = cm_clock_ns(CLOCK_MONOTONIC);
+        self->memory_not_before_ns = then + (then - now) * MEMORY_SHARE;
     }
 }
 
@@ -196,7 +197,8 @@ hand_over(struct cm_session *self)
     for (size_t i = 0; i < count; i++) {
         cm_fate_observe(&heaps[i], self->devices);
     }
-    ask_memory(self);
+    cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+    cm_session_ask_memory(self);
     if (count != 0) {
         cm_steps_tell(self);
     }

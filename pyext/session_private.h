@@ -75,7 +75,7 @@ struct cm_session {
     /* What is dead; what is dead but frozen; what no collection frees. */
     struct cm_heap scanned[CM_MAX_SCANNED];
     size_t scanned_count;
-    uint64_t memory_asked_ns;
+    uint64_t memory_not_before_ns;
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
 };
 
@@ -84,6 +84,9 @@ void cm_session_counts(const struct cm_session *self,
                        struct cm_interceptor_counts *result);
 /* Looks for what was imported or initialised since. */
 void cm_session_notice(struct cm_session *self);
+/* What the devices hold by now, for the report and for what grows outside the
+ * frameworks; seldom. */
+void cm_session_ask_memory(struct cm_session *self);
 /* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
 void cm_session_deliver(struct cm_session *self, const char *kind,
                         PyObject *payload);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/clock.h"
+#include "../graph/birth.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
 #include "forward.h"
@@ -120,6 +121,19 @@ forward_under_way(void)
     return number != 0 ? number + OPERATIONS : 0;
 }
 
+/* What nobody has said more of is told from other tensors by its stack. */
+static void
+find_inputs(struct cm_session *self)
+{
+    struct cm_site_id site;
+    while (cm_growth_next_site(&self->growth, &site)) {
+        if (cm_growth_category(&self->growth, site.index) == CM_OTHER
+            && cm_birth_of(self->records, site) == CM_BIRTH_INPUT) {
+            cm_growth_categorize(&self->growth, site, CM_INPUT);
+        }
+    }
+}
+
 static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
@@ -134,6 +148,8 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
         self->step_count = 0;
         cm_growth_begin_anew(&self->growth, self->iteration);
     }
+    cm_session_ask_memory(self);
+    find_inputs(self);
     cm_growth_judge(&self->growth, self->iteration);
     cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
     for (int i = first; i < last; i++) {

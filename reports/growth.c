@@ -233,6 +233,15 @@ add_since(const struct cm_leak *leak, const struct cm_leak_growth *growth,
     }
 }
 
+bool
+cm_growth_is_outside(const struct cm_leak *leak,
+                     const struct cm_leak_growth *growth)
+{
+    return strcmp(cm_leak_text(leak, growth->category),
+                  "outside the frameworks")
+           == 0;
+}
+
 /* "97 MiB of gradients" */
 static void
 add_amount(const struct cm_leak *leak, const struct cm_leak_growth *growth,
@@ -256,6 +265,9 @@ cm_growth_add_sentence(const struct cm_leak *leak,
 
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
         cm_growth_add_slope(leak, growth->bytes_per_iteration, out);
+        cm_buffer_add_text(out, cm_growth_is_outside(leak, growth)
+                                    ? " outside the frameworks"
+                                    : "");
     }
     else {
         add_amount(leak, growth, out);

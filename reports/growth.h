@@ -54,6 +54,9 @@ bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
 int cm_growth_percent(double confidence);
 /* "gradients" for the category "gradient"; its name for others. */
 const char *cm_growth_plural(const char *category);
+/* Told by the driver: no line and no holder is known. */
+bool cm_growth_is_outside(const struct cm_leak *leak,
+                          const struct cm_leak_growth *growth);
 /* "iteration", or "time slice" where none was seen. */
 const char *cm_growth_unit(const struct cm_leak *leak);
 /* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per

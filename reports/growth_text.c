@@ -184,7 +184,8 @@ add_held(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
     bool fault = cm_growth_is_told(cm_growth_verdict(self->leak, growth));
 
-    if (growth->holder_count == 0 && !fault) {
+    if (growth->holder_count == 0
+        && (!fault || cm_growth_is_outside(self->leak, growth))) {
         return;
     }
     cm_summary_add_label(self, "held");
@@ -236,6 +237,9 @@ cm_growth_add_text(struct cm_summary_writer *self,
     add_title(self, growth, number);
     add_held(self, growth);
     add_fix(self, growth);
+    if (site == NULL && cm_growth_is_outside(self->leak, growth)) {
+        return;
+    }
     cm_summary_add_label(self, "alloc");
     if (growth->awaited) {
         cm_line_add(&self->line, CM_PAINT_NONE,

@@ -47,6 +47,12 @@ test_sentences(void **state)
                     "about 7 min");
     expect_sentence(SLOPE "'iterations_to_full':70", "time",
                     "+4.0 MiB per time slice; full in about 70 time slices");
+    expect_sentence("'verdict':'leak','bytes_per_iteration':4194304,"
+                    "'since_iteration':3,"
+                    "'category':'outside the frameworks'",
+                    "step",
+                    "+4.0 MiB per iteration outside the frameworks since "
+                    "iteration 3");
     expect_sentence("'verdict':'leak','bytes_per_iteration':-5", "step",
                     "-5 B per iteration");
     expect_sentence("'verdict':'lingering','bytes':1048576", "step",

@@ -158,6 +158,10 @@ static const struct {
      NULL, NULL, 2, 0, "container grows", "clear _parameters"},
     {"F||a.py:3 main;D|local batch|dict of 2|2;T|['class_weight']|Tensor [4]",
      NULL, NULL, 1, 0, "container grows", "clear batch"},
+    /* outside the frameworks: of it nothing in Python is known */
+    {"M||module a", "outside the frameworks", NULL, 0, 0,
+     "outside the frameworks", "CUMEM_DRIVER=1"},
+    {"M||module a", "other", NULL, 0, 0, "C++ only", "C extension"},
     /* second copy of the weights */
     {"F||a.py:3 main;O|local old|Sequential", CM_HOLDING_COPY, NULL, 1, 0,
      "second copy of the weights", "`del old` when"},

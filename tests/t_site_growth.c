@@ -194,6 +194,43 @@ counts_what_it_had_no_memory_for(void **state)
     cm_fail_each(everything, NULL);
 }
 
+static void
+has_a_series_for_what_is_outside(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row *rows;
+    struct cm_site_id site;
+    size_t count;
+    for (int i = 0; i < 20; i++) {
+        release(&job, allocate(&job, 5, MIB));
+        cm_growth_outside(&job.growth, 0, job.iteration + 1,
+                          (uint64_t)(i + 1) * MIB);
+        cm_growth_outside(&job.growth, 1, job.iteration + 1, 7 * MIB);
+        cm_growth_outside(&job.growth, -1, job.iteration + 1, MIB);
+        cm_growth_outside(&job.growth, CM_MAX_DEVICES, 1, MIB);
+        step(&job);
+    }
+    assert_int_equal(job.growth.bytes[1][CM_OUTSIDE], 20 * MIB);
+    assert_int_equal(job.growth.bytes[2][CM_OUTSIDE], 7 * MIB);
+    assert_int_equal(cm_growth_rows(&job.growth, job.iteration, &rows, &count),
+                     CM_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(rows[0].category, CM_OUTSIDE);
+    assert_int_equal(rows[0].site, 0);
+    assert_int_equal(rows[0].device, 0);
+    assert_int_equal(rows[0].result.verdict, CM_VERDICT_LEAK);
+    cm_free(rows);
+    uint32_t sum = 0;
+    for (count = 0; cm_growth_next_site(&job.growth, &site); count++) {
+        sum += site.index;
+    }
+    assert_int_equal(count, 3);
+    assert_int_equal(sum, 5);
+    assert_false(cm_growth_next_site(&job.growth, &site));
+    end(&job);
+}
+
 /* Setting up looked like growth; what lives then is the level from which
  * iterations are judged. */
 static void
@@ -245,6 +282,7 @@ main(void)
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(adds_up_each_category),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
+        cmocka_unit_test(has_a_series_for_what_is_outside),
         cmocka_unit_test(begins_anew_with_what_lives),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What of the timeline is input, and what the process holds outside the frameworks."""
+
+import pytest
+
+from process import NODES, run_ok
+from test_allocations import START, stand_in  # noqa: F401
+from test_memory import PRETEND
+
+TIMELINE = """
+def last_point():
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+    return dict(zip(device["categories"], device["points"][-1][2:]))
+"""
+
+
+def test_batches_are_inputs(tmp_path):
+    run_ok(NODES + TIMELINE + """
+from torch.utils.data import DataLoader
+rows = [torch.randn(256) for _ in range(640)]
+handle = cumem.observe_tensor_cycles(print)
+model = torch.nn.Linear(256, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches, doubles, others = [], [], []
+for x in DataLoader(rows, batch_size=32):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    batches.append(x)
+    doubles.append(x.to(torch.float64))
+    others.append(x * 2)
+point = last_point()
+assert point["input"] >= 3 * 19 * 32 * 256 * 4, point
+assert point["input"] < 3 * 22 * 32 * 256 * 4, point
+assert point["other"] >= 19 * 32 * 256 * 4 and point["parameter"] >= 64 * 256 * 4, point
+rows = {row["advice"].split()[1].strip(",`"): row["category"] for row in cumem.growth()}
+assert rows == {"batches": "input", "doubles": "input", "others": "other"}, rows
+""", cwd=tmp_path)
+
+
+def test_moving_a_model_and_casting_in_it_is_no_input(tmp_path):
+    run_ok(NODES + TIMELINE + """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(256, 256)
+        self.register_buffer("scale", torch.ones(256, 256))
+        self.kept = []
+    def forward(self, x):
+        self.kept.append(x.to(torch.float64))
+        return self.linear(x) * self.scale[0, 0]
+handle = cumem.observe_tensor_cycles(print)
+model = Model().to(torch.float64).to(torch.float32)
+for _ in range(12):
+    model(torch.ones(64, 256)).sum().backward()
+    cumem.step()
+point = last_point()
+assert point["input"] == 0 and point["other"] > 11 * 64 * 256 * 8, point
+""", cwd=tmp_path)
+
+
+OUTSIDE = """
+import time
+asked = []
+def process_use(index):
+    used = 10 * 1024 * MIB + outside(len(asked), steps)
+    asked.append(index)
+    return 80 * 1024 * MIB, used, 80 * 1024 * MIB - used, used, 0, None
+cumem._core.process_use = process_use
+steps = 0
+def run(asks):
+    global steps
+    asks += len(asked)
+    until = time.monotonic() + 100
+    while len(asked) < asks and time.monotonic() < until:
+        allocate(BASE, MIB)
+        free(BASE, MIB)
+        steps += 1
+        cumem.step()
+        time.sleep(0.005)
+def told():
+    return [row for row in cumem.growth() if row["verdict"] in ("leak", "lingering")]
+"""
+
+
+def test_growth_outside_the_frameworks_is_told(stand_in, tmp_path):  # noqa: F811
+    done = run_ok(START + PRETEND + OUTSIDE + TIMELINE + """
+def outside(asks, steps):
+    return steps * MIB
+handle = cumem.warn_tensor_cycles()
+run(30)
+row, = told()
+assert row["category"] == "outside the frameworks" and row["device"] == "cuda:0", row
+assert row["site"] is None and row["frames"] == [] and row["holder"] == [], row
+assert 0.7 * MIB < row["bytes_per_iteration"] < 1.4 * MIB, row
+assert "CUMEM_DRIVER=1" in row["advice"], row
+assert row["iterations_to_full"] > 1000, row
+assert last_point()["outside the frameworks"] >= 9 * 1024 * MIB, last_point()
+assert len(asked) <= steps, (len(asked), steps)
+print(cumem._core.text(cumem._core.document(), False, 0))
+""", cwd=tmp_path, STAND_IN=stand_in)
+    heading, finding, fix, *more = done.out.strip().split("\n")
+    assert heading.startswith("cumem: cuda:0 grows by 1."), done.out
+    assert " MiB per iteration outside the frameworks since iteration " in finding, done.out
+    assert "CUMEM_DRIVER=1" in fix and more == [], done.out
+
+
+@pytest.mark.parametrize("what", ["min(asks, 4) * 200 * MIB", "(asks % 3) * 40 * MIB", "0"])
+def test_libraries_that_load_and_work_are_left_alone(what, stand_in, tmp_path):  # noqa: F811
+    run_ok(START + PRETEND + OUTSIDE + f"""
+def outside(asks, steps):
+    return {what}
+handle = cumem.observe_tensor_cycles(print)
+run(25)
+assert told() == [], told()
+""", cwd=tmp_path, STAND_IN=stand_in)
