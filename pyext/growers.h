@@ -3,7 +3,8 @@
 #ifndef CM_GROWERS_H
 #define CM_GROWERS_H
 
-/* holders.h for those who ask from Python: groups of objects in, dicts out. */
+/* holders.h for those who ask from Python: groups of objects in, dicts out.
+ * For tests alone: they ask for shapes that no series would single out. */
 
 #include "session.h"
 

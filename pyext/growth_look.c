@@ -272,25 +272,50 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
     told->use.advice = holder->advice;
 }
 
+/* A device is filled by all its leaks together. */
+static double
+slope_towards_full(const struct cm_growth_look *self,
+                   const struct cm_growing *finding)
+{
+    double slope = 0;
+    if (finding->row.result.verdict != CM_VERDICT_LEAK) {
+        return finding->row.result.bytes_per_iteration;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        const struct cm_growth_row *row = &self->findings[i].row;
+        if (row->device == finding->row.device
+            && row->result.verdict == CM_VERDICT_LEAK) {
+            slope += row->result.bytes_per_iteration;
+        }
+    }
+    return slope;
+}
+
+static double
+seconds_of_one(const struct cm_session *session)
+{
+    if (session->iterations.by == CM_BY_TIME) {
+        return (double)cm_iterations_slice_ns(&session->iterations) / 1e9;
+    }
+    return session->iteration > 1
+               ? session->seconds / (double)session->iteration
+               : 0;
+}
+
 static void
-tell_full(const struct cm_session *session, const struct cm_growing *finding,
+tell_full(const struct cm_growth_look *self, const struct cm_growing *finding,
           PyObject *free_bytes, struct cm_growth_use *use)
 {
-    double slope = finding->row.result.bytes_per_iteration;
+    double slope = slope_towards_full(self, finding);
+    double seconds = seconds_of_one(self->session);
     PyObject *index = PyLong_FromLong(finding->row.device);
     PyObject *found =
         index != NULL ? PyDict_GetItemWithError(free_bytes, index) : NULL;
     if (found != NULL && PyLong_Check(found) && slope > 0) {
         double left = PyLong_AsDouble(found) / slope;
         use->iterations_to_full = left < 1e15 ? (int64_t)left : -1;
-        if (session->iterations.by == CM_BY_TIME) {
-            use->seconds_to_full =
-                left * (double)cm_iterations_slice_ns(&session->iterations)
-                / 1e9;
-        }
-        else if (session->iteration > 1 && session->seconds > 0) {
-            use->seconds_to_full =
-                left * session->seconds / (double)session->iteration;
+        if (seconds > 0) {
+            use->seconds_to_full = left * seconds;
         }
     }
     PyErr_Clear();
@@ -322,7 +347,7 @@ tell_finding(const struct cm_growth_look *self,
     told->use.autograd_depth = finding->steps_behind;
     tell_holder(self->session->records, holder, finding->steps_behind,
                 cm_growing_gradients(finding), told);
-    tell_full(self->session, finding, free_bytes, &told->use);
+    tell_full(self, finding, free_bytes, &told->use);
 }
 
 /* Gradients that pile up somewhere are no longer the parameters' own. */
@@ -391,6 +416,8 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes)
                                 : find_holders(self, &holders);
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
         judge_bounded(&self->findings[i], &holders.items[i]);
+    }
+    for (size_t i = 0; status == CM_OK && i < self->count; i++) {
         tell_finding(self, &self->findings[i], &holders.items[i], free_bytes,
                      &told[i]);
         uses[i] = told[i].use;

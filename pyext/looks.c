@@ -153,6 +153,8 @@ look(struct cm_session *self)
     struct cm_looks *looks = &self->looks;
     struct scan scan = {self, &unasked};
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
+    self->collector_off = !PyGC_IsEnabled();
+    cm_steps_tell(self);
     self->trigger = CM_TRIGGER_SCAN;
     if (cm_scan(on_scanned, &scan, NULL) != 0) {
         self->no_memory++;

@@ -86,6 +86,7 @@ SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(attached)
+SESSION_CALL_ALONE(demanded)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
@@ -125,6 +126,7 @@ static PyMethodDef methods[] = {
     {"scan", core_scan, METH_VARARGS, NULL},
     {"looks", core_looks, METH_VARARGS, NULL},
     {"demand", cm_demand, METH_O, NULL},
+    {"demanded", core_demanded, METH_NOARGS, NULL},
     {"flush", core_flush, METH_O, NULL},
     {"holders", core_holders, METH_VARARGS, NULL},
     {"why_alive", core_why_alive, METH_VARARGS, NULL},

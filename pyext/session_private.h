@@ -69,7 +69,8 @@ struct cm_session {
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
-    bool collecting; /* a collection is under way */
+    bool collecting;    /* a collection is under way */
+    bool collector_off; /* by the program, when that was last seen */
     struct cm_looks looks;
     enum cm_trigger trigger; /* of the scan under way */
     /* What is dead; what is dead but frozen; what no collection frees. */

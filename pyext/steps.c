@@ -53,6 +53,7 @@ cm_steps_tell(struct cm_session *self)
         tell_row(self, &self->steps[i]);
     }
     self->step_count = 0;
+    cm_digest_collector_off(self->digest, self->collector_off);
     if (self->iterations.done != 0) {
         cm_digest_number(self->digest, "iteration", self->iteration);
     }
@@ -167,6 +168,7 @@ end_iteration(struct cm_session *self)
 {
     struct cm_blocks *blocks = cm_allocations_blocks();
     self->iteration = self->iterations.done;
+    self->collector_off = !PyGC_IsEnabled();
     if (!cm_session_is_main(self) || blocks == NULL) {
         return;
     }

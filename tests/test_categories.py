@@ -115,3 +115,28 @@ handle = cumem.observe_tensor_cycles(print)
 run(25)
 assert told() == [], told()
 """, cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_leaks_fill_the_device_together(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + PRETEND + OUTSIDE + """
+def outside(asks, steps):
+    return 0
+segments[:] = []
+at = BASE + (1 << 40)
+def first():
+    allocate(at + 4 * steps * MIB, MIB)
+def second():
+    allocate(at + (1 << 32) + 4 * steps * MIB, 3 * MIB)
+handle = cumem.observe_tensor_cycles(print)
+for _ in range(3):
+    run(1)
+for _ in range(30):
+    first(); second()
+    steps += 1
+    cumem.step()
+rows = told()
+assert sorted(round(row["bytes_per_iteration"] / MIB) for row in rows) == [1, 3], rows
+left = process_use(0)[2] + 12 * MIB  # what is cached of 48 MiB may be had too
+assert all(abs(row["iterations_to_full"] - left / (4 * MIB)) < 0.2 * left / (4 * MIB)
+           for row in rows), (rows, left)
+""", cwd=tmp_path, STAND_IN=stand_in)

@@ -42,13 +42,15 @@ with cumem.observe_tensor_cycles(print):
 
 def test_nobody_is_looked_at_for_an_observer(tmp_path):
     run_ok(LOOP + """
-from cumem import _growth
+def count():
+    return cumem.status()["looks"]["growth"]["count"]
 with cumem.observe_tensor_cycles(print):
     train([].append)
-    assert _growth._state["looks"] == 0
+    assert count() == 0
 with cumem.warn_tensor_cycles():
     train([].append)
-    assert _growth._state["looks"] > 0
+    looks = cumem.status()["looks"]["growth"]
+    assert looks["count"] > 0 and 0 < looks["longest"] <= looks["seconds"] < 60, looks
 """, cwd=tmp_path)
 
 

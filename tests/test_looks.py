@@ -237,6 +237,8 @@ gc.disable()
 with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
     assert cumem.status()["signal"]["state"] == "heard", cumem.status()["signal"]
     ask()  # in a loop that makes no tensor
+    assert report()["cycles"] == [] and report()["growth"] == [], report()
+    assert cumem.status()["looks"]["growth"]["count"] == 1
     make_pair(MIB // 4)
     ask()
     cycle, = report()["cycles"]
@@ -251,7 +253,8 @@ with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
 os.kill(os.getpid(), signal.SIGUSR2)  # and it is still theirs
 """, cwd=tmp_path, CUMEM_SIGNAL="USR2")
     lines = done.out.splitlines()
-    assert "nothing to report so far" in lines[0] and "leak-" in lines[1], lines
+    assert all(line.startswith("cumem: asked by a signal: ") and "leak-" in line
+               for line in lines[:3]), lines
     assert lines[3:] == ["theirs", "theirs"], lines
 
 
@@ -327,4 +330,23 @@ with cumem.warn_tensor_cycles(directory="."):
         raise SystemExit("it was swallowed")
     del _runtime._scan_now
     _runtime._scan_now = lambda *_: None
+""", cwd=tmp_path, CUMEM_SIGNAL="USR2")
+
+
+def test_the_report_knows_that_the_program_switched_collections_off(tmp_path):
+    run_ok(SIGNAL + """
+def off():
+    return report().get("collector", {}).get("off", False)
+with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
+    cumem.step()
+    ask()
+    assert off() is False
+    gc.disable()
+    cumem.step()
+    ask()  # our own switching it off for a moment is another matter
+    assert off() is True
+    gc.enable()
+    gc.collect()
+    ask()
+    assert off() is False
 """, cwd=tmp_path, CUMEM_SIGNAL="USR2")

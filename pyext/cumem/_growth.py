@@ -21,7 +21,7 @@ _FIRST_LOOKS = 6
 _SHARE = 100  # a look may take one part in so many of the time
 
 _optimizers = []  # weak references
-_state = {"looks": 0, "not_before": 0.0}
+_state = {"count": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0}
 
 
 def growth():
@@ -81,20 +81,27 @@ def look(ending=False):
     told = _core.growth(rows, _free_bytes(), _copies.found(ending))
     del rows, names
     took = time.perf_counter() - started
-    _state["looks"] += 1
+    _state["count"] += 1
+    _state["seconds"] += took
+    _state["longest"] = max(_state["longest"], took)
     _state["not_before"] = time.perf_counter() + took * _SHARE
     return told
 
 
-def look_at_exit():
-    """What grew in the end; who held it was seen before, and is kept."""
+def look_now(ending=False):
+    """Before a report: at the end who held it was seen before, and is kept."""
     if "torch" in sys.modules:
-        look(ending=True)
+        look(ending)
+
+
+def looks():
+    """Count, seconds and longest of the looks so far."""
+    return {name: _state[name] for name in ("count", "seconds", "longest")}
 
 
 def look_when_due(is_new):
     """Not more often than is paid for; but the first verdicts of a run are heard at once."""
-    if (is_new and _state["looks"] < _FIRST_LOOKS) or time.perf_counter() >= _state["not_before"]:
+    if (is_new and _state["count"] < _FIRST_LOOKS) or time.perf_counter() >= _state["not_before"]:
         look()
 
 

@@ -94,7 +94,8 @@ def _device_bytes():
 
 
 def answer(scan):
-    """A signal asked: scan, write the report, say where it is.  False: not now, ask again."""
+    """A signal asked: scan, write the report even where nothing was found, say where it is."""
+    _core.demanded()
     scan()
     path = _core.status()["report"]
-    _say(f"asked by a signal: {path}" if path else "asked by a signal: nothing to report so far")
+    _say(f"asked by a signal: {path}" if path else "asked by a signal: the report could not be written")

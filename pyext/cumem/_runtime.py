@@ -203,10 +203,13 @@ def status():
         ``frameworks``, ``devices``, ``seen`` and ``lost`` (counts),
         ``allocator_hook`` and ``driver`` (each with ``hook``, ``why`` and counts),
         ``looks`` (scans that nobody asked for: count, seconds, longest, skipped
-        for want of time, bytes that collections of ours have saved),
+        for want of time, bytes that collections of ours have saved; ``growth``:
+        count, seconds and longest of the looks at who holds what grows),
         ``signal`` (CUMEM_SIGNAL), ``report`` (path or None).
     """
-    return _core.status()
+    found = _core.status()
+    found["looks"]["growth"] = _growth.looks()
+    return found
 
 
 def _add(handle):
@@ -414,6 +417,7 @@ def _answer():
         return False
     try:
         if _handles:
+            _guarded(_growth.look_now)
             _looks.answer(lambda: _scan(SCAN))
     finally:
         _lock.release()
@@ -448,7 +452,7 @@ def _at_exit():
         if not _handles:
             return
         try:
-            _guarded(_growth.look_at_exit)
+            _guarded(_growth.look_now, True)
             _scan(EXIT)
             _note_report(_core.close())
         except Exception:
