@@ -63,7 +63,10 @@ def note_optimizer(optimizer):
             pass
     rows = _rows_of(optimizer, {})
     _core.categories(rows)
-    if _copies.note_step([tensor for tensor, kind, _ in rows if kind == PARAMETER]):
+    from . import _runtime
+
+    parameters = [tensor for tensor, kind, _ in rows if kind == PARAMETER]
+    if _runtime.is_warned() and _copies.note_step(parameters):
         look_when_due(True)
 
 

@@ -224,6 +224,11 @@ def _add(handle):
     return handle
 
 
+def is_warned():
+    """Whether somebody wants to hear of what grows, and not of cycles alone."""
+    return any(handle._callback is None for handle in _handles)
+
+
 def _host_allowed():
     return not _settings.is_worker_process()
 
@@ -366,7 +371,7 @@ def _notice():
     _core.accelerator()
     _steps.attach()
     _memory.note_blocks()
-    if any(handle._callback is None for handle in _handles):
+    if is_warned():
         _looks.attach()  # now the device's size is known
     _recorder.arm(not _stacks_off())
     _note_memory(snapshot=False)
