@@ -237,6 +237,7 @@ gc.disable()
 with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
     assert cumem.status()["signal"]["state"] == "heard", cumem.status()["signal"]
     ask()  # in a loop that makes no tensor
+    assert report()["cycles"] == []  # written all the same: one who asks wants an answer
     make_pair(MIB // 4)
     ask()
     cycle, = report()["cycles"]
@@ -251,7 +252,7 @@ with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
 os.kill(os.getpid(), signal.SIGUSR2)  # and it is still theirs
 """, cwd=tmp_path, CUMEM_SIGNAL="USR2")
     lines = done.out.splitlines()
-    assert "nothing to report so far" in lines[0] and "leak-" in lines[1], lines
+    assert "leak-" in lines[0] and "leak-" in lines[1], lines
     assert lines[3:] == ["theirs", "theirs"], lines
 
 

@@ -97,4 +97,4 @@ def answer(scan):
     """A signal asked: scan, write the report, say where it is.  False: not now, ask again."""
     scan()
     path = _core.status()["report"]
-    _say(f"asked by a signal: {path}" if path else "asked by a signal: nothing to report so far")
+    _say(f"asked by a signal: {path or 'the report could not be written'}")

@@ -414,6 +414,7 @@ def _answer():
         return False
     try:
         if _handles:
+            _guarded(_growth.look)
             _looks.answer(lambda: _scan(SCAN))
     finally:
         _lock.release()
