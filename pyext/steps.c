@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/clock.h"
+#include "../detector/meter.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
 #include "forward.h"
@@ -186,6 +187,7 @@ PyObject *
 cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
 {
+    CM_METERED(CM_METER_STEP);
     if (count == 0 || self->silent) {
         Py_RETURN_NONE;
     }

@@ -11,6 +11,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "forward.h"
 
 #define FIRST_PLACES 4096u
@@ -110,6 +111,7 @@ close_hole(uint32_t at)
 CM_HOT static void
 drop_tag(uint64_t address)
 {
+    CM_METERED(CM_METER_TENSOR_FREE);
     if (tags.place_count == 0) {
         return;
     }
@@ -134,6 +136,7 @@ find_watched(uint64_t address)
 CM_HOT static void
 tag(PyObject *object, bool asks)
 {
+    CM_METERED(CM_METER_TENSOR);
     struct cm_site_id site = {0};
     if (object == NULL || tags.objects == NULL) {
         return;
