@@ -17,6 +17,9 @@ PyObject *cm_session_categories(struct cm_session *self, PyObject *rows);
 /* [new; raises] (rows as above, {device index: bytes that are free}): looks
  * and tells; how many findings a person should hear of. */
 PyObject *cm_session_growth(struct cm_session *self, PyObject *args);
+/* [new; raises] how many lines grow or linger by now: whether a look is worth
+ * its time. */
+PyObject *cm_session_growing(struct cm_session *self);
 /* [new; raises] the document as it is now, as JSON. */
 PyObject *cm_session_document(struct cm_session *self);
 /* A backward pass begins. */

@@ -21,6 +21,7 @@
 #include "forward.h"
 #include "growers.h"
 #include "growth_look.h"
+#include "instances.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -81,6 +82,7 @@ core_holders(PyObject *module, PyObject *args)
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
+SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(blocks)
@@ -151,6 +153,8 @@ static PyMethodDef methods[] = {
     {"document", core_document, METH_NOARGS, NULL},
     {"categories", core_categories, METH_O, NULL},
     {"growth", core_growth, METH_VARARGS, NULL},
+    {"growing", core_growing, METH_NOARGS, NULL},
+    {"instances", cm_instances, METH_O, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

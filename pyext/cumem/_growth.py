@@ -8,7 +8,6 @@ attributes in instance dictionaries and torch's own C getters are read: no code
 of the program runs.
 """
 
-import gc
 import sys
 import time
 import weakref
@@ -85,13 +84,17 @@ def look():
 
 def look_at_exit():
     """What grew in the end; who held it was seen before, and is kept."""
-    if "torch" in sys.modules:
+    if "torch" in sys.modules and _core.growing():
         look()
 
 
 def look_when_due(is_new):
-    """Not more often than is paid for; but the first verdicts of a run are heard at once."""
-    if (is_new and _state["looks"] < _FIRST_LOOKS) or time.perf_counter() >= _state["not_before"]:
+    """Not more often than is paid for; but the first verdicts of a run are heard at once.
+
+    `is_new`: a verdict is, be it that something no longer grows.
+    """
+    paid = time.perf_counter() >= _state["not_before"]
+    if is_new and (paid or _state["looks"] < _FIRST_LOOKS) or paid and _core.growing():
         look()
 
 
@@ -147,7 +150,7 @@ def _parameter_names():
     base = getattr(getattr(torch, "nn", None), "Module", None)
     if base is None:
         return {}
-    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), base)]
+    modules = _core.instances(base)
     children = {id(child) for module in modules for _, child in _children(module)}
     names = {}
     for module in modules:
