@@ -5,8 +5,8 @@
     python bench/hooks.py [--build FOLDER] [--output FILE]
 
 A loop's wall time hides one percent in its noise, and virtual machines count no
-instructions; this counts what cumem's own hooks take, the reading of the clock
-included, in the loops of bench/train.py.  What they cost the program besides,
+instructions; this counts what cumem's own hooks take in the loops of
+bench/train.py, less what an empty hook would show for the reading of the clock.  What they cost the program besides,
 by the cache lines that they take, is not in it.  Builds cumem with
 -DCUMEM_METER=ON in FOLDER, a temporary one unless given.
 """
@@ -26,6 +26,7 @@ import loop
 import measure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+READS = 1000
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
          "collection ends", "garbage", "backward", "iteration")
 CASES = [("mlp", 1_000, 0), ("mlp", 300_000, 0), ("mlp", 1_000_000, 0),
@@ -50,16 +51,19 @@ def ticks_per_second(read):
 
 
 def clock_of(folder):
-    """The clock that the hooks read, as a function."""
+    """The clock that the hooks read: now(), and what it shows of nothing, empty(times)."""
     source = pathlib.Path(folder) / "clock.c"
     source.write_text('#define CM_METER_ON\n#include "detector/meter.h"\n'
-                      "uint64_t now(void) { return cm_meter_now(); }\n")
+                      "uint64_t cm_meter_ticks[CM_METERS], cm_meter_counts[CM_METERS];\n"
+                      "uint64_t now(void) { return cm_meter_now(); }\n"
+                      "uint64_t empty(int times) { while (times-- > 0) "
+                      "{ CM_METERED(CM_METER_FREE); } return cm_meter_ticks[CM_METER_FREE]; }\n")
     library = pathlib.Path(folder) / "clock.so"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{ROOT}", source, "-o", library],
                    check=True)
-    function = ctypes.CDLL(str(library)).now
-    function.restype = ctypes.c_uint64
-    return function
+    clock = ctypes.CDLL(str(library))
+    clock.now.restype = clock.empty.restype = ctypes.c_uint64
+    return clock
 
 
 def measure_case(model, live, cycles, iterations, folder):
@@ -75,7 +79,9 @@ def measure_case(model, live, cycles, iterations, folder):
     core = ctypes.CDLL(_core.__file__)
     ticks = (ctypes.c_uint64 * len(HOOKS)).in_dll(core, "cm_meter_ticks")
     counts = (ctypes.c_uint64 * len(HOOKS)).in_dll(core, "cm_meter_counts")
-    rate = ticks_per_second(clock_of(folder))
+    clock = clock_of(folder)
+    rate = ticks_per_second(clock.now)
+    reading = clock.empty(READS) / READS
     keep = [[i] for i in range(live)]
     step = loop._step_of(torch, {"model": model, "cycles": cycles}, device)
     for _ in range(100):
@@ -91,11 +97,16 @@ def measure_case(model, live, cycles, iterations, folder):
         seconds = time.perf_counter() - began
         turns.append({
             "iteration_us": seconds / iterations * 1e6,
-            "hooks": {name: [(ticks[i] - before[0][i]) / rate / iterations * 1e6,
-                             (counts[i] - before[1][i]) / iterations]
-                      for i, name in enumerate(HOOKS)}})
+            "hooks": {name: _use(ticks[i] - before[0][i], counts[i] - before[1][i], reading,
+                                 rate, iterations) for i, name in enumerate(HOOKS)}})
     status = _status()
-    print(json.dumps({"turns": turns, "live": len(keep), "status": status}))
+    print(json.dumps({"turns": turns, "live": len(keep), "status": status,
+                      "reading_ns": reading / rate * 1e9}))
+
+
+def _use(ticks, count, reading, rate, iterations):
+    """[microseconds, calls] an iteration, without what an empty hook would show."""
+    return [(ticks - count * reading) / rate / iterations * 1e6, count / iterations]
 
 
 def _status():
@@ -114,7 +125,8 @@ def share(turn):
 def lines_of(name, result):
     median = sorted(result["turns"], key=share)[len(result["turns"]) // 2]
     yield f"--- {name}: {share(median):.2%} of {median['iteration_us']:.0f} us an iteration (" \
-        + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) + ")"
+        + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) \
+        + f"); the clock's own {result['reading_ns']:.0f} ns a call are taken off"
     for hook, (us, count) in median["hooks"].items():
         if count:
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"

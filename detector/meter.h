@@ -3,7 +3,7 @@
 #ifndef CM_METER_H
 #define CM_METER_H
 
-/* What our hooks take, by the processor's own clock, reading it included: a
+/* What our hooks take, by the processor's own clock: a
  * loop's wall time hides one percent in its noise, and virtual machines count
  * no instructions.  Only a build with -DCM_METER=ON has it (bench/hooks.py);
  * of any other nothing is left. */
