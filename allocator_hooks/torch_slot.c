@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "hook.h"
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "torch_slot.h"
 
 #include <stdatomic.h>
@@ -109,6 +110,7 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
 {
     if (atomic_load_explicit(&torch.listening, memory_order_acquire)
         && !thread.inside && device.type != 0) {
+        CM_METERED(bytes < 0 ? CM_METER_FREE : CM_METER_ALLOCATION);
         thread.inside = true;
         tell(address, bytes, allocated, reserved,
              device.index < 0 ? 0 : device.index);

@@ -29,7 +29,6 @@ cm_growth_release(struct cm_growth *self)
     cm_free(self->categories);
     cm_free(self->suspects);
     cm_free(self->gradients);
-    cm_free(self->gradient_bytes);
     *self = (struct cm_growth){0};
 }
 
@@ -76,6 +75,24 @@ is_open(const struct cm_growth_state *state)
            || state->verdict == CM_VERDICT_LINGERING;
 }
 
+static uint64_t
+gradients_of(const struct cm_growth_state *state, uint64_t bytes)
+{
+    return bytes > state->other_bytes ? bytes - state->other_bytes : 0;
+}
+
+/* To the sums, or with `sign` -1 from them. */
+static void
+add_bytes(struct cm_growth *self, uint32_t device, enum cm_category category,
+          const struct cm_growth_state *state, int sign)
+{
+    uint64_t own = category == CM_GRADIENT ? gradients_of(state, state->bytes)
+                                           : state->bytes;
+    uint64_t other = state->bytes - own;
+    self->bytes[device][category] += sign > 0 ? own : -own;
+    self->bytes[device][CM_OTHER] += sign > 0 ? other : -other;
+}
+
 static void
 note_site(struct cm_growth *self, int device, int64_t iteration,
           const struct cm_site_use *use)
@@ -93,8 +110,9 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
     cm_series_add(series, iteration, use->count, use->bytes);
     enum cm_category category = cm_growth_category(self, use->site.index);
     self->stale |= category == CM_GRADIENT && state->peak_bytes == 0;
-    self->bytes[device + 1][category] += use->bytes - state->bytes;
+    add_bytes(self, (uint32_t)device + 1, category, state, -1);
     state->bytes = use->bytes;
+    add_bytes(self, (uint32_t)device + 1, category, state, 1);
     state->count = use->count;
     if (use->bytes > state->peak_bytes) {
         state->peak_bytes = use->bytes;
@@ -142,9 +160,13 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
         struct cm_series *series =
             cm_series_table_at(&self->table, i, &site, &device);
         *series = (struct cm_series){.number = series->number};
-        *state = (struct cm_growth_state){.bytes = state->bytes,
-                                          .count = state->count,
-                                          .peak_bytes = state->bytes};
+        *state = (struct cm_growth_state){
+            .bytes = state->bytes,
+            .count = state->count,
+            .peak_bytes = state->bytes,
+            .gradient_bytes = state->gradient_bytes,
+            .other_bytes = state->other_bytes,
+        };
         if (state->count != 0) {
             cm_series_add(series, iteration, state->count, state->bytes);
         }
@@ -212,7 +234,7 @@ add_up(struct cm_growth *self)
         uint32_t site, device;
         cm_series_table_at(&self->table, i, &site, &device);
         enum cm_category category = cm_growth_category(self, site);
-        self->bytes[device][category] += self->states[i].bytes;
+        add_bytes(self, device, category, &self->states[i], 1);
         if (category == CM_GRADIENT) {
             add_gradient(self, i);
         }
@@ -254,27 +276,30 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
 /* The same line may have allocated what stays, such as a workspace of cuBLAS:
  * only what went since the boundary counts against the gradients. */
 static uint64_t
-kept_gradients(const struct cm_growth *self, uint32_t site, uint64_t before,
-               uint64_t now)
+kept_gradients(const struct cm_growth_state *state, uint64_t now)
 {
-    uint64_t all =
-        site < self->gradient_bytes_capacity ? self->gradient_bytes[site] : 0;
-    uint64_t gone = now < before ? before - now : 0;
-    return gone < all ? all - gone : 0;
+    uint64_t gone = now < state->bytes ? state->bytes - now : 0;
+    return gone < state->gradient_bytes ? state->gradient_bytes - gone : 0;
 }
 
 void
-cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
-                    uint64_t bytes)
+cm_growth_gradients(struct cm_growth *self, int device, struct cm_site_id site,
+                    uint64_t bytes, uint64_t live)
 {
-    if (cm_grow_zeroed((void **)&self->gradient_bytes,
-                       &self->gradient_bytes_capacity, (size_t)site.index + 1,
-                       sizeof(*self->gradient_bytes))
-        != CM_OK) {
-        self->lost++;
+    struct cm_series *series;
+    struct cm_growth_state *state =
+        cm_series_table_get(&self->table, site.index, (uint32_t)(device + 1),
+                            &series)
+                == CM_OK
+            ? state_of(self, series)
+            : NULL;
+    if (state == NULL) {
         return;
     }
-    self->gradient_bytes[site.index] = bytes;
+    uint64_t other = live > bytes ? live - bytes : 0;
+    self->stale |= state->other_bytes != other;
+    state->gradient_bytes = live - other; /* views of one block count once */
+    state->other_bytes = other;
 }
 
 void
@@ -289,17 +314,16 @@ cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
         uint32_t site, device;
         struct cm_series *series = cm_series_table_at(
             &self->table, self->gradients[i], &site, &device);
-        uint64_t before = self->states[self->gradients[i]].bytes;
-        if (before == 0) {
+        const struct cm_growth_state *state =
+            &self->states[self->gradients[i]];
+        if (state->bytes == 0) {
             continue;
         }
         uint64_t now =
             cm_blocks_site(blocks, (int)device - 1, (struct cm_site_id){site})
                 .bytes;
-        cm_series_note_forward(series, iteration,
-                               kept_gradients(self, site, before, now));
-        if (is_open(&self->states[self->gradients[i]])
-            || cm_series_suspect(series, iteration)) {
+        cm_series_note_forward(series, iteration, kept_gradients(state, now));
+        if (is_open(state) || cm_series_suspect(series, iteration)) {
             suspect(self, series);
         }
     }
@@ -335,6 +359,16 @@ cm_growth_next_site(struct cm_growth *self, struct cm_site_id *result)
     return true;
 }
 
+static void
+tell_gradients_alone(const struct cm_growth_state *state,
+                     struct cm_growth_row *row)
+{
+    if (row->category == CM_GRADIENT) {
+        row->bytes = gradients_of(state, state->bytes);
+        row->peak_bytes = gradients_of(state, state->peak_bytes);
+    }
+}
+
 enum cm_status
 cm_growth_rows(struct cm_growth *self, int64_t now,
                struct cm_growth_row **result, size_t *count)
@@ -361,6 +395,9 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
         row.device = (int)device - 1;
         row.category = cm_growth_category(self, site);
         judge(self, row.series, row.category, now, &row.result);
+        if (row.result.verdict == CM_VERDICT_LINGERING) {
+            tell_gradients_alone(&self->states[i], &row);
+        }
         if (row.result.verdict != CM_VERDICT_OK) {
             rows[(*count)++] = row;
         }

@@ -38,6 +38,10 @@ struct cm_growth_state {
     uint8_t told;    /* the last one that made a look due */
     uint8_t doubts;  /* boundaries since it was told at which it only grew */
     uint64_t bytes, count, peak_bytes;
+    /* Of a site that allocates gradients: theirs when they were last counted,
+     * and what else of it was live then, such as a workspace of cuBLAS that a
+     * backward pass left. */
+    uint64_t gradient_bytes, other_bytes;
 };
 
 /* max_sites of the table is set before the first use, the rest zero. */
@@ -52,8 +56,6 @@ struct cm_growth {
     size_t suspect_count, suspect_capacity;
     uint32_t *gradients; /* owned: series of gradients */
     size_t gradient_count, gradient_capacity;
-    uint64_t *gradient_bytes; /* owned; by site, as last counted */
-    size_t gradient_bytes_capacity;
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool forward_noted; /* since the last boundary */
@@ -94,9 +96,10 @@ void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);
-/* So many bytes of what it has allocated are gradients. */
-void cm_growth_gradients(struct cm_growth *self, struct cm_site_id site,
-                         uint64_t bytes);
+/* So many bytes of the `live` ones that it has allocated are gradients. */
+void cm_growth_gradients(struct cm_growth *self, int device,
+                         struct cm_site_id site, uint64_t bytes,
+                         uint64_t live);
 /* The sites that are new since the last call, one by one; false: no more. */
 bool cm_growth_next_site(struct cm_growth *self, struct cm_site_id *result);
 enum cm_category cm_growth_category(const struct cm_growth *self,

@@ -357,6 +357,36 @@ read_saved_vector(struct cm_grad_reading *self, const uint64_t vector[3])
     }
 }
 
+static bool
+is_tensor(uint64_t word)
+{
+    enum cm_cpp_kind kind = cm_cpp_kind_at(word);
+    return kind == CM_CPP_TENSOR || kind == CM_CPP_UNDEFINED;
+}
+
+/* A word that nobody wrote, as the upper half of a Scalar, may still point to
+ * a tensor; the SavedVariable behind it must not be taken for its rest.  Of a
+ * real one the first word alone is a tensor, and the next two (fw_grad_, a
+ * shared pointer) are pointers or nothing. */
+static bool
+is_saved(const uint64_t *words, size_t each)
+{
+    for (size_t i = 1; i < 3; i++) {
+        if (words[i] != 0 && !cm_cpp_may_point(words[i])) {
+            return false;
+        }
+    }
+    if (!is_tensor(words[0])) {
+        return false;
+    }
+    for (size_t i = 1; i < each; i++) {
+        if (is_tensor(words[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What a generated class adds to Node: saved variables where they stand, and
  * vectors of them.  A pointer too near to the end is none's: what lies behind
  * the object in its block is left from before. */
@@ -368,9 +398,7 @@ read_fields(struct cm_grad_reading *self, const uint64_t *words, size_t count)
         if (i + 3 <= count && is_vector(words + i, each * 8, MOST_SAVED)) {
             read_saved_vector(self, words + i);
         }
-        enum cm_cpp_kind kind =
-            i + each <= count ? cm_cpp_kind_at(words[i]) : CM_CPP_OTHER;
-        if (kind == CM_CPP_TENSOR || kind == CM_CPP_UNDEFINED) {
+        if (i + each <= count && is_saved(words + i, each)) {
             read_saved(self, words + i);
             i += each - 1;
         }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "forward.h"
 
 enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
@@ -55,6 +56,7 @@ take_place(void)
 static struct waiting *
 enter(void)
 {
+    CM_METERED(CM_METER_BACKWARD);
     struct cm_objects *objects = atomic_load(&backward.objects);
     struct waiting *place = objects != NULL ? take_place() : NULL;
     if (place != NULL) {

@@ -86,16 +86,6 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
     Py_RETURN_NONE;
 }
 
-/* What there is will be written, also where nothing was found. */
-PyObject *
-cm_session_demanded(struct cm_session *self)
-{
-    if (!self->silent) {
-        cm_digest_demand(self->digest);
-    }
-    Py_RETURN_NONE;
-}
-
 PyObject *
 cm_session_flush(struct cm_session *self, PyObject *seconds)
 {

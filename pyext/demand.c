@@ -52,6 +52,7 @@ answer_pending(void *unused)
         atomic_store(&demand.again, true);
         return 0;
     }
+    cm_digest_demand(self->digest);
     PyObject *callable = Py_NewRef(self->deliver);
     PyObject *answer = PyObject_CallFunction(callable, "sO", "asked", Py_None);
     int result = 0;

@@ -22,6 +22,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
+#include "../detector/meter.h"
 
 struct callable {
     PyObject_HEAD
@@ -103,6 +104,7 @@ open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
 static void
 on_start(struct cm_interceptor *self, PyObject *info)
 {
+    CM_METERED(CM_METER_COLLECTION_START);
     uint64_t start_ns = cm_clock_ns(CLOCK_MONOTONIC);
     int64_t generation = cm_hook_number(info, self->key_generation);
     if (generation < 0 || generation > 2)
@@ -123,6 +125,7 @@ on_start(struct cm_interceptor *self, PyObject *info)
 static void
 on_stop(struct cm_interceptor *self, PyObject *info)
 {
+    CM_METERED(CM_METER_COLLECTION_STOP);
     if (self->skipped > 0)
         self->skipped--;
     else if (self->depth > 0)

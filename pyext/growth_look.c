@@ -133,6 +133,7 @@ read_row(PyObject *row, PyObject **tensor, enum cm_category *category,
 /* How many bytes of gradients each line allocated. */
 struct gradients {
     struct cm_site_id sites[MOST_GRADIENT_SITES];
+    int devices[MOST_GRADIENT_SITES];
     uint64_t bytes[MOST_GRADIENT_SITES];
     size_t count;
 };
@@ -145,7 +146,9 @@ add_gradient(struct gradients *self, enum cm_category category,
     if (category != CM_GRADIENT) {
         return;
     }
-    while (i < self->count && self->sites[i].index != block->site.index) {
+    while (i < self->count
+           && (self->sites[i].index != block->site.index
+               || self->devices[i] != block->device)) {
         i++;
     }
     if (i == MOST_GRADIENT_SITES) {
@@ -153,9 +156,21 @@ add_gradient(struct gradients *self, enum cm_category category,
     }
     if (i == self->count) {
         self->sites[self->count] = block->site;
+        self->devices[self->count] = block->device;
         self->bytes[self->count++] = 0;
     }
     self->bytes[i] += block->bytes;
+}
+
+static void
+tell_gradients(struct cm_session *session, const struct gradients *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_site_use live = cm_blocks_site(
+            cm_allocations_blocks(), self->devices[i], self->sites[i]);
+        cm_growth_gradients(&session->growth, self->devices[i], self->sites[i],
+                            self->bytes[i], live.bytes);
+    }
 }
 
 PyObject *
@@ -181,10 +196,7 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
             add_gradient(&gradients, category, &block);
         }
     }
-    for (size_t i = 0; i < gradients.count; i++) {
-        cm_growth_gradients(&self->growth, gradients.sites[i],
-                            gradients.bytes[i]);
-    }
+    tell_gradients(self, &gradients);
     Py_RETURN_NONE;
 }
 
@@ -470,6 +482,28 @@ cm_session_document(struct cm_session *self)
     }
     cm_buffer_release(&document);
     return result;
+}
+
+PyObject *
+cm_session_growing(struct cm_session *self)
+{
+    struct cm_growth_row *rows = NULL;
+    size_t count = 0;
+    long found = 0;
+    if (!cm_session_is_main(self)) {
+        return PyLong_FromLong(0);
+    }
+    bool due = self->growth.due;
+    if (cm_growth_rows(&self->growth, self->iteration, &rows, &count)
+        != CM_OK) {
+        return PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < count; i++) {
+        found += rank_of(&rows[i]) != 0;
+    }
+    self->growth.due = due;
+    cm_free(rows);
+    return PyLong_FromLong(found);
 }
 
 PyObject *

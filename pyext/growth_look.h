@@ -18,6 +18,9 @@ PyObject *cm_session_categories(struct cm_session *self, PyObject *rows);
  * copies of the weights as copies.h takes them): looks and tells; how many
  * findings a person should hear of. */
 PyObject *cm_session_growth(struct cm_session *self, PyObject *args);
+/* [new; raises] how many lines grow or linger by now: whether a look is worth
+ * its time. */
+PyObject *cm_session_growing(struct cm_session *self);
 /* [new; raises] the document as it is now, as JSON. */
 PyObject *cm_session_document(struct cm_session *self);
 /* A backward pass begins. */

@@ -22,6 +22,7 @@
 #include "forward.h"
 #include "growers.h"
 #include "growth_look.h"
+#include "instances.h"
 #include "jax_reader.h"
 #include "memory.h"
 #include "observe_garbage.h"
@@ -85,8 +86,8 @@ core_holders(PyObject *module, PyObject *args)
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
+SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
-SESSION_CALL_ALONE(demanded)
 SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
@@ -126,7 +127,6 @@ static PyMethodDef methods[] = {
     {"scan", core_scan, METH_VARARGS, NULL},
     {"looks", core_looks, METH_VARARGS, NULL},
     {"demand", cm_demand, METH_O, NULL},
-    {"demanded", core_demanded, METH_NOARGS, NULL},
     {"flush", core_flush, METH_O, NULL},
     {"holders", core_holders, METH_VARARGS, NULL},
     {"why_alive", core_why_alive, METH_VARARGS, NULL},
@@ -161,6 +161,8 @@ static PyMethodDef methods[] = {
     {"origin", core_origin, METH_O, NULL},
     {"touch", core_touch, METH_O, NULL},
     {"touched", core_touched, METH_NOARGS, NULL},
+    {"growing", core_growing, METH_NOARGS, NULL},
+    {"instances", cm_instances, METH_O, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},

@@ -86,7 +86,7 @@ notice_pending(void *context)
 
 /* A tensor was made and something still waits to be attached: do it at the
  * next safe point, since memory may run out before any collection. */
-void
+bool
 cm_session_on_tensor(void)
 {
     struct cm_session *self = cm_session_main();
@@ -98,7 +98,8 @@ cm_session_on_tensor(void)
     if (self == NULL || self->noticed || self->notice_pending
         || !(cm_devices_learning(self->devices)
              || accelerator_initialized(self))) {
-        return;
+        return self != NULL && !self->noticed;
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
+    return true;
 }

@@ -60,6 +60,7 @@ cm_sentinel_owns(const PyObject *object)
 #endif
 
 #include "../detector/alloc.h"
+#include "../detector/meter.h"
 
 enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16 };
 
@@ -181,6 +182,7 @@ static PyObject *
 waker_call(PyObject *waker, PyObject *const *args, size_t flags,
            PyObject *names)
 {
+    CM_METERED(CM_METER_GARBAGE);
     struct level *level = ((struct waker *)waker)->level;
     (void)names;
     if (level == NULL || !level->armed || level->fired

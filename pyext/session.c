@@ -303,12 +303,15 @@ cm_session_new(PyObject *module)
     self->worker = cm_worker_new(digest_later, self);
     self->cuda_key = PyUnicode_InternFromString("torch.cuda");
     self->initialized_key = PyUnicode_InternFromString("_initialized");
+    self->groups_key = PyUnicode_InternFromString("param_groups");
+    self->params_key = PyUnicode_InternFromString("params");
     if (self->objects != NULL && self->devices != NULL) {
         self->freezer =
             cm_freezer_new(self->objects, self->devices, self->records);
     }
     if (self->freezer == NULL || self->digest == NULL || self->worker == NULL
-        || self->cuda_key == NULL || self->initialized_key == NULL) {
+        || self->cuda_key == NULL || self->initialized_key == NULL
+        || self->groups_key == NULL || self->params_key == NULL) {
         cm_session_free(self);
         PyErr_NoMemory();
         return NULL;
@@ -354,6 +357,8 @@ cm_session_free(struct cm_session *self)
     Py_CLEAR(self->cuda_dict);
     Py_CLEAR(self->cuda_key);
     Py_CLEAR(self->initialized_key);
+    Py_CLEAR(self->groups_key);
+    Py_CLEAR(self->params_key);
     cm_free(self);
 }
 

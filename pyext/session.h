@@ -37,7 +37,6 @@ PyObject *cm_session_flush(struct cm_session *self, PyObject *seconds);
 PyObject *cm_session_drain(struct cm_session *self);
 PyObject *cm_session_close(struct cm_session *self);
 PyObject *cm_session_status(struct cm_session *self);
-PyObject *cm_session_demanded(struct cm_session *self);
 PyObject *cm_session_accelerator(struct cm_session *self);
 PyObject *cm_session_tag_types(struct cm_session *self, PyObject *types);
 PyObject *cm_session_forked(struct cm_session *self);

@@ -59,6 +59,7 @@ struct cm_session {
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
+    PyObject *groups_key, *params_key;
     struct cm_iterations iterations;
     bool slice_pending; /* a slice of time is over: at the next safe point */
     uint32_t tensors;   /* made, mod 2^32 */
@@ -97,6 +98,6 @@ void cm_session_drain_warnings(struct cm_session *self);
 struct cm_session *cm_session_main(void);
 bool cm_session_is_main(const struct cm_session *self);
 /* Of tags.h: a tensor was made. */
-void cm_session_on_tensor(void);
+bool cm_session_on_tensor(void);
 
 #endif

@@ -307,6 +307,14 @@ walk_stack(const struct cm_raw_frame *frame, struct walked *walked)
     }
 }
 
+CM_HOT static void
+note_lost(struct cm_objects *self, struct cm_site_id site)
+{
+    if (site.index == 0) {
+        atomic_fetch_add_explicit(&self->lost_stacks, 1, memory_order_relaxed);
+    }
+}
+
 CM_HOT static struct cm_site_id
 raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
 {
@@ -314,7 +322,7 @@ raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
     struct walked walked;
     bool found = false;
     struct cm_site_id site = {0};
-    if (frame == NULL) {
+    if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return site;
     }
     uint64_t hash = hash_stack(frame, max_frames, &walked.count, &walked.cut);
@@ -324,6 +332,7 @@ raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
         walk_stack(frame, &walked);
         site = add_site(self, &walked, hash);
     }
+    note_lost(self, site);
     return site;
 }
 
@@ -368,13 +377,11 @@ cm_objects_stack(struct cm_objects *self, int max_frames)
         return site;
     }
     if (self->proven.stack) {
-        site = raw_stack(self, thread, depth);
+        return raw_stack(self, thread, depth);
     }
-    else if (PyGILState_Check()) {
+    if (PyGILState_Check()) {
         site = public_stack(self, thread, depth);
     }
-    if (site.index == 0) {
-        atomic_fetch_add_explicit(&self->lost_stacks, 1, memory_order_relaxed);
-    }
+    note_lost(self, site);
     return site;
 }

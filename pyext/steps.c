@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/clock.h"
+#include "../detector/meter.h"
 #include "../graph/birth.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
@@ -188,10 +189,10 @@ cm_session_step(struct cm_session *self)
 
 /* Borrowed; NULL: it is not there, or not of the exact type. */
 static PyObject *
-item_of(PyObject *dict, const char *key)
+item_of(PyObject *dict, PyObject *key)
 {
     PyObject *item = dict != NULL && PyDict_CheckExact(dict)
-                         ? PyDict_GetItemString(dict, key)
+                         ? PyDict_GetItemWithError(dict, key)
                          : NULL;
     return item != NULL && PyList_CheckExact(item)
                    && PyList_GET_SIZE(item) != 0
@@ -202,11 +203,11 @@ item_of(PyObject *dict, const char *key)
 /* What an optimizer trains, by its first parameter: one that was made anew for
  * the same model is the same one. */
 static uintptr_t
-trained_by(PyObject *optimizer)
+trained_by(const struct cm_session *self, PyObject *optimizer)
 {
     PyObject *attributes = PyObject_GenericGetDict(optimizer, NULL);
     PyObject *parameter =
-        item_of(item_of(attributes, "param_groups"), "params");
+        item_of(item_of(attributes, self->groups_key), self->params_key);
     uintptr_t trained = (uintptr_t)(parameter != NULL ? parameter : optimizer);
     Py_XDECREF(attributes);
     PyErr_Clear();
@@ -217,10 +218,11 @@ PyObject *
 cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
 {
+    CM_METERED(CM_METER_STEP);
     if (count == 0 || self->silent) {
         Py_RETURN_NONE;
     }
-    uintptr_t trained = trained_by(args[0]);
+    uintptr_t trained = trained_by(self, args[0]);
     bool ended = cm_iterations_optimizer(&self->iterations, trained);
     uint64_t steps = cm_iterations_steps(&self->iterations, trained);
     if (steps != 0 && (steps & (steps - 1)) == 0) {

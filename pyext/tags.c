@@ -11,11 +11,13 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "forward.h"
 
-#define FIRST_PLACES 4096u
+#define FIRST_PLACES 256u /* few: they stay in the cache */
 #define MAX_PLACES (1u << 24)
 #define STACK_FRAMES 64
+#define SELDOM 8u
 #define MAX_WATCHED 8192u
 
 /* Guarded by the GIL, all of it. */
@@ -30,8 +32,9 @@ static struct {
     bool blocks; /* the allocator's hook has the stacks of torch's memory */
     uint64_t forward_from; /* autograd's number at which on_forward is due */
     void (*on_forward)(void);
-    void (*on_tensor)(void);
-    uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
+    bool (*on_tensor)(void);
+    uint32_t until_asked; /* tensors, until on_tensor is called again */
+    uint64_t *watched;    /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
     uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 } tags;
@@ -110,6 +113,7 @@ close_hole(uint32_t at)
 CM_HOT static void
 drop_tag(uint64_t address)
 {
+    CM_METERED(CM_METER_TENSOR_FREE);
     if (tags.place_count == 0) {
         return;
     }
@@ -134,6 +138,7 @@ find_watched(uint64_t address)
 CM_HOT static void
 tag(PyObject *object, bool asks)
 {
+    CM_METERED(CM_METER_TENSOR);
     struct cm_site_id site = {0};
     if (object == NULL || tags.objects == NULL) {
         return;
@@ -143,8 +148,8 @@ tag(PyObject *object, bool asks)
         cm_forward_note(site, false);
     }
     add_tag(object, site);
-    if (tags.on_tensor != NULL) {
-        tags.on_tensor();
+    if (tags.on_tensor != NULL && tags.until_asked-- == 0) {
+        tags.until_asked = tags.on_tensor() ? 0 : SELDOM - 1;
     }
     if (tags.forward_from != 0 && cm_forward_number() >= tags.forward_from) {
         tags.forward_from = 0;
@@ -199,9 +204,10 @@ cm_tags_start(struct cm_objects *objects, bool stacks)
 }
 
 void
-cm_tags_on_tensor(void (*hook)(void))
+cm_tags_on_tensor(bool (*hook)(void))
 {
     tags.on_tensor = hook;
+    tags.until_asked = 0;
 }
 
 static void

@@ -25,9 +25,10 @@ struct cm_tag {
 /* Starts tagging objects of types given to cm_tags_type(); `objects` captures
  * the stacks and is borrowed until cm_tags_stop(). */
 int cm_tags_start(struct cm_objects *objects, bool stacks);
-/* Called for each tensor made, with the GIL, from the tensor's constructor:
- * must not run Python.  NULL: nothing is called. */
-void cm_tags_on_tensor(void (*hook)(void));
+/* Called for a tensor made, with the GIL, from the tensor's constructor: must
+ * not run Python.  Its answer: whether the next tensor is worth the call too,
+ * else each eighth.  NULL: nothing is called. */
+void cm_tags_on_tensor(bool (*hook)(void));
 /* The same, once: for the first tensor after autograd's numbers of its thread
  * have come to `number`; 0: never. */
 void cm_tags_on_forward(uint64_t number, void (*hook)(void));

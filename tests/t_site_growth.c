@@ -114,7 +114,8 @@ tells_gradients_that_a_forward_finds(void **state)
     struct job job = begin();
     struct cm_growth_row row = {0};
     cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
-    cm_growth_gradients(&job.growth, (struct cm_site_id){7}, 64 * MIB);
+    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB,
+                        96 * MIB);
     allocate(&job, 7, 32 * MIB); /* a workspace, by the same line */
     uint64_t gradient = allocate(&job, 7, 64 * MIB);
     step(&job);
@@ -126,6 +127,10 @@ tells_gradients_that_a_forward_finds(void **state)
     assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 1);
     assert_int_equal(row.category, CM_GRADIENT);
     assert_int_equal(row.result.lingering_bytes, 64 * MIB);
+    assert_int_equal(row.bytes, 64 * MIB);
+    assert_int_equal(row.peak_bytes, 64 * MIB);
+    assert_int_equal(job.growth.bytes[1][CM_GRADIENT], 64 * MIB);
+    assert_int_equal(job.growth.bytes[1][CM_OTHER], 32 * MIB);
     for (int i = 0; i < 12; i++) {
         release(&job, gradient);
         cm_growth_forward(&job.growth, job.blocks, job.iteration);
@@ -167,7 +172,8 @@ everything(void *context)
         return CM_NO_MEMORY;
     }
     cm_growth_categorize(&job.growth, (struct cm_site_id){5}, CM_GRADIENT);
-    cm_growth_gradients(&job.growth, (struct cm_site_id){5}, 4 * MIB);
+    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){5}, 4 * MIB,
+                        4 * MIB);
     for (int i = 0; i < 15; i++) {
         allocate(&job, 5, 4 * MIB);
         cm_growth_forward(&job.growth, job.blocks, job.iteration);

@@ -82,6 +82,19 @@ assert behind(3) is None and behind(torch) is None and behind(type) is None
 """, tmp_path)
 
 
+def test_a_number_that_looks_like_a_tensor_is_none(tmp_path):
+    """A node's Scalars have words that nobody wrote: here one is a tensor's address."""
+    program("""
+other, x = leaf(4), torch.ones(256, 16)
+up, bias, weight = torch.nn.Linear(16, 1024), leaf(10), leaf(10, 1024)
+for numbers in ({}, {"beta": other._cdata}, {"alpha": other._cdata}):
+    loss = torch.addmm(bias, torch.tanh(up(x)), weight.t(), **numbers).sum()
+    assert loss.grad_fn.next_functions[0][0].name() == "AddmmBackward0"
+    found = behind(loss)
+    assert found["retained"] == MIB, (numbers, found)
+""", tmp_path)
+
+
 def test_bytes_drop_when_a_backward_pass_frees_the_graph(tmp_path):
     program("""
 x = leaf()

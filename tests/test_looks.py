@@ -237,7 +237,7 @@ gc.disable()
 with cumem.warn_tensor_cycles(directory=".", min_bytes="1GiB"):
     assert cumem.status()["signal"]["state"] == "heard", cumem.status()["signal"]
     ask()  # in a loop that makes no tensor
-    assert report()["cycles"] == [] and report()["growth"] == [], report()
+    assert report()["cycles"] == []  # written all the same: one who asks wants an answer
     assert cumem.status()["looks"]["growth"]["count"] == 1
     make_pair(MIB // 4)
     ask()

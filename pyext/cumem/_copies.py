@@ -14,7 +14,6 @@ weights to go back to have the same.  So a copy is told only where
 What cannot be known is not told.  Nothing is kept alive: numbers are kept.
 """
 
-import gc
 import weakref
 from collections import OrderedDict
 
@@ -81,6 +80,11 @@ def note_step(parameters):
     return events == _WATCHED and _settle()
 
 
+def is_told():
+    """Whether a look has something to tell of copies."""
+    return bool(_state["told"])
+
+
 def _known(table, tensor):
     """What stands there of this very tensor, or None."""
     known, value = table.get(id(tensor), (None, None))
@@ -125,15 +129,14 @@ def _forget():
 
 
 def _search():
-    objects = gc.get_objects()
-    modules = _modules.among(objects)
+    modules = _modules.everywhere()
     tables = [(root, _plain(_modules.named(root))) for root in _modules.roots(modules)]
     models = [table for _, table in tables if _is_trained(table)]
     names = set().union(*models)
     others = [(_PARAMETER, root, table) for root, table in tables if not _is_trained(table)]
-    others += [(_OTHER, one, _plain(table)) for one, table in _dicts(objects, names)]
+    others += [(_OTHER, one, _plain(table)) for one, table in _dicts(names)] if models else []
     found = []
-    for category, owner, table in others if models else ():
+    for category, owner, table in others:
         copies = (_compare(category, owner, model, table) for model in models)
         found += [copy for copy in copies if copy is not None][:1]
     return found
@@ -151,9 +154,9 @@ def _plain(table):
     return table
 
 
-def _dicts(objects, names):
+def _dicts(names):
     """Dicts of tensors whose first key is a parameter's name."""
-    for one in objects:
+    for one in _core.instances(dict):
         if type(one) not in (dict, OrderedDict) or not dict.__len__(one):
             continue
         first = next(iter(dict.keys(one)))

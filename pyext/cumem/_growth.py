@@ -8,7 +8,6 @@ attributes in instance dictionaries and torch's own C getters are read: no code
 of the program runs.
 """
 
-import gc
 import sys
 import time
 import weakref
@@ -93,7 +92,7 @@ def look(ending=False):
 
 def look_now(ending=False):
     """Before a report: at the end who held it was seen before, and is kept."""
-    if "torch" in sys.modules:
+    if "torch" in sys.modules and (_core.growing() or _copies.is_told()):
         look(ending)
 
 
@@ -103,8 +102,12 @@ def looks():
 
 
 def look_when_due(is_new):
-    """Not more often than is paid for; but the first verdicts of a run are heard at once."""
-    if (is_new and _state["count"] < _FIRST_LOOKS) or time.perf_counter() >= _state["not_before"]:
+    """Not more often than is paid for; but the first verdicts of a run are heard at once.
+
+    `is_new`: a verdict is, be it that something no longer grows.
+    """
+    paid = time.perf_counter() >= _state["not_before"]
+    if is_new and (paid or _state["count"] < _FIRST_LOOKS) or paid and _core.growing():
         look()
 
 
@@ -137,7 +140,7 @@ def _items(thing):
 def _parameter_names():
     """{id of a parameter: "layer1.0.weight"}, from the modules that are no one's child."""
     names = {}
-    for root in _modules.roots(_modules.among(gc.get_objects())):
+    for root in _modules.roots(_modules.everywhere()):
         for name, parameter in _modules.named(root).items():
             names.setdefault(id(parameter), name)
     return names

@@ -95,7 +95,6 @@ def _device_bytes():
 
 def answer(scan):
     """A signal asked: scan, write the report even where nothing was found, say where it is."""
-    _core.demanded()
     scan()
     path = _core.status()["report"]
-    _say(f"asked by a signal: {path}" if path else "asked by a signal: the report could not be written")
+    _say(f"asked by a signal: {path or 'the report could not be written'}")

@@ -7,6 +7,8 @@ Only attributes in instance dictionaries and torch's own C getters.
 
 import sys
 
+from . import _core
+
 _MOST = 20_000
 
 
@@ -34,10 +36,10 @@ def read(tensor, name):
             return None  # such as _version of an inference tensor
 
 
-def among(objects):
-    """The modules among these."""
+def everywhere():
+    """All modules of the process."""
     base = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
-    return [] if base is None else [thing for thing in objects if issubclass(type(thing), base)]
+    return [] if base is None else _core.instances(base)
 
 
 def roots(modules):

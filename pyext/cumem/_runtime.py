@@ -422,7 +422,7 @@ def _answer():
         return False
     try:
         if _handles:
-            _guarded(_growth.look_now)
+            _guarded(_growth.look)
             _looks.answer(lambda: _scan(SCAN))
     finally:
         _lock.release()
