@@ -130,6 +130,34 @@ with cumem.observe_tensor_cycles(print):
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+def test_r14_the_allocators_lock_and_the_gil(stand_in, tmp_path):
+    """Threads with the GIL wait for the lock that others hold while we hear of
+    their allocations: nothing there may wait for the GIL."""
+    run_ok(START + """
+import faulthandler, threading, time
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-5)
+held = ctypes.PyDLL(os.environ["STAND_IN"])   # keeps the GIL
+held.fake_pairs.argtypes = fake.fake_pairs.argtypes
+stop = time.monotonic() + 2
+def without(number):
+    while time.monotonic() < stop:
+        fake.fake_pairs(0, BASE + number * (1 << 30), 100, 1000)
+def with_it(number):
+    while time.monotonic() < stop:
+        held.fake_pairs(0, BASE + number * (1 << 30), 100, 10)
+        make_pair(16)
+def look():
+    while time.monotonic() < stop:
+        gc.collect(); cumem.find_cycles(); cumem.status()
+with cumem.observe_tensor_cycles(bool):
+    threads = [threading.Thread(target=target, args=args) for target, args in (
+        (without, (0,)), (without, (1,)), (with_it, (2,)), (with_it, (3,)), (look, ()))]
+    [thread.start() for thread in threads]; [thread.join() for thread in threads]
+    assert hook()["events"] > 10_000 and hook()["mismatches"] == 0, hook()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
     done = run_ok(START + """
 import threading
