@@ -4,6 +4,7 @@
 as they concern the whole package (the interceptors alone: test_interceptors)."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -442,3 +443,45 @@ for i in itertools.count():
     assert written
     for path in written:
         assert json.loads(path.read_text())["format"] == "cumem-leak"
+
+
+def test_o2_a_full_disk_is_told_once_and_the_job_goes_on(tmp_path):
+    """A file size limit of the kernel stands for a full disk."""
+    done = run_ok(NODES + """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+handle = cumem.warn_tensor_cycles(min_bytes=0)
+for i in range(3):
+    Kind = type(f"Kind{i}", (Node,), {})
+    k = Kind(torch.zeros(4096)); k.link = k; del k
+    gc.collect(); assert cumem.flush(30)
+lost = cumem.status()["lost"]
+assert lost["write_errors"] >= 3, lost
+assert os.listdir() == [], os.listdir()
+""", cwd=tmp_path)
+    assert done.err.count("DEAD CYCLE") == 3
+    assert done.err.count("cumem: the report is not written: File too large") == 1
+    assert "cyclereport" not in done.err
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;title\x07", "\x9b31m\x7f", "a\nb#9 LEAK forged",
+                                  "\u202eevil\u2028", "%s%n%d"])
+def test_o15_nothing_that_a_terminal_obeys_is_said(tmp_path, name):
+    """As the name of a class, an attribute, a key and a function."""
+    done = run_ok(NODES + f"""
+name = {name!r}
+""" + """
+handle = cumem.warn_tensor_cycles(min_bytes=0)
+def make():
+    Kind = type(name, (Node,), {})
+    k = Kind({name: torch.zeros(4096)}); setattr(k, name, k)
+make.__code__ = make.__code__.replace(co_name=name, co_filename=name)
+make()
+gc.collect(); assert cumem.flush(30)
+""", cwd=tmp_path)
+    assert "DEAD CYCLE" in done.err
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e"
+                     "\u2060-\u206f\ufeff]", done.err) is None
+    assert [line.split()[1] for line in done.err.splitlines()
+            if line.startswith("#")] == ["DEAD"]
