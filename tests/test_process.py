@@ -75,7 +75,9 @@ tracemalloc.start(); faulthandler.enable()
 profile = cProfile.Profile(); profile.enable()
 tracer = lambda *args: None
 sys.settrace(tracer)
+before = sys.getprofile()
 make_pair(); gc.collect(); cumem.find_cycles()
+assert sys.getprofile() is before is not None
 assert sys.gettrace() is tracer; sys.settrace(None)
 profile.disable()
 assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 1
