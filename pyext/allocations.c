@@ -17,6 +17,7 @@
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
 #include "backward.h"
+#include "foreign.h"
 #include "forward.h"
 #include "growth_look.h"
 
@@ -112,6 +113,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
         cm_backward_start(objects);
         cm_backward_on_enter(cm_growth_on_backward);
         cm_forward_start();
+        cm_foreign_start();
     }
     return true;
 }
@@ -168,6 +170,7 @@ cm_allocations_stop(void)
     if (torch.hooked || host.hooked) {
         cm_backward_stop();
         cm_forward_stop();
+        cm_foreign_stop();
     }
     stop_host("nobody observes");
     if (torch.hooked) {

@@ -29,7 +29,9 @@ static struct {
     uint32_t next_order;
     uint64_t made, lost;
     bool stacks;
-    bool blocks; /* the allocator's hook has the stacks of torch's memory */
+    bool blocks; /* known, and no foreign tensor is being made */
+    bool known;  /* the allocator's hook has the stacks of torch's memory */
+    uint32_t foreign; /* calls that make tensors of memory that it has not */
     uint64_t forward_from; /* autograd's number at which on_forward is due */
     void (*on_forward)(void);
     bool (*on_tensor)(void);
@@ -243,7 +245,20 @@ cm_tags_torch_type(PyTypeObject *type)
 void
 cm_tags_blocks_known(bool known)
 {
-    tags.blocks = known;
+    tags.known = known;
+    tags.blocks = known && tags.foreign == 0;
+}
+
+void
+cm_tags_foreign(bool begins)
+{
+    if (begins) {
+        tags.foreign++;
+    }
+    else if (tags.foreign != 0) { /* forgotten by cm_tags_off() meanwhile */
+        tags.foreign--;
+    }
+    tags.blocks = tags.known && tags.foreign == 0;
 }
 
 static void
