@@ -90,17 +90,23 @@ is_imported(const char *name)
            && PyDict_GetItemString(modules, name) != NULL;
 }
 
+bool
+cm_allocations_make_table(void)
+{
+    if (torch.blocks == NULL) {
+        torch.blocks = cm_blocks_new(MAX_BLOCKS);
+    }
+    return torch.blocks != NULL;
+}
+
 /* Starts a hook into the table, which is made if need be. */
 static bool
 start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
       const char **why)
 {
-    if (torch.blocks == NULL) {
-        torch.blocks = cm_blocks_new(MAX_BLOCKS);
-        if (torch.blocks == NULL) {
-            *why = "no memory for the table of blocks";
-            return false;
-        }
+    if (!cm_allocations_make_table()) {
+        *why = "no memory for the table of blocks";
+        return false;
     }
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);

@@ -25,6 +25,7 @@
 #include "sighting.h"
 #include "steps.h"
 #include "tags.h"
+#include "unhooked.h"
 
 /* About 1.2 KiB each. */
 enum { MOST_SERIES = 20000 };
@@ -491,6 +492,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
     if (main_session == self) {
         cm_allocations_stop();
         cm_driver_events_stop();
+        cm_unhooked_forget();
         cm_tags_stop(types);
         main_session = NULL;
         self->noticed = false;

@@ -16,6 +16,7 @@
 #include "growth_look.h"
 #include "session_private.h"
 #include "tags.h"
+#include "unhooked.h"
 
 enum { OPERATIONS = 2 };
 
@@ -117,7 +118,9 @@ static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
     int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
-    int last = cm_allocations_heard() ? cm_blocks_devices(blocks) : 0;
+    int last = cm_allocations_heard() || cm_tags_have_unhooked()
+                   ? cm_blocks_devices(blocks)
+                   : 0;
     note_time(self);
     for (int i = first; i < last; i++) {
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
@@ -137,8 +140,11 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
 static void
 end_iteration(struct cm_session *self)
 {
-    struct cm_blocks *blocks = cm_allocations_blocks();
     self->iteration = self->iterations.done;
+    if (cm_session_is_main(self)) {
+        cm_unhooked_update(self->devices);
+    }
+    struct cm_blocks *blocks = cm_allocations_blocks();
     if (!cm_session_is_main(self) || blocks == NULL) {
         return;
     }

@@ -36,6 +36,7 @@ static struct {
     void (*on_forward)(void);
     bool (*on_tensor)(void);
     uint32_t until_asked; /* tensors, until on_tensor is called again */
+    bool have_unhooked;   /* objects of frameworks without a hook */
     uint64_t *watched;    /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
     uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
@@ -164,6 +165,7 @@ static PyObject *
 tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
+    tags.have_unhooked = true;
     tag(object, true);
     return object;
 }
@@ -310,6 +312,18 @@ bool
 cm_tags_covers(PyTypeObject *type)
 {
     return type->tp_free == tagging_free;
+}
+
+bool
+cm_tags_unhooked(PyTypeObject *type)
+{
+    return type->tp_alloc == tagging_alloc;
+}
+
+bool
+cm_tags_have_unhooked(void)
+{
+    return tags.have_unhooked;
 }
 
 void

@@ -49,6 +49,11 @@ const struct cm_tag *cm_tags_find(PyObject *object);
 /* Objects of this type die without a word: tp_free is not ours. */
 bool cm_tags_covers(PyTypeObject *type);
 
+/* Objects of this type are of a framework whose allocator is not heard, and
+ * whether there ever was one. */
+bool cm_tags_unhooked(PyTypeObject *type);
+bool cm_tags_have_unhooked(void);
+
 /* The objects handed to cm_tags_watch() that died since are counted out:
  * cm_tags_survived() asks about one of them. */
 void cm_tags_watch_begin(void);

@@ -351,3 +351,41 @@ finish()
         ["ArrayImpl [3, 1024, 1024] int8 cpu 3.0 MiB", "cpu", 3 * MIB, True],
         ["Tensor [5, 1024, 1024] int8 cpu 5.0 MiB", "cpu", 5 * MIB, True],
     ], 8 * MIB)
+
+
+# ---- growth of a framework whose allocator nobody hears
+
+GROWING = """
+start() # from now on it is known how these are read
+def train(keep, steps=20):
+    for step in range(steps):
+        x = array(first, 2)
+        keep(x)
+        del x
+        cumem.step()
+"""
+
+
+def test_growth_without_a_hook_is_seen():
+    result = run_numba(GROWING + """
+kept = []
+train(kept.append)
+row, = cumem.growth()
+views = [array(second, 1)] * 3
+print(json.dumps({key: row[key] for key in
+                  ("verdict", "device", "bytes_per_iteration", "count", "advice")}
+                 | {"frame": row["frames"][0]["name"], "held": row["holder"][-2]["edge"]}))
+""")
+    assert result["verdict"] == "leak" and result["device"] == "cuda:0"
+    assert result["bytes_per_iteration"] == 2 * MIB and result["count"] == 20
+    assert result["frame"] == "array" and "kept" in result["advice"]
+
+
+def test_what_a_framework_frees_does_not_grow():
+    result = run_numba(GROWING + """
+from collections import deque
+train(lambda x: None)
+train(deque(maxlen=3).append, 30)
+print(json.dumps([row["verdict"] for row in cumem.growth() if row["verdict"] != "settled"]))
+""")
+    assert result == []
