@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* The first interface (cuptiSubscribe) and not the second: torch's profiler
- * still uses the first, and a process cannot mix them.  The library is never
- * closed, since a callback may be running in it. */
+/* By the second interface (cuptiSubscribe_v2) where CUPTI serves several tools
+ * that all use it: who comes then is not kept out.  By the first where it does
+ * not, or refuses: the driver is too old, or a tool is there that uses the
+ * first; a process cannot mix them.  Callbacks are enabled alike in both.
+ *
+ * The library is never closed, since a callback may be running in it. */
 
 #include "callbacks.h"
 
@@ -15,6 +18,9 @@ static struct {
     void *library; /* never closed */
     int (*subscribe)(void **subscriber, cm_cupti_callback *callback,
                      void *user_data);
+    /* Of newer libraries; NULL: it serves one tool. */
+    int (*subscribe_shared)(void **subscriber, cm_cupti_callback *callback,
+                            void *user_data, void *parameters);
     int (*unsubscribe)(void *subscriber);
     int (*enable_callback)(uint32_t enable, void *subscriber, int domain,
                            uint32_t id);
@@ -73,6 +79,21 @@ resolve(void *library)
     return true;
 }
 
+/* What an older one lacks is left NULL. */
+static void
+resolve_shared(void *library)
+{
+    int (*get_version)(uint32_t * version) = NULL;
+    uint32_t version = 0;
+    void *symbol = dlsym(library, "cuptiGetVersion");
+    memcpy(&get_version, &symbol, sizeof(symbol));
+    if (get_version != NULL && get_version(&version) == CM_CUPTI_SUCCESS
+        && version >= CM_CUPTI_SHARED_SINCE) {
+        symbol = dlsym(library, "cuptiSubscribe_v2");
+        memcpy(&cupti.subscribe_shared, &symbol, sizeof(symbol));
+    }
+}
+
 bool
 cm_callbacks_load(const char *where, const char **why)
 {
@@ -90,6 +111,7 @@ cm_callbacks_load(const char *where, const char **why)
                "CUDA 12 or 13 is wanted";
         return false;
     }
+    resolve_shared(library);
     cupti.library = library;
     return true;
 }
@@ -123,11 +145,26 @@ refuse(int result)
     return refusal;
 }
 
+static bool
+begin_shared(cm_cupti_callback *callback, void **made)
+{
+    struct cm_cupti_subscriber parameters = {
+        .struct_bytes = sizeof(parameters),
+        .name = "cumem",
+        .allows_others = 1,
+    };
+    return cupti.subscribe_shared != NULL
+           && cupti.subscribe_shared(made, callback, NULL, &parameters)
+                  == CM_CUPTI_SUCCESS;
+}
+
 bool
 cm_callbacks_begin(cm_cupti_callback *callback, const char **why)
 {
     void *made = NULL;
-    int result = cupti.subscribe(&made, callback, NULL);
+    int result = begin_shared(callback, &made)
+                     ? CM_CUPTI_SUCCESS
+                     : cupti.subscribe(&made, callback, NULL);
     if (result != CM_CUPTI_SUCCESS) {
         *why = refuse(result);
         return false;

@@ -44,6 +44,19 @@ struct cm_cupti_resource {
     void *descriptor;
 };
 
+/* From this version on several tools may subscribe, if all of them do so by
+ * cuptiSubscribe_v2() and the first allows it. */
+enum { CM_CUPTI_SHARED_SINCE = 130300 };
+
+struct cm_cupti_subscriber { /* CUpti_SubscriberParams */
+    size_t struct_bytes;     /* up to and with allows_others */
+    const char *name;
+    char *other_name; /* NULL: not asked for */
+    size_t other_name_bytes;
+    uint8_t allows_others;
+    uint8_t padding[7];
+};
+
 typedef void cm_cupti_callback(void *user_data, int domain, uint32_t id,
                                const void *data);
 

@@ -14,14 +14,19 @@ _started = False
 def main():
     """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0".
 
-    Once: site reads the files of a virtual environment twice.
+    Once: site reads the files of a virtual environment twice.  Not where it
+    would decline: to load its core there would turn the GIL on for the program.
     """
     global _started
     import os
+    import sys
 
     if _started or os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
         return
     _started = True
+    if "t" in sys.abiflags:
+        os.write(2, b"cumem: not started: this CPython is free-threaded\n")
+        return
     try:
         from cumem._start import main as start
 

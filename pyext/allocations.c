@@ -17,6 +17,7 @@
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
 #include "backward.h"
+#include "foreign.h"
 #include "forward.h"
 #include "growth_look.h"
 
@@ -89,17 +90,23 @@ is_imported(const char *name)
            && PyDict_GetItemString(modules, name) != NULL;
 }
 
+bool
+cm_allocations_make_table(void)
+{
+    if (torch.blocks == NULL) {
+        torch.blocks = cm_blocks_new(MAX_BLOCKS);
+    }
+    return torch.blocks != NULL;
+}
+
 /* Starts a hook into the table, which is made if need be. */
 static bool
 start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
       const char **why)
 {
-    if (torch.blocks == NULL) {
-        torch.blocks = cm_blocks_new(MAX_BLOCKS);
-        if (torch.blocks == NULL) {
-            *why = "no memory for the table of blocks";
-            return false;
-        }
+    if (!cm_allocations_make_table()) {
+        *why = "no memory for the table of blocks";
+        return false;
     }
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);
@@ -112,6 +119,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
         cm_backward_start(objects);
         cm_backward_on_enter(cm_growth_on_backward);
         cm_forward_start();
+        cm_foreign_start();
     }
     return true;
 }
@@ -168,6 +176,7 @@ cm_allocations_stop(void)
     if (torch.hooked || host.hooked) {
         cm_backward_stop();
         cm_forward_stop();
+        cm_foreign_stop();
     }
     stop_host("nobody observes");
     if (torch.hooked) {

@@ -35,6 +35,8 @@ void cm_allocations_off(void);
 uint64_t cm_allocations_bytes(void);
 /* Borrowed; NULL: none yet. */
 struct cm_blocks *cm_allocations_blocks(void);
+/* For blocks that no hook tells of; false: no memory. */
+bool cm_allocations_make_table(void);
 /* The hook tells events: the blocks are those of now. */
 bool cm_allocations_heard(void);
 /* And it has told of memory, which another allocator's does not. */

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* run_backward of torch's engine is a method descriptor over a PyMethodDef
- * that lies in torch's writable data; its function pointer is ours while we
- * listen.  (Every call reads it, also specialised ones.)  A stack is captured
- * at the entry and stands in a small table until the function returns. */
+/* run_backward of torch's engine is ours while we listen (method.h).  A stack
+ * is captured at the entry and stands in a small table until the function
+ * returns. */
 
-#define _GNU_SOURCE
 #include "backward.h"
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "../detector/hot.h"
 #include "../detector/meter.h"
 #include "forward.h"
+#include "method.h"
 
 enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
 
@@ -87,16 +84,6 @@ run_backward(PyObject *self, PyObject *args, PyObject *keywords)
     return result;
 }
 
-/* Through the kernel, which answers instead of faulting. */
-static bool
-is_writable(PyCFunction *place)
-{
-    PyCFunction same = *place;
-    struct iovec from = {&same, sizeof(same)};
-    struct iovec to = {(void *)place, sizeof(same)};
-    return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == sizeof(same);
-}
-
 /* Borrowed; NULL: no such type. */
 static PyTypeObject *
 find_engine(void)
@@ -159,12 +146,9 @@ cm_backward_start(struct cm_objects *objects)
     if (method == NULL || method->ml_meth == wrapper()) {
         return method != NULL;
     }
-    if (!is_writable(&method->ml_meth)) {
-        return false;
-    }
-    atomic_store(&backward.original, method->ml_meth);
-    method->ml_meth = wrapper();
-    return true;
+    atomic_store(&backward.original, method->ml_meth); /* read by ours */
+    PyCFunction original;
+    return cm_method_replace(method, wrapper(), &original);
 }
 
 void

@@ -52,7 +52,9 @@ device_flag(struct cm_freezer *self, PyObject *object)
         || !cm_devices_read(self->devices, object, &memory)) {
         return 0;
     }
-    self->bytes_at_hand += memory.bytes;
+    do {
+        self->bytes_at_hand += memory.bytes;
+    } while (cm_devices_next(self->devices, object, &memory));
     return CM_DEVICE;
 }
 

@@ -223,7 +223,27 @@ cm_devices_read(struct cm_devices *self, PyObject *object,
     }
     self->accelerator_seen |= result->accelerator;
     result->reader = reader;
-    return watches(self, result);
+    return watches(self, result) || cm_devices_next(self, object, result);
+}
+
+bool
+cm_devices_next(struct cm_devices *self, PyObject *object,
+                struct cm_device_memory *result)
+{
+    uint8_t reader = result->reader;
+    for (uint16_t part = result->part; ++part < result->parts;) {
+        struct cm_device_memory other;
+        if (readers[reader - 1]->part(self->slots[reader - 1].state, object,
+                                      part, &other)) {
+            self->accelerator_seen |= other.accelerator;
+            other.reader = reader;
+            if (watches(self, &other)) {
+                *result = other;
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 bool

@@ -38,6 +38,11 @@ bool cm_devices_untracked(const struct cm_devices *self);
 /* False: holds no memory on a watched device (or none that can be read). */
 bool cm_devices_read(struct cm_devices *self, PyObject *object,
                      struct cm_device_memory *result);
+/* An array over several devices has a memory on each: goes on to the next one
+ * that is watched.  False: there is none, and *result is left as it was.
+ * Before: cm_devices_read() said yes. */
+bool cm_devices_next(struct cm_devices *self, PyObject *object,
+                     struct cm_device_memory *result);
 /* The same for a torch StorageImpl that was met on the way (autograd.h). */
 bool cm_devices_read_storage(struct cm_devices *self, uint64_t storage,
                              struct cm_device_memory *result);

@@ -145,6 +145,31 @@ describe_device(struct cm_freezer *self, PyObject *object,
     return status;
 }
 
+/* An array over several devices is followed by a node for each further one,
+ * with its own address: they live and die together. */
+static enum cm_status
+copy_parts(struct cm_freezer *self, PyObject *object, uint32_t id)
+{
+    struct cm_device_memory memory;
+    enum cm_status status = CM_OK;
+    if (!cm_devices_read(self->devices, object, &memory)) {
+        return CM_OK;
+    }
+    while (status == CM_OK
+           && cm_devices_next(self->devices, object, &memory)) {
+        struct cm_node node = self->heap->nodes[id];
+        struct cm_node_id part;
+        node.label = device_label(self, "shard", "", &memory);
+        self->bytes_copied += memory.bytes;
+        status = add_storage(self, &memory, &node);
+        if (status == CM_OK) {
+            note_site(self, node.storage.index, cm_tags_find(object));
+            status = cm_heap_add_node(self->heap, &node, &part);
+        }
+    }
+    return status;
+}
+
 static enum cm_status
 copy_node(struct cm_freezer *self, size_t position)
 {
@@ -162,6 +187,9 @@ copy_node(struct cm_freezer *self, size_t position)
     }
     if (status == CM_OK) {
         self->node_of[position] = id.index;
+    }
+    if (status == CM_OK && (self->flags[position] & CM_DEVICE)) {
+        status = copy_parts(self, object, id.index);
     }
     return status;
 }
@@ -251,6 +279,18 @@ copy_edges_of(struct cm_freezer *self, PyObject *object, bool named)
     }
 }
 
+static void
+add_part_edges(struct cm_freezer *self)
+{
+    const struct cm_node *owner = &self->heap->nodes[self->current];
+    for (uint32_t id = self->current + 1;
+         id <= self->heap->node_count
+         && self->heap->nodes[id].address == owner->address;
+         id++) {
+        add_edge(self, id, (struct cm_text_id){0}, CM_REFERENCE);
+    }
+}
+
 static enum cm_status
 copy_edges(struct cm_freezer *self)
 {
@@ -262,6 +302,7 @@ copy_edges(struct cm_freezer *self)
         in_time = in_time && !cm_freezer_out_of_time(self, i, CM_EDGES_UNTIL);
         self->current = self->node_of[position];
         copy_edges_of(self, self->chosen[position], in_time);
+        add_part_edges(self);
         if (self->status == CM_OK) {
             self->status = cm_freezer_copy_links(self, self->chosen[position]);
         }

@@ -4,11 +4,16 @@
 /* jaxlib's ArrayImpl is a C++ structure behind PyObject_HEAD; its getters run
  * nanobind, so it is read by the layout that cumem._jax finds from arrays of
  * known shape on the CPU: sizes (a std::vector), dtype, sharding, client, and
- * the pointer to the buffers, which is NULL once the array is deleted.
+ * the pointer to what holds the buffers, which is NULL once the array is
+ * deleted.  Behind it is a vector of buffers, one on each device: a buffer that
+ * several arrays share is one memory.  Whether buffers were donated to a
+ * computation only they know: jaxlib's own is_deleted() is asked, a C function
+ * that makes no object.
  *
  * The device is that of a sharding over one device, or the only one of the
- * client.  An array over several devices is counted as nothing.  An array
- * whose buffer was donated to a computation looks as if it still held it. */
+ * client; of a NamedSharding those of its mesh, in the order of the buffers
+ * (jax_sharding.h).  An array with another sharding over several devices is
+ * counted as nothing. */
 
 #include "jax_reader.h"
 
@@ -16,12 +21,14 @@
 #include <string.h>
 
 #include "fields.h"
+#include "jax_sharding.h"
 #include "phrase.h" // cm_str_is()
 #include "reader.h"
 #include "tags.h"
 #include "torch_layout.h" // cm_word_at(), cm_torch_peek()
 
-#define MAX_DIMS 32u
+#define MAX_DIMS ((size_t)CM_JAX_MOST_DIMS)
+#define MAX_PARTS 4096u
 #define MAX_PLACES 128u
 #define MAX_PEEKED 64
 
@@ -33,12 +40,17 @@ struct place {
 };
 
 struct jax_layout {
-    PyTypeObject *array;      /* owned: jaxlib's ArrayImpl */
-    PyTypeObject *single;     /* owned: SingleDeviceSharding */
-    PyObject *itemsize;       /* owned: numpy.dtype's C getter */
-    PyTypeObject *dtype_type; /* owned: numpy.dtype */
+    const struct cm_objects *objects; /* borrowed */
+    PyTypeObject *array;              /* owned: jaxlib's ArrayImpl */
+    PyTypeObject *single;             /* owned: SingleDeviceSharding */
+    PyObject *itemsize;               /* owned: numpy.dtype's C getter */
+    PyTypeObject *dtype_type;         /* owned: numpy.dtype */
+    PyObject *is_deleted;             /* owned: the array's method; or NULL */
     Py_ssize_t sizes, dtype, sharding, client, buffers; /* of the array */
     Py_ssize_t device, memory_kind;                     /* of the sharding */
+    struct cm_jax_named named;
+    uintptr_t holder;  /* the first word of what holds the buffers */
+    Py_ssize_t vector; /* of buffers, in it; 0: not found */
     struct place places[MAX_PLACES];
     size_t place_count;
 };
@@ -125,6 +137,8 @@ release(struct jax_layout *layout)
     Py_CLEAR(layout->single);
     Py_CLEAR(layout->itemsize);
     Py_CLEAR(layout->dtype_type);
+    Py_CLEAR(layout->is_deleted);
+    cm_jax_named_release(&layout->named);
     memset(layout, 0, sizeof(*layout));
 }
 
@@ -178,6 +192,67 @@ take_layout(PyObject *facts)
     Py_RETURN_NONE;
 }
 
+/* [none; raises] takes references only when all is there. */
+static bool
+parse_shards(PyObject *facts, struct jax_layout *layout)
+{
+    struct cm_jax_named *named = &layout->named;
+    unsigned long long holder;
+    if (!PyArg_ParseTuple(
+            facts, "O!O!O!O!nnnn(Kn)", &PyType_Type, &named->type,
+            &PyType_Type, &named->mesh_type, &PyType_Type, &named->spec_type,
+            &PyType_Type, &named->numbers, &named->mesh, &named->spec,
+            &named->memory_kind, &named->entries, &holder, &layout->vector)) {
+        memset(named, 0, sizeof(*named));
+        return false;
+    }
+    Py_INCREF(named->type);
+    Py_INCREF(named->mesh_type);
+    Py_INCREF(named->spec_type);
+    Py_INCREF(named->numbers);
+    layout->holder = (uintptr_t)holder;
+    return lies_within(named->type, named->mesh, 8)
+           && lies_within(named->type, named->spec, 8)
+           && lies_within(named->type, named->memory_kind, 8)
+           && lies_within(named->spec_type, named->entries, 8)
+           && layout->vector >= 8 && layout->vector % 8 == 0;
+}
+
+/* How arrays over several devices lie; without it they count as nothing. */
+static PyObject *
+take_shards(PyObject *facts)
+{
+    struct jax_layout shards = {0};
+    if (!learnt_ready || !PyTuple_Check(facts)) {
+        PyErr_SetString(PyExc_TypeError, "a layout, then a tuple");
+        return NULL;
+    }
+    if (!parse_shards(facts, &shards)) {
+        cm_jax_named_release(&shards.named);
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "not a layout");
+        }
+        return NULL;
+    }
+    cm_jax_named_release(&learnt_layout.named);
+    learnt_layout.named = shards.named;
+    learnt_layout.holder = shards.holder;
+    learnt_layout.vector = shards.vector;
+    Py_RETURN_NONE;
+}
+
+/* Before: cumem._jax has asked it of an array that is and of one that is not. */
+static PyObject *
+take_is_deleted(PyObject *method)
+{
+    if (!learnt_ready || PyFunction_Check(method)) {
+        PyErr_SetString(PyExc_TypeError, "a layout, then a C function");
+        return NULL;
+    }
+    Py_XSETREF(learnt_layout.is_deleted, Py_NewRef(method));
+    Py_RETURN_NONE;
+}
+
 PyObject *
 cm_jax_probe(PyObject *module, PyObject *facts)
 {
@@ -197,6 +272,12 @@ cm_jax_probe(PyObject *module, PyObject *facts)
     }
     if (strcmp(step, "layout") == 0) {
         return take_layout(what);
+    }
+    if (strcmp(step, "shards") == 0) {
+        return take_shards(what);
+    }
+    if (strcmp(step, "is_deleted") == 0) {
+        return take_is_deleted(what);
     }
     PyErr_SetString(PyExc_ValueError, "unknown step");
     return NULL;
@@ -246,11 +327,22 @@ jax_learn(void *state, PyObject *module, const char **reason)
     if (!learnt_ready) {
         return later ? CM_LEARNT_LATER : CM_LEARNT_UNSUPPORTED;
     }
-    memcpy(state, &learnt_layout, sizeof(learnt_layout));
+    struct jax_layout *layout = state;
+    learnt_layout.objects = layout->objects;
+    *layout = learnt_layout;
     memset(&learnt_layout, 0, sizeof(learnt_layout));
     learnt_ready = false;
-    *reason = "struct layout; arrays over several devices are not counted";
+    *reason = layout->named.type != NULL
+                  ? "struct layout"
+                  : "struct layout; arrays over several devices are not "
+                    "counted";
     return CM_LEARNT_READY;
+}
+
+static void
+jax_begin(void *state, const struct cm_objects *objects)
+{
+    ((struct jax_layout *)state)->objects = objects;
 }
 
 static void
@@ -292,22 +384,9 @@ is_host_kind(PyObject *kind)
 }
 
 static bool
-read_device(const struct jax_layout *layout, PyObject *object,
-            struct cm_device_memory *result)
+take_place(const struct place *place, PyObject *kind,
+           struct cm_device_memory *result)
 {
-    PyObject *sharding = (PyObject *)word_of(object, layout->sharding);
-    PyObject *kind = NULL;
-    const struct place *place;
-    if (sharding == NULL) {
-        return false;
-    }
-    if (Py_TYPE(sharding) == layout->single) {
-        place = find_place(layout, word_of(sharding, layout->device));
-        kind = (PyObject *)word_of(sharding, layout->memory_kind);
-    }
-    else {
-        place = find_place(layout, word_of(object, layout->client));
-    }
     if (place == NULL || place->name[0] == '\0') {
         return false;
     }
@@ -316,6 +395,41 @@ read_device(const struct jax_layout *layout, PyObject *object,
              host ? "cpu" : place->name);
     result->accelerator = strcmp(result->device, "cpu") != 0;
     return true;
+}
+
+/* Of a sharding over one device, whatever it is called. */
+static bool
+read_device(const struct jax_layout *layout, PyObject *object,
+            PyObject *sharding, struct cm_device_memory *result)
+{
+    if (Py_TYPE(sharding) == layout->single) {
+        return take_place(
+            find_place(layout, word_of(sharding, layout->device)),
+            (PyObject *)word_of(sharding, layout->memory_kind), result);
+    }
+    return take_place(find_place(layout, word_of(object, layout->client)),
+                      NULL, result);
+}
+
+/* Of one buffer of a NamedSharding: that of the so many-th device that is not
+ * another process's. */
+static bool
+read_part_device(const struct jax_layout *layout,
+                 const struct cm_jax_mesh *mesh, PyObject *sharding,
+                 struct cm_device_memory *result)
+{
+    const struct place *found = NULL;
+    uint16_t local = 0;
+    for (size_t i = 0; i < mesh->device_count; i++) {
+        const struct place *place =
+            find_place(layout, (uintptr_t)mesh->devices[i]);
+        if (place != NULL) {
+            found = local == result->part ? place : found;
+            local++;
+        }
+    }
+    PyObject *kind = (PyObject *)word_of(sharding, layout->named.memory_kind);
+    return local == result->parts && take_place(found, kind, result);
 }
 
 /* The sizes lie behind two pointers: first and one past the last. */
@@ -339,16 +453,24 @@ dtype_of(const struct jax_layout *layout, PyObject *object)
                : NULL;
 }
 
+/* `cuts`: into how many parts each dimension is cut; NULL: into one. */
 static bool
-read_bytes(const struct jax_layout *layout, PyObject *object, uint64_t *bytes)
+read_bytes(const struct jax_layout *layout, PyObject *object,
+           const uint64_t *cuts, uint64_t *bytes)
 {
     const int64_t *sizes;
     PyObject *dtype = dtype_of(layout, object);
     size_t dims = count_dims(layout, object, &sizes);
     *bytes = dtype != NULL ? cm_field_number(layout->itemsize, dtype) : 0;
     for (size_t i = 0; dims <= MAX_DIMS && *bytes != 0 && i < dims; i++) {
-        if (sizes[i] < 0 || sizes[i] >> CM_MAX_DEVICE_BYTES_LOG2 != 0
-            || __builtin_mul_overflow(*bytes, (uint64_t)sizes[i], bytes)) {
+        if (sizes[i] < 0 || sizes[i] >> CM_MAX_DEVICE_BYTES_LOG2 != 0) {
+            return false;
+        }
+        uint64_t size = (uint64_t)sizes[i];
+        if (cuts != NULL) {
+            size = (size + cuts[i] - 1) / cuts[i];
+        }
+        if (__builtin_mul_overflow(*bytes, size, bytes)) {
             return false;
         }
     }
@@ -356,17 +478,88 @@ read_bytes(const struct jax_layout *layout, PyObject *object, uint64_t *bytes)
            && *bytes >> CM_MAX_DEVICE_BYTES_LOG2 == 0;
 }
 
+/* Which buffer it is, and of how many; the address of what holds them where no
+ * buffer can be told from it. */
+static bool
+read_key(const struct jax_layout *layout, PyObject *object,
+         struct cm_device_memory *result)
+{
+    uintptr_t holder = word_of(object, layout->buffers);
+    result->storage_key = holder;
+    if (holder == 0 || layout->vector == 0
+        || cm_word_at(holder, 0) != layout->holder) {
+        return holder != 0 && result->part == 0;
+    }
+    uintptr_t vector = holder + (uintptr_t)layout->vector;
+    uint64_t size = cm_word_at(vector, 0); /* twice, odd: it lies elsewhere */
+    uintptr_t first =
+        (size & 1) != 0 ? (uintptr_t)cm_word_at(vector, 8) : vector + 8;
+    if (size / 2 <= result->part || size / 2 > MAX_PARTS || first == 0) {
+        return false;
+    }
+    result->parts = (uint16_t)(size / 2);
+    result->storage_key = cm_word_at(first, (size_t)result->part * 16);
+    return result->storage_key != 0;
+}
+
+static bool
+read_split(const struct jax_layout *layout, PyObject *object,
+           PyObject *sharding, struct cm_device_memory *result)
+{
+    struct cm_jax_mesh mesh;
+    uint64_t cuts[CM_JAX_MOST_DIMS];
+    return cm_jax_mesh_of(&layout->named, layout->objects, sharding, &mesh)
+           && read_part_device(layout, &mesh, sharding, result)
+           && cm_jax_cuts_of(&layout->named, &mesh, sharding, cuts)
+           && read_bytes(layout, object, cuts, &result->bytes);
+}
+
+static bool
+jax_part(const void *state, PyObject *object, uint16_t part,
+         struct cm_device_memory *result)
+{
+    const struct jax_layout *layout = state;
+    memset(result, 0, sizeof(*result));
+    result->part = part;
+    if (!read_key(layout, object, result)) {
+        return false;
+    }
+    PyObject *sharding = (PyObject *)word_of(object, layout->sharding);
+    if (sharding == NULL) {
+        return false;
+    }
+    if (result->parts > 1) {
+        return read_split(layout, object, sharding, result);
+    }
+    return read_device(layout, object, sharding, result)
+           && read_bytes(layout, object, NULL, &result->bytes);
+}
+
+/* Donated to a computation, or deleted.  [-; never] */
+static bool
+is_deleted(const struct jax_layout *layout, PyObject *object)
+{
+    PyObject *type, *value, *traceback;
+    if (layout->is_deleted == NULL) {
+        return false;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *answer = PyObject_CallOneArg(layout->is_deleted, object);
+    bool deleted = answer != Py_False;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    return deleted;
+}
+
 static bool
 jax_read(const void *state, PyObject *object, struct cm_device_memory *result)
 {
     const struct jax_layout *layout = state;
     memset(result, 0, sizeof(*result));
-    if (!cm_type_derives(Py_TYPE(object), layout->array)) {
-        return false;
-    }
-    result->storage_key = word_of(object, layout->buffers);
-    return result->storage_key != 0 && read_device(layout, object, result)
-           && read_bytes(layout, object, &result->bytes);
+    return cm_type_derives(Py_TYPE(object), layout->array)
+           && jax_part(state, object, 0, result)
+           && !is_deleted(layout, object);
 }
 
 static void
@@ -390,9 +583,11 @@ jax_shape(const void *state, PyObject *object, char *text, size_t room)
 const struct cm_reader cm_jax_reader = {
     .module = "jax",
     .state_bytes = sizeof(struct jax_layout),
+    .begin = jax_begin,
     .learn = jax_learn,
     .claims = jax_claims,
     .read = jax_read,
+    .part = jax_part,
     .shape = jax_shape,
     .forget = jax_forget,
 };

@@ -16,6 +16,7 @@
 #include "driver_events.h"
 #include "session_private.h"
 #include "tags.h"
+#include "unhooked.h"
 
 enum { MOST_HELD = 4096 };
 
@@ -385,6 +386,7 @@ cm_session_held(struct cm_session *self)
     struct groups groups = {0};
     if (!self->silent && cm_session_is_main(self)
         && (cm_allocations_blocks() != NULL || cm_driver_events_heard())) {
+        cm_unhooked_update(self->devices);
         self->no_memory +=
             find_held(self, &explained, &groups) == CM_NO_MEMORY;
     }

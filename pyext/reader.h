@@ -31,6 +31,8 @@ struct cm_device_memory {
     bool forgotten;     /* and nobody else does */
     bool accelerator;   /* false: host memory (a CPU tensor) */
     uint8_t reader;     /* filled by cm_devices_read() */
+    uint16_t part;      /* of an array over several devices: which, ... */
+    uint16_t parts;     /* ... of how many; 0: it lies on one */
     bool is_storage;    /* the memory object itself, not an array */
     char device[24];    /* "cuda:0", at most "privateuseone:127" */
 };
@@ -67,6 +69,10 @@ struct cm_reader {
     /* Does an exact type hold device memory?  Answers are cached. */
     bool (*claims)(const void *state, PyTypeObject *type);
     bool (*read)(const void *state, PyObject *object,
+                 struct cm_device_memory *result);
+    /* The same for another part, of which read() told how many.  NULL: there is
+     * never one. */
+    bool (*part)(const void *state, PyObject *object, uint16_t part,
                  struct cm_device_memory *result);
     /* Writes what a person calls the contents, "[64, 512] float32"; at most
      * `room` bytes with the NUL.  Before: read() said yes.  NULL: unknown. */

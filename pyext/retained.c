@@ -118,6 +118,9 @@ add_storage(struct cm_retained *self, const struct cm_reach *reach,
         .use_count = memory.use_count,
         .reader = memory.reader,
     };
+    while (cm_devices_next(reach->devices, object, &memory)) {
+        storage.bytes += memory.bytes; /* all of them go with the object */
+    }
     return cm_heap_add_storage(&self->heap, &storage, &node->storage);
 }
 

@@ -26,6 +26,7 @@
 #include "steps.h"
 #include "tags.h"
 #include "touched.h"
+#include "unhooked.h"
 
 /* About 1.2 KiB each. */
 enum { MOST_SERIES = 20000 };
@@ -497,6 +498,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
     if (main_session == self) {
         cm_allocations_stop();
         cm_driver_events_stop();
+        cm_unhooked_forget();
         cm_tags_stop(types);
         cm_touched_off();
         main_session = NULL;

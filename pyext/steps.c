@@ -17,6 +17,7 @@
 #include "growth_look.h"
 #include "session_private.h"
 #include "tags.h"
+#include "unhooked.h"
 
 enum { OPERATIONS = 2 };
 
@@ -140,7 +141,9 @@ static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
     int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
-    int last = cm_allocations_heard() ? cm_blocks_devices(blocks) : 0;
+    int last = cm_allocations_heard() || cm_tags_have_unhooked()
+                   ? cm_blocks_devices(blocks)
+                   : 0;
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
@@ -167,9 +170,12 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
 static void
 end_iteration(struct cm_session *self)
 {
-    struct cm_blocks *blocks = cm_allocations_blocks();
     self->iteration = self->iterations.done;
     self->collector_off = !PyGC_IsEnabled();
+    if (cm_session_is_main(self)) {
+        cm_unhooked_update(self->devices);
+    }
+    struct cm_blocks *blocks = cm_allocations_blocks();
     if (!cm_session_is_main(self) || blocks == NULL) {
         return;
     }

@@ -29,11 +29,14 @@ static struct {
     uint32_t next_order;
     uint64_t made, lost;
     bool stacks;
-    bool blocks; /* the allocator's hook has the stacks of torch's memory */
+    bool blocks; /* known, and no foreign tensor is being made */
+    bool known;  /* the allocator's hook has the stacks of torch's memory */
+    uint32_t foreign; /* calls that make tensors of memory that it has not */
     uint64_t forward_from; /* autograd's number at which on_forward is due */
     void (*on_forward)(void);
     bool (*on_tensor)(void);
     uint32_t until_asked; /* tensors, until on_tensor is called again */
+    bool have_unhooked;   /* objects of frameworks without a hook */
     uint64_t *watched;    /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places, watched_count;
     uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
@@ -162,6 +165,7 @@ static PyObject *
 tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
+    tags.have_unhooked = true;
     tag(object, true);
     return object;
 }
@@ -243,7 +247,20 @@ cm_tags_torch_type(PyTypeObject *type)
 void
 cm_tags_blocks_known(bool known)
 {
-    tags.blocks = known;
+    tags.known = known;
+    tags.blocks = known && tags.foreign == 0;
+}
+
+void
+cm_tags_foreign(bool begins)
+{
+    if (begins) {
+        tags.foreign++;
+    }
+    else if (tags.foreign != 0) { /* forgotten by cm_tags_off() meanwhile */
+        tags.foreign--;
+    }
+    tags.blocks = tags.known && tags.foreign == 0;
 }
 
 static void
@@ -295,6 +312,18 @@ bool
 cm_tags_covers(PyTypeObject *type)
 {
     return type->tp_free == tagging_free;
+}
+
+bool
+cm_tags_unhooked(PyTypeObject *type)
+{
+    return type->tp_alloc == tagging_alloc;
+}
+
+bool
+cm_tags_have_unhooked(void)
+{
+    return tags.have_unhooked;
 }
 
 void

@@ -41,10 +41,18 @@ void cm_tags_type(PyTypeObject *type);
 void cm_tags_torch_type(PyTypeObject *type);
 /* Whether it has those of all tensors that count. */
 void cm_tags_blocks_known(bool known);
+/* Until it ends, tensors made may be of memory that it does not hear of: they
+ * take stacks all the same.  Calls nest, also of several threads. */
+void cm_tags_foreign(bool begins);
 /* NULL: the object is not tagged (made before tagging, or an own allocator). */
 const struct cm_tag *cm_tags_find(PyObject *object);
 /* Objects of this type die without a word: tp_free is not ours. */
 bool cm_tags_covers(PyTypeObject *type);
+
+/* Objects of this type are of a framework whose allocator is not heard, and
+ * whether there ever was one. */
+bool cm_tags_unhooked(PyTypeObject *type);
+bool cm_tags_have_unhooked(void);
 
 /* The objects handed to cm_tags_watch() that died since are counted out:
  * cm_tags_survived() asks about one of them. */

@@ -9,6 +9,8 @@
 
 #include "trail.h"
 
+#include <stdio.h>
+
 #include "../detector/alloc.h"
 #include "phrase.h"
 
@@ -274,6 +276,22 @@ label_with_count(struct cm_objects *objects, const struct cm_step *step)
     return cm_phrase_intern(&label, objects->texts);
 }
 
+/* One line has no room for each: "4 devices", and the bytes on all of them. */
+static void
+add_parts(struct cm_devices *devices, PyObject *object,
+          struct cm_device_memory *memory)
+{
+    struct cm_device_memory part = *memory;
+    unsigned count = 1;
+    while (cm_devices_next(devices, object, &part)) {
+        memory->bytes += part.bytes;
+        count++;
+    }
+    if (count > 1) {
+        snprintf(memory->device, sizeof(memory->device), "%u devices", count);
+    }
+}
+
 struct cm_text_id
 cm_device_label_of(struct cm_devices *devices, struct cm_texts *texts,
                    PyObject *object, uint8_t *species)
@@ -285,6 +303,7 @@ cm_device_label_of(struct cm_devices *devices, struct cm_texts *texts,
             && memory.reader == 0)) {
         return (struct cm_text_id){0};
     }
+    add_parts(devices, object, &memory);
     cm_devices_label(devices, object, &memory, text);
     *species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
     return cm_texts_intern(texts, text);

@@ -4,6 +4,7 @@
 /* One mutex around one document.  The file is written when a finding is new or
  * has doubled, else after intervals that double up to a minute. */
 
+#define _GNU_SOURCE // strerror_r()
 #include "digest.h"
 
 #include <errno.h>
@@ -293,6 +294,7 @@ write_report(struct cm_digest *self)
     }
     self->counts.reports_written += status == CM_OK;
     self->counts.write_errors += status != CM_OK;
+    self->write_error = status == CM_OK ? 0 : status == CM_IO ? errno : ENOMEM;
     if (self->interval_ns < LONGEST_INTERVAL_NS) {
         self->interval_ns *= 2;
     }
@@ -316,6 +318,18 @@ seen_from_here(const char *path)
     return below ? path + length + 1 : path;
 }
 
+/* Before: lock held.  Said once: each finding would say it again. */
+static void
+add_trouble(struct cm_digest *self, struct cm_buffer *text)
+{
+    char room[128];
+    if (self->write_error != 0 && !self->told_write_error) {
+        self->told_write_error = true;
+        cm_buffer_addf(text, "cumem: the report is not written: %s\n",
+                       strerror_r(self->write_error, room, sizeof(room)));
+    }
+}
+
 /* Before: lock held.  The summary of what is new. */
 static void
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
@@ -332,6 +346,7 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     cm_summary_count(&self->leak, &options, &counts, NULL);
     if (counts.shown != 0
         && cm_summary_write(&self->leak, &options, &text) == CM_OK) {
+        add_trouble(self, &text);
         queue_warning(self, &text);
     }
     cm_buffer_release(&text);

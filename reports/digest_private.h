@@ -32,6 +32,8 @@ struct cm_digest {
     struct cm_timeline_rows timeline_rows;
     struct cm_growth_told told;
     bool demanded;
+    int write_error; /* errno of the last write; 0: it went well */
+    bool told_write_error;
     char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
     size_t first_warning, warning_count;
     struct cm_digest_counts counts;

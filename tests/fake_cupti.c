@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors
  *
- * A libcupti without a GPU: one subscriber, callbacks for what is enabled.
+ * A libcupti without a GPU: callbacks for what is enabled, to one subscriber;
+ * another one is kept out or let in as by CUDA 13.3.  The version is that of
+ * $FAKE_CUPTI_VERSION, which counts when it is loaded.
  * Unsubscribing waits for callbacks that run, which is what could deadlock. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_cupti.h"
@@ -17,6 +20,9 @@ enum { INVALID_PARAMETER = 1, NOT_INITIALIZED = 15, FIRST_ID = 200 };
 extern const struct fake_cupti fake_cupti;
 
 int cuptiSubscribe(void **result, cm_cupti_callback *callback, void *data);
+int cuptiSubscribe_v2(void **result, cm_cupti_callback *callback, void *data,
+                      struct cm_cupti_subscriber *parameters);
+int cuptiGetVersion(uint32_t *version);
 int cuptiUnsubscribe(void *old);
 int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t id);
 int cuptiGetCallbackState(uint32_t *enable, void *of, int domain, uint32_t id);
@@ -61,28 +67,67 @@ static pthread_rwlock_t lock =
 static struct {
     cm_cupti_callback *callback; /* NULL: nobody subscribed */
     void *user_data;
-    int refusal, refused_domain;
+    int refusal, shared_refusal, refused_domain;
+    int interface, other_interface; /* 1 or 2; 0: nobody's */
     const char *refused_name;
     bool renamed;
     unsigned char enabled[DOMAINS][IDS];
     char contexts[64];
 } state;
 
-int
-cuptiSubscribe(void **result, cm_cupti_callback *callback, void *data)
+/* Whether somebody who subscribed by `there` keeps out who comes by `comes`. */
+static bool
+keeps_out(int there, int comes)
+{
+    return there != 0 && (there == 1 || comes == 1);
+}
+
+static int
+subscribe(void **result, cm_cupti_callback *callback, void *data,
+          int interface)
 {
     int status = state.refusal;
     pthread_rwlock_wrlock(&lock);
-    if (status == 0 && state.callback != NULL) {
+    if (status == 0
+        && (state.callback != NULL
+            || keeps_out(state.other_interface, interface))) {
         status = CM_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     if (status == 0) {
         state.callback = callback;
         state.user_data = data;
+        state.interface = interface;
         *result = &state;
     }
     pthread_rwlock_unlock(&lock);
     return status;
+}
+
+int
+cuptiSubscribe(void **result, cm_cupti_callback *callback, void *data)
+{
+    return subscribe(result, callback, data, 1);
+}
+
+int
+cuptiSubscribe_v2(void **result, cm_cupti_callback *callback, void *data,
+                  struct cm_cupti_subscriber *parameters)
+{
+    if (parameters->struct_bytes != sizeof(*parameters)
+        || parameters->allows_others != 1 || parameters->other_name != NULL
+        || strlen(parameters->name) > 53) {
+        return INVALID_PARAMETER;
+    }
+    return state.shared_refusal != 0 ? state.shared_refusal
+                                     : subscribe(result, callback, data, 2);
+}
+
+int
+cuptiGetVersion(uint32_t *version)
+{
+    const char *text = getenv("FAKE_CUPTI_VERSION");
+    *version = text != NULL ? (uint32_t)atoi(text) : 130300;
+    return 0;
 }
 
 static void
@@ -90,6 +135,7 @@ drop(void)
 {
     pthread_rwlock_wrlock(&lock);
     state.callback = NULL;
+    state.interface = 0;
     memset(state.enabled, 0, sizeof(state.enabled));
     pthread_rwlock_unlock(&lock);
 }
@@ -174,7 +220,8 @@ static void
 reset(void)
 {
     drop();
-    state.refusal = 0;
+    state.refusal = state.shared_refusal = 0;
+    state.other_interface = 0;
     state.refused_domain = 0;
     state.refused_name = NULL;
     state.renamed = false;
@@ -184,6 +231,34 @@ static void
 refuse(int result)
 {
     state.refusal = result;
+}
+
+static void
+refuse_shared(int result)
+{
+    state.shared_refusal = result;
+}
+
+static int
+other_comes(int interface)
+{
+    if (keeps_out(state.interface, interface)) {
+        return CM_CUPTI_MULTIPLE_SUBSCRIBERS;
+    }
+    state.other_interface = interface;
+    return 0;
+}
+
+static void
+other_goes(void)
+{
+    state.other_interface = 0;
+}
+
+static int
+interface(void)
+{
+    return state.interface;
 }
 
 static void
@@ -270,6 +345,10 @@ context_of(int device)
 const struct fake_cupti fake_cupti = {
     .reset = reset,
     .refuse = refuse,
+    .refuse_shared = refuse_shared,
+    .other_comes = other_comes,
+    .other_goes = other_goes,
+    .interface = interface,
     .refuse_name = refuse_name,
     .refuse_domain = refuse_domain,
     .rename_calls = rename_calls,

@@ -13,6 +13,13 @@ struct fake_cupti {
     void (*reset)(void);
     /* The result of the next cuptiSubscribe calls. */
     void (*refuse)(int result);
+    /* The same of cuptiSubscribe_v2 alone, as with an older driver. */
+    void (*refuse_shared)(int result);
+    /* Another tool subscribes by interface 1 or 2: the result; or it goes. */
+    int (*other_comes)(int interface);
+    void (*other_goes)(void);
+    /* By which one cumem has subscribed; 0: it has not. */
+    int (*interface)(void);
     /* Enabling this entry point, or any of this domain, fails. */
     void (*refuse_name)(const char *name);
     void (*refuse_domain)(int domain);

@@ -117,6 +117,7 @@ test_result(void **state)
     cm_buffer_release(&out);
 }
 
+/* O5, O6: a layout may crash, and who draws goes on. */
 static void
 test_what_came_before_is_kept(void **state)
 {

@@ -292,7 +292,7 @@ rects_within(const struct cm_leak *leak, struct cm_child_limits limits,
     return rects;
 }
 
-/* What takes too long whole is drawn in brief, or not at all. */
+/* O6: what takes too long whole is drawn in brief, or not at all. */
 static void
 test_cheaper_ways(void **state)
 {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,34 @@ says_when_there_is_no_cupti(void **state)
     cm_driver.flush();
     assert_int_equal(cm_driver.lost(), 0);
     assert_null(cm_driver_trouble());
+}
+
+/* One that serves a single tool has no second interface, or had it before
+ * several could use it. */
+static int
+start_with_an_older_one(void)
+{
+    const char *why = NULL;
+    setenv("FAKE_CUPTI_VERSION", "130200", 1);
+    if (!cm_driver.start(&sink, FAKES "/libcupti.so.13", &why)) {
+        return 1;
+    }
+    void *library = dlopen(FAKES "/libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+    cupti = dlsym(library, "fake_cupti");
+    return cupti == NULL || cupti->interface() != 1;
+}
+
+static void
+takes_the_first_interface_of_an_older_cupti(void **state)
+{
+    (void)state;
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(start_with_an_older_one());
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 static void
@@ -386,6 +415,35 @@ says_who_holds_cupti(void **state)
 }
 
 static void
+shares_cupti_with_tools_of_the_second_interface(void **state)
+{
+    (void)state;
+    const char *why = NULL;
+    start();
+    assert_int_equal(cupti->interface(), 2);
+    assert_int_equal(cupti->other_comes(1), CM_CUPTI_MULTIPLE_SUBSCRIBERS);
+    assert_int_equal(cupti->other_comes(2), 0);
+    allocate_on(0, 0x1000, 1);
+    assert_int_equal(count, 1);
+    cm_driver.stop();
+    start(); /* the other one was first */
+    assert_int_equal(cupti->interface(), 2);
+    cm_driver.stop();
+    cupti->other_goes();
+    assert_int_equal(cupti->other_comes(1), 0);
+    assert_false(cm_driver.start(&sink, NULL, &why));
+    assert_non_null(strstr(why, "another profiler holds CUPTI"));
+    cupti->other_goes();
+    cupti->refuse_shared(CM_CUPTI_MULTIPLE_SUBSCRIBERS); /* an older driver */
+    start();
+    assert_int_equal(cupti->interface(), 1);
+    allocate_on(0, 0x1000, 1);
+    assert_int_equal(count, 1);
+    cm_driver.stop();
+    cupti->reset();
+}
+
+static void
 notices_that_cupti_was_shut_down(void **state)
 {
     (void)state;
@@ -509,6 +567,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_when_there_is_no_cupti),
+        cmocka_unit_test(takes_the_first_interface_of_an_older_cupti),
         cmocka_unit_test(uses_the_library_that_is_named),
         cmocka_unit_test(tells_each_allocation_and_free),
         cmocka_unit_test(tells_every_way_to_allocate),
@@ -517,6 +576,7 @@ main(void)
         cmocka_unit_test(one_call_unmaps_a_row),
         cmocka_unit_test(memory_goes_with_its_context),
         cmocka_unit_test(says_who_holds_cupti),
+        cmocka_unit_test(shares_cupti_with_tools_of_the_second_interface),
         cmocka_unit_test(notices_that_cupti_was_shut_down),
         cmocka_unit_test(a_sink_may_call_the_driver),
         cmocka_unit_test(starts_and_stops_many_times),

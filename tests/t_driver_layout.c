@@ -54,6 +54,19 @@ SAME_FIELD(cm_cupti_call, correlation_data, CUpti_CallbackData,
            correlationData);
 SAME_FIELD(cm_cupti_call, correlation_id, CUpti_CallbackData, correlationId);
 SAME_SIZE(cm_cupti_resource, CUpti_ResourceData);
+#if CUPTI_API_VERSION >= 130300
+SAME_SIZE(cm_cupti_subscriber, CUpti_SubscriberParams);
+SAME_FIELD(cm_cupti_subscriber, name, CUpti_SubscriberParams, subscriberName);
+SAME_FIELD(cm_cupti_subscriber, other_name, CUpti_SubscriberParams,
+           oldSubscriberName);
+SAME_FIELD(cm_cupti_subscriber, other_name_bytes, CUpti_SubscriberParams,
+           oldSubscriberSize);
+SAME_FIELD(cm_cupti_subscriber, allows_others, CUpti_SubscriberParams,
+           allowMultipleSubscribers);
+_Static_assert(offsetof(struct cm_cupti_subscriber, padding) + 7
+                   == CUpti_SubscriberParams_STRUCT_SIZE,
+               "what is told of its size");
+#endif
 SAME_FIELD(cm_cupti_resource, context, CUpti_ResourceData, context);
 
 SAME_SIZE(cm_mem_alloc, cuMemAlloc_v2_params);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Each way in which torch may be linked is tried in a process of its own, on a
- * stand-in for its library (fake_c10_host.c). */
+/* The slots of torch's memory of the host (fake_c10_host.c stands for it), by
+ * every way in which torch may be linked (slot_case.h). */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +22,7 @@
 #include "../allocator_hooks/hook.h"
 #include "../allocator_hooks/host_slot.h"
 #include "../detector/blocks.h"
+#include "slot_case.h"
 
 #define LEAST ((size_t)CM_HOST_SLOT_LEAST)
 
@@ -33,54 +34,22 @@ static struct {
     _Atomic uint64_t *calls;
 } fake;
 
-static struct cm_blocks *blocks;
-static _Atomic bool come_back; /* the sink allocates, as it never should */
+static const struct cm_hook_kind *const kind = &cm_host_slot;
 
 static void
-on_event(void *context, const struct cm_event *event)
+allocate_again(void)
 {
-    cm_blocks_event(context, event);
-    if (come_back) {
-        fake.drop_tensor(fake.new_tensor(LEAST));
-    }
-}
-
-static struct cm_site_id
-on_site(void *context, bool *awaited)
-{
-    (void)context;
-    *awaited = true;
-    return (struct cm_site_id){7};
-}
-
-static struct cm_sink
-sink(void)
-{
-    return (struct cm_sink){
-        .event = on_event, .site = on_site, .context = blocks};
+    fake.drop_tensor(fake.new_tensor(LEAST));
 }
 
 static bool
-load(const char *variant)
+find_fakes(void *library)
 {
-    char path[4096];
-    strcpy(path, STAND_INS "/");
-    strcat(path, variant);
-    strcat(path, "/libc10.so");
-    void *library = dlopen(path, RTLD_LAZY);
-    if (library == NULL) {
-        return false;
-    }
     *(void **)&fake.new_tensor = dlsym(library, "fake_new_tensor");
     *(void **)&fake.drop_tensor = dlsym(library, "fake_drop_tensor");
     fake.calls = dlsym(library, "fake_host_calls");
     return fake.new_tensor != NULL && fake.calls != NULL;
 }
-
-/* In a child: the number of the check that failed, 0 when none did. */
-#define CHECK(number, condition)                                              \
-    if (!(condition))                                                         \
-    return number
 
 static struct cm_block_use
 use(void)
@@ -192,12 +161,8 @@ many(void)
 }
 
 static int
-try_variant(const char *variant)
+try_events(void)
 {
-    struct cm_sink to = sink();
-    const char *why = NULL;
-    CHECK(90, !cm_host_slot.start(&to, NULL, &why) && why != NULL);
-    CHECK(91, load(variant));
     int failed = events();
     failed = failed != 0 ? failed : restoring();
     failed = failed != 0 ? failed : reentry();
@@ -205,37 +170,24 @@ try_variant(const char *variant)
 }
 
 static void
-serve(const char *variant)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        blocks = cm_blocks_new(100000);
-        _exit(blocks == NULL ? 99 : try_variant(variant));
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
-static void
 serves_a_lazily_bound_library(void **state)
 {
     (void)state;
-    serve("lazy");
+    serve("lazy", "/libc10.so");
 }
 
 static void
 serves_a_protected_table(void **state)
 {
     (void)state;
-    serve("now");
+    serve("now", "/libc10.so");
 }
 
 static void
 serves_a_library_without_jump_slots(void **state)
 {
     (void)state;
-    serve("data");
+    serve("data", "/libc10.so");
 }
 
 /* Calls within a library that is linked so go through no slot. */
@@ -247,24 +199,13 @@ refuses_a_library_that_binds_its_own_calls(void **state)
     if (child == 0) {
         struct cm_sink to = {0};
         const char *why = NULL;
-        bool refused = load("bound") && !cm_host_slot.start(&to, NULL, &why);
+        bool refused = load("bound", "/libc10.so")
+                       && !cm_host_slot.start(&to, NULL, &why);
         _exit(refused && strstr(why, "alloc_cpu") != NULL ? 0 : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-}
-
-static void
-says_what_is_missing(void **state)
-{
-    (void)state;
-    struct cm_sink to = {0};
-    const char *why = NULL;
-    assert_false(cm_host_slot.start(&to, NULL, &why));
-    assert_string_equal(why, "torch is not imported");
-    cm_host_slot.stop();
-    assert_int_equal(cm_host_slot.lost(), 0);
 }
 
 int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Each way in which torch may be linked is tried in a process of its own, on
- * stand-ins for its libraries (fake_c10*.c). */
+/* The slot of torch's report of its memory (fake_c10*.c stand for it), by every
+ * way in which torch may be linked (slot_case.h). */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -23,6 +21,7 @@
 #include "../allocator_hooks/torch_slot.h"
 #include "../detector/blocks.h"
 #include "fake_c10.h"
+#include "slot_case.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 
@@ -35,55 +34,23 @@ static struct {
     _Atomic uint64_t *reports;
 } fake;
 
-static struct cm_blocks *blocks;
-static _Atomic bool come_back; /* the sink allocates, as it never should */
+static const struct cm_hook_kind *const kind = &cm_torch_slot;
 
 static void
-on_event(void *context, const struct cm_event *event)
+allocate_again(void)
 {
-    cm_blocks_event(context, event);
-    if (come_back) {
-        fake.report(1, 1, BASE, 512);
-    }
-}
-
-static struct cm_site_id
-on_site(void *context, bool *awaited)
-{
-    (void)context;
-    *awaited = true;
-    return (struct cm_site_id){7};
-}
-
-static struct cm_sink
-sink(void)
-{
-    return (struct cm_sink){
-        .event = on_event, .site = on_site, .context = blocks};
+    fake.report(1, 1, BASE, 512);
 }
 
 static bool
-load(const char *variant)
+find_fakes(void *library)
 {
-    char path[4096];
-    strcpy(path, STAND_INS "/");
-    strcat(path, variant);
-    strcat(path, "/libc10_cuda.so");
-    void *library = dlopen(path, RTLD_LAZY);
-    if (library == NULL) {
-        return false;
-    }
     *(void **)&fake.report = dlsym(library, "fake_report");
     *(void **)&fake.pairs = dlsym(library, "fake_pairs");
     *(void **)&fake.allocated = dlsym(library, "fake_allocated");
     fake.reports = dlsym(library, "fake_reports");
     return fake.report != NULL && fake.reports != NULL;
 }
-
-/* In a child: the number of the check that failed, 0 when none did. */
-#define CHECK(number, condition)                                              \
-    if (!(condition))                                                         \
-    return number
 
 static struct cm_block_use
 use_of(int device)
@@ -181,12 +148,8 @@ many(void)
 }
 
 static int
-try_variant(const char *variant)
+try_events(void)
 {
-    struct cm_sink to = sink();
-    const char *why = NULL;
-    CHECK(90, !cm_torch_slot.start(&to, NULL, &why) && why != NULL);
-    CHECK(91, load(variant));
     int failed = events();
     failed = failed != 0 ? failed : restoring();
     failed = failed != 0 ? failed : reentry();
@@ -194,49 +157,24 @@ try_variant(const char *variant)
 }
 
 static void
-serve(const char *variant)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        blocks = cm_blocks_new(100000);
-        _exit(try_variant(variant));
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
-static void
 serves_a_lazily_bound_library(void **state)
 {
     (void)state;
-    serve("lazy");
+    serve("lazy", "/libc10_cuda.so");
 }
 
 static void
 serves_a_protected_table(void **state)
 {
     (void)state;
-    serve("now");
+    serve("now", "/libc10_cuda.so");
 }
 
 static void
 serves_a_library_without_jump_slots(void **state)
 {
     (void)state;
-    serve("data");
-}
-
-static void
-says_what_is_missing(void **state)
-{
-    (void)state;
-    struct cm_sink to = {0};
-    const char *why = NULL;
-    assert_false(cm_torch_slot.start(&to, NULL, &why));
-    assert_string_equal(why, "torch is not imported");
-    cm_torch_slot.stop();
-    assert_int_equal(cm_torch_slot.lost(), 0);
+    serve("data", "/libc10_cuda.so");
 }
 
 int

@@ -100,6 +100,72 @@ print(frame["name"], report["allocator_hook"])
     assert done.out == "allocate torch slot\n"
 
 
+FOREIGN = """
+torch.cuda._lazy_init = lambda: None   # no driver: only addresses are looked at
+class Of(ctypes.Structure):            # DLManagedTensor
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2),
+                ("ndim", ctypes.c_int32), ("dtype", ctypes.c_uint8 * 4),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p),
+                ("offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p)]
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+kept = []
+def capsule(address):
+    shape = (ctypes.c_int64 * 1)(1 << 20)
+    kept.append((shape, Of(address, (2, 0), 1, (2, 32, 1, 0), shape)))
+    return new(ctypes.addressof(kept[-1][1]), b"dltensor", None)
+class Array:
+    def __init__(self, address):
+        self.__cuda_array_interface__ = {"shape": (1 << 20,), "typestr": "<f4",
+                                         "data": (address, False), "version": 3}
+def over_dlpack(address): return torch.from_dlpack(capsule(address))
+def over_interface(address): return torch.as_tensor(Array(address), device="cuda:0")
+def over_array(address): return torch.asarray(capsule(address), copy=False)
+def own(address):
+    allocate(address, 4 << 20)
+    return torch._C._from_dlpack(capsule(address))
+
+def names(make):
+    reports.clear()
+    node = Node(make()); node.link = node
+    del node
+    gc.collect()
+    report, = reports
+    storage, = report["storages"]
+    assert (storage["device"], storage["bytes"]) == ("cuda:0", 4 << 20), storage
+    sites = {site["id"]: site for site in report["sites"]}
+    return [frame["name"] for frame in sites[storage["site"]]["frames"]] if storage["site"] else []
+
+reports = []
+def observe():
+    return cumem.observe_tensor_cycles(lambda html: reports.append(html.report), devices="cuda")
+"""
+
+
+def test_tensors_over_memory_of_others_have_the_stack_of_their_making(stand_in, tmp_path):
+    """DLPack and the CUDA array interface: no block tells where they are from."""
+    run_ok(START + FOREIGN + """
+with observe():
+    allocate(BASE - 512)
+    gc.collect()                       # from here on no tensor asks for a stack
+    for i, make in enumerate((over_dlpack, over_interface, over_array)):
+        found = names(lambda: make(BASE + (i << 24)))
+        assert make.__name__ in found and "<lambda>" in found, found
+    for wrong in (torch.from_dlpack, torch.as_tensor, torch.asarray):
+        try: wrong(object())           # an error ends it as well
+        except (AttributeError, RuntimeError, TypeError): continue
+        raise AssertionError(wrong)
+    assert names(lambda: own(BASE + (9 << 24)))[:2] == ["allocate", "own"]
+    detached = over_dlpack(BASE + (8 << 24)).detach
+    assert names(detached) == [], "no stack is taken on the usual way"
+with observe():                        # wrapped again, after it was taken back
+    assert "over_dlpack" in names(lambda: over_dlpack(BASE))
+assert torch.as_tensor([1, 2]).tolist() == torch.asarray([1, 2]).tolist() == [1, 2]
+assert over_dlpack(BASE).data_ptr() == BASE
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_no_stacks_when_they_are_off(stand_in, tmp_path):
     run_ok(START + """
 with cumem.observe_tensor_cycles(print):
@@ -127,6 +193,34 @@ with cumem.observe_tensor_cycles(print):
         thread.join()
     assert hook()["live_blocks"] == 400 and hook()["mismatches"] == 0, hook()
     assert hook()["events"] == 4 * (100 + 100_000)
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_r14_the_allocators_lock_and_the_gil(stand_in, tmp_path):
+    """Threads with the GIL wait for the lock that others hold while we hear of
+    their allocations: nothing there may wait for the GIL."""
+    run_ok(START + """
+import faulthandler, threading, time
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-5)
+held = ctypes.PyDLL(os.environ["STAND_IN"])   # keeps the GIL
+held.fake_pairs.argtypes = fake.fake_pairs.argtypes
+stop = time.monotonic() + 2
+def without(number):
+    while time.monotonic() < stop:
+        fake.fake_pairs(0, BASE + number * (1 << 30), 100, 1000)
+def with_it(number):
+    while time.monotonic() < stop:
+        held.fake_pairs(0, BASE + number * (1 << 30), 100, 10)
+        make_pair(16)
+def look():
+    while time.monotonic() < stop:
+        gc.collect(); cumem.find_cycles(); cumem.status()
+with cumem.observe_tensor_cycles(bool):
+    threads = [threading.Thread(target=target, args=args) for target, args in (
+        (without, (0,)), (without, (1,)), (with_it, (2,)), (with_it, (3,)), (look, ()))]
+    [thread.start() for thread in threads]; [thread.join() for thread in threads]
+    assert hook()["events"] > 10_000 and hook()["mismatches"] == 0, hook()
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 

@@ -1,79 +1,26 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""The objects of Numba, RMM, cuda.core and JAX: bytes, device, stack, and what
-must not be believed of them.
+"""The objects of Numba, RMM and cuda.core: bytes, device, stack, and what
+must not be believed of them.  (JAX's: test_jax.)
 
 Each program runs in a process of its own.  Numba is a stand-in with the same
 attributes (fake_frameworks/), RMM and cuda.core are stand-ins with the same C
-fields (frameworks_probe/), JAX is the real one on the CPU where it is
-installed.
+fields (frameworks_probe/).
 """
 
 import functools
 import importlib.util
-import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import pytest
 
+from frameworks_case import (
+    MIB, PROLOGUE, expect, expect_nothing, run, run_jax)
+
 HERE = pathlib.Path(__file__).resolve().parent
-MIB = 1 << 20
-
-PROLOGUE = """
-import gc, json, sys, types, weakref
-import cumem
-
-class Node:
-    pass
-
-made = []
-
-def cycle(held):
-    # Of a class of its own each time, so that none are folded into one.
-    made.append(1)
-    node = type(f"Node{len(made)}", (Node,), {})()
-    node.held = held
-    node.me = node
-
-def module(name, **content):
-    made = types.ModuleType(name)
-    vars(made).update(content)
-    sys.modules[name] = made
-
-def summary(report):
-    report = report.report
-    rows = {}
-    names = {vertex["id"]: vertex["annotation"] for vertex in report["vertices"]}
-    for storage in report["storages"]:
-        for vertex in storage["vertices"]:
-            rows[names[vertex]] = (storage["device"], storage["bytes"],
-                                   bool(storage["site"]))
-    return {"rows": sorted([name, *row] for name, row in rows.items()),
-            "total": sum(cycle["total_bytes"] for cycle in report["cycles"])}
-
-reports = []
-handle = cumem.observe_tensor_cycles(reports.append)
-
-def start():
-    gc.collect()
-    gc.disable() # JAX makes enough objects for a collection
-    reports.clear()
-
-def finish(**extra):
-    scan = summary(cumem.find_cycles())
-    gc.collect()
-    found = [summary(report) for report in reports]
-    frameworks = cumem.status()["frameworks"]
-    handle.remove()
-    print(json.dumps({"scan": scan, "collections": found, "frameworks": frameworks,
-                      **{name: value() if callable(value) else value
-                         for name, value in extra.items()}}))
-"""
-
 PROBE = PROLOGUE + """
 import frameworks_probe as probe
 module("rmm")
@@ -96,20 +43,6 @@ def probe_folder():
     return folder
 
 
-def run(code, *, folder=None, **extra):
-    """The last line of its output, as JSON."""
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith("CUMEM_")}
-    path = [str(folder), environment.get("PYTHONPATH", "")] if folder else []
-    if path:
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    done = subprocess.run([sys.executable, "-c", code], text=True, timeout=120,
-                          capture_output=True, env={**environment, **extra})
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def run_probe(code):
     try:
         folder = probe_folder()
@@ -127,17 +60,6 @@ first, second = driver.Context(0), driver.Context(1)
 def array(context, mib, kind=devicearray.DeviceNDArray):
     return kind((mib << 20,), "not a dtype", 1, context.memalloc(mib << 20))
 """ + code, folder=HERE / "fake_frameworks")
-
-
-def expect(result, rows, total):
-    """A scan and a collection say the same."""
-    assert result["scan"] == {"rows": sorted(rows), "total": total}
-    assert result["collections"] == [result["scan"]]
-
-
-def expect_nothing(result):
-    assert result["scan"] == {"rows": [], "total": 0}
-    assert result["collections"] == []
 
 
 # ---- Numba
@@ -415,112 +337,6 @@ finish()
         MIB: False, 3 * MIB: True}
 
 
-# ---- JAX
-
-def run_jax(code, **extra):
-    if importlib.util.find_spec("jax") is None:
-        pytest.skip("JAX is not installed")
-    return run(PROLOGUE + "import jax, jax.numpy as jnp\n" + code, JAX_PLATFORMS="cpu", **extra)
-
-
-def test_jax_arrays_have_bytes_device_and_stack():
-    result = run_jax("""
-start()
-cycle(jnp.zeros((3, 1024, 1024), jnp.int8))
-cycle(jnp.zeros((2, 1024, 1024), jnp.bfloat16))
-finish()
-""")
-    expect(result, [
-        ["ArrayImpl [3, 1024, 1024] int8 cpu 3.0 MiB", "cpu", 3 * MIB, True],
-        ["ArrayImpl [2, 1024, 1024] bfloat16 cpu 4.0 MiB", "cpu", 4 * MIB, True],
-    ], 7 * MIB)
-    assert "struct layout" in result["frameworks"]["jax"]
-
-
-def test_jax_backend_is_never_initialised_by_us():
-    result = run_jax("""
-start()
-cumem.find_cycles()
-bridge = sys.modules["jax._src.xla_bridge"]
-finish(backends=len(bridge._backends))
-""")
-    assert result["backends"] == 0
-    assert result["frameworks"]["jax"] == "no backend yet"
-
-
-def test_jax_arrays_without_memory_count_as_nothing():
-    result = run_jax("""
-from jax._src.array import ArrayImpl
-gone = jnp.zeros((4, 1024, 1024))
-gone.delete()
-start()
-cycle(gone)
-cycle(ArrayImpl.__new__(ArrayImpl))
-cycle(jnp.zeros((0, 5)))
-del gone
-finish()
-""")
-    expect_nothing(result)
-
-
-def test_jax_scalars_and_many_dimensions_are_read():
-    result = run_jax("""
-start()
-cycle(jnp.float32(3))
-cycle(jnp.zeros((1,) * 20 + (7,), jnp.int16))
-finish()
-""")
-    assert sorted(row[2] for row in result["scan"]["rows"]) == [4, 14]
-
-
-def test_jax_arrays_over_several_devices_are_not_counted():
-    result = run_jax("""
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-mesh = Mesh(np.array(jax.devices()), ("a",))
-start()
-cycle(jax.device_put(np.zeros((8, 1024), np.float32),
-                     NamedSharding(mesh, PartitionSpec("a"))))
-cycle(jax.device_put(np.zeros((8, 1024), np.int8), jax.devices()[1]))
-finish()
-""", XLA_FLAGS="--xla_force_host_platform_device_count=2")
-    assert [row[2] for row in result["scan"]["rows"]] == [8192]
-
-
-def test_jax_sharding_over_the_only_device_is_counted():
-    result = run_jax("""
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-mesh = Mesh(np.array(jax.devices()), ("a",))
-start()
-cycle(jax.device_put(np.zeros((8, 1024), np.float32),
-                     NamedSharding(mesh, PartitionSpec("a"))))
-finish()
-""")
-    assert [row[2] for row in result["scan"]["rows"]] == [32768]
-
-
-def test_jax_layout_is_found_without_a_cpu_backend():
-    """The user's own arrays are looked at instead; none is made."""
-    result = run_jax("""
-from cumem import _jax
-_jax._make = None
-_jax._arrays_ = _jax._arrays
-def arrays(backends):
-    return _jax._arrays_({"other": backends["cpu"]})
-_jax._arrays = arrays
-keep = [jnp.zeros((3, 4)), jnp.zeros((5, 6, 7), jnp.int8), jnp.zeros((9,), jnp.int16)]
-start()
-cycle(jnp.zeros((3, 1024, 1024), jnp.int8))
-gone = jnp.zeros((4, 1024, 1024))
-gone.delete()
-cycle(gone)
-del gone
-finish()
-""")
-    assert [row[2] for row in result["scan"]["rows"]] == [3 * MIB]
-
-
 def test_frameworks_are_kept_apart_and_summed():
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
@@ -535,3 +351,41 @@ finish()
         ["ArrayImpl [3, 1024, 1024] int8 cpu 3.0 MiB", "cpu", 3 * MIB, True],
         ["Tensor [5, 1024, 1024] int8 cpu 5.0 MiB", "cpu", 5 * MIB, True],
     ], 8 * MIB)
+
+
+# ---- growth of a framework whose allocator nobody hears
+
+GROWING = """
+start() # from now on it is known how these are read
+def train(keep, steps=20):
+    for step in range(steps):
+        x = array(first, 2)
+        keep(x)
+        del x
+        cumem.step()
+"""
+
+
+def test_growth_without_a_hook_is_seen():
+    result = run_numba(GROWING + """
+kept = []
+train(kept.append)
+row, = cumem.growth()
+views = [array(second, 1)] * 3
+print(json.dumps({key: row[key] for key in
+                  ("verdict", "device", "bytes_per_iteration", "count", "advice")}
+                 | {"frame": row["frames"][0]["name"], "held": row["holder"][-2]["edge"]}))
+""")
+    assert result["verdict"] == "leak" and result["device"] == "cuda:0"
+    assert result["bytes_per_iteration"] == 2 * MIB and result["count"] == 20
+    assert result["frame"] == "array" and "kept" in result["advice"]
+
+
+def test_what_a_framework_frees_does_not_grow():
+    result = run_numba(GROWING + """
+from collections import deque
+train(lambda x: None)
+train(deque(maxlen=3).append, 30)
+print(json.dumps([row["verdict"] for row in cumem.growth() if row["verdict"] != "settled"]))
+""")
+    assert result == []

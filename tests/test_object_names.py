@@ -6,6 +6,7 @@ import collections
 import functools
 import gc
 import sys
+import sysconfig
 import types
 import weakref
 
@@ -30,7 +31,8 @@ def test_a_start_leaves_nothing_behind(probe):
     before = len(gc.get_objects())
     assert probe.renew()
     assert gc.isenabled()
-    assert gc.collect() == 0
+    # Free-threaded, functions and code are freed by collections only.
+    assert gc.collect() == 0 or sysconfig.get_config_var("Py_GIL_DISABLED")
     assert len(gc.get_objects()) <= before
     assert set(sys.modules) - modules <= {"opcode", "_opcode",
                                           "_opcode_metadata"}

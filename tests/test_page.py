@@ -478,7 +478,7 @@ def test_hard_graphs(tmp_path, leak):
 
 
 def test_ten_thousand_cycles(show, tmp_path):
-    """Folded by the traced process, or all different: a page that opens."""
+    """O9: folded by the traced process, or all different: a page that opens."""
     page = show(write_page(page_leaks.many(10000, folded=True), tmp_path))
     assert page.inner_text("#finding-1 h2") == "#1 Dead cycle \u00d72000"
     path = write_page(page_leaks.many(10000), tmp_path)

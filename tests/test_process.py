@@ -4,6 +4,7 @@
 as they concern the whole package (the interceptors alone: test_interceptors)."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -74,7 +75,9 @@ tracemalloc.start(); faulthandler.enable()
 profile = cProfile.Profile(); profile.enable()
 tracer = lambda *args: None
 sys.settrace(tracer)
+before = sys.getprofile()
 make_pair(); gc.collect(); cumem.find_cycles()
+assert sys.getprofile() is before is not None
 assert sys.gettrace() is tracer; sys.settrace(None)
 profile.disable()
 assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 1
@@ -155,52 +158,87 @@ print(json.dumps([numbers, [s["collected"] for s in gc.get_stats()][2] > 0, gc.g
     assert outputs[0] == outputs[1]
 
 
-def test_r10_free_lists_are_refilled_by_little_and_only_once(tmp_path):
-    """A full collection clears them before its stop callbacks, ours among them."""
+@pytest.mark.parametrize("interceptor", INTERCEPTORS)
+def test_r10_free_lists_are_refilled_by_little_and_only_once(tmp_path, interceptor):
+    """A full collection clears them before its stop callbacks, ours among them:
+    what we free then waits for the next one, and no block for any later."""
     done = run_ok(OBSERVED.replace("pages.append", "bool") + """
+import array
 gc.disable(); gc.collect()
-blocks = []
-for _ in range(12):
-    make_pair(16); gc.collect(); gc.collect()
-    blocks.append(sys.getallocatedblocks())
-print(max(blocks[6:]) - min(blocks[6:]))
-""", cwd=tmp_path)
-    assert int(done.out) < 300  # the caps of all free lists together: thousands
+first, second = (array.array("q", [0] * 12) for _ in "ab")
+for i in range(12):
+    for _ in range(100):
+        n = Node(torch.zeros(16)); n.link = n
+        n.items = [(n, j, 0.5 + j, {}, []) for j in range(50)]
+    del n
+    gc.collect(); first[i] = sys.getallocatedblocks()
+    gc.collect(); second[i] = sys.getallocatedblocks()
+print(max(a - b for a, b in zip(first, second)), max(second[4:]) - min(second[4:]))
+""", cwd=tmp_path, CUMEM_INTERCEPTOR=interceptor)
+    late, kept = map(int, done.lines)
+    assert late < (200 if interceptor == "sentinel" else 3000)  # the free lists' room
+    assert kept == 0
 
 
 def test_r14_tensors_die_on_threads_while_others_collect_and_scan(tmp_path):
     """The lock of the tags and the GIL are taken in one order only."""
     run_ok(OBSERVED + """
-import threading, time
+import faulthandler, threading, time
+faulthandler.dump_traceback_later(60, exit=True)
 sys.setswitchinterval(1e-5)
 stop = time.monotonic() + 3
-def make():
-    while time.monotonic() < stop: make_pair(16)
+def make():                           # heard, and each with a stack of its own
+    line = 0
+    while time.monotonic() < stop:
+        line += 1; exec("\\n" * (line % 1000) + "make_pair(4096)")
 def collect():
     while time.monotonic() < stop: gc.collect(); cumem.flush(1); cumem.status()
 def scan():
     while time.monotonic() < stop: cumem.find_cycles()
 def backward():                       # autograd's own threads free tensors
     while time.monotonic() < stop:
-        x = torch.ones(8, requires_grad=True); (x * x).sum().backward()
+        x = torch.ones(4096, requires_grad=True); (x * x).sum().backward()
 threads = [threading.Thread(target=f) for f in (make, make, collect, scan, backward)]
-[t.start() for t in threads]; [t.join(60) for t in threads]
-assert not any(t.is_alive() for t in threads), "deadlock"
-assert pages and cumem.status()["lost"]["bad_walks"] == 0
-""", cwd=tmp_path, before=("-X", "faulthandler"))
+[t.start() for t in threads]; [t.join() for t in threads]
+status = cumem.status()
+assert pages and status["lost"]["bad_walks"] == 0
+assert status["allocator_hook"]["host"]["allocations"] > 1000, status["allocator_hook"]
+""", cwd=tmp_path)
 
 
 def test_r15_collections_at_every_allocation(tmp_path):
-    """What is done for a tensor calls nothing that may collect."""
-    run_ok(OBSERVED.replace("pages.append", "bool") + """
-gc.collect(); gc.freeze(); gc.set_threshold(1)
+    """As many with us as without: what is done for a tensor or its memory
+    allocates nothing that a collection may come with."""
+    program = NODES + """
+{install}
+gc.collect(); gc.freeze()
+kept, stats = [None] * 5, gc.get_stats
+gc.set_threshold(1, 1 << 30)
+before = stats()[0]["collections"]
 for _ in range(300):
     make_pair(16)
-    [torch.zeros(4) for _ in range(4)]
+    for at in range(4): kept[at] = torch.zeros(4)
+    for at in range(4): kept[at] = torch.zeros(4096)[1:]
+storage, size, due = torch.zeros(0).untyped_storage(), 1 << 14, []
+for _ in range(300):
+    gc.disable(); due += set(), set(); gc.enable()
+    storage.resize_(size); size += 4096
+after = stats()[0]["collections"]
 gc.set_threshold(700)
+print(after - before)
 status = cumem.status()
-assert status["seen"]["walks"] > 300 and status["lost"]["bad_walks"] == 0, status
-""", cwd=tmp_path, before=("-X", "faulthandler"))
+walks, lost = status["seen"]["walks"], status["lost"]["bad_walks"]
+print(walks > 300 and lost == 0 and status["allocator_hook"]["host"]["allocations"] >= 1500)
+"""
+    plain, observed = (
+        run_ok(program.replace("{install}", install), cwd=tmp_path,
+               before=("-X", "faulthandler")).lines
+        for install in ("gc.callbacks.append(lambda phase, info: None)",
+                        "gc.callbacks.append(lambda phase, info: None); "
+                        "handle = cumem.observe_tensor_cycles(bool)")
+    )
+    assert observed[1] == "True" and plain[1] == "False"
+    assert observed[0] == plain[0]
 
 
 ENDINGS = {
@@ -407,3 +445,45 @@ for i in itertools.count():
     assert written
     for path in written:
         assert json.loads(path.read_text())["format"] == "cumem-leak"
+
+
+def test_o2_a_full_disk_is_told_once_and_the_job_goes_on(tmp_path):
+    """A file size limit of the kernel stands for a full disk."""
+    done = run_ok(NODES + """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+handle = cumem.warn_tensor_cycles(min_bytes=0)
+for i in range(3):
+    Kind = type(f"Kind{i}", (Node,), {})
+    k = Kind(torch.zeros(4096)); k.link = k; del k
+    gc.collect(); assert cumem.flush(30)
+lost = cumem.status()["lost"]
+assert lost["write_errors"] >= 3, lost
+assert os.listdir() == [], os.listdir()
+""", cwd=tmp_path)
+    assert done.err.count("DEAD CYCLE") == 3
+    assert done.err.count("cumem: the report is not written: File too large") == 1
+    assert "cyclereport" not in done.err
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;title\x07", "\x9b31m\x7f", "a\nb#9 LEAK forged",
+                                  "\u202eevil\u2028", "%s%n%d"])
+def test_o15_nothing_that_a_terminal_obeys_is_said(tmp_path, name):
+    """As the name of a class, an attribute, a key and a function."""
+    done = run_ok(NODES + f"""
+name = {name!r}
+""" + """
+handle = cumem.warn_tensor_cycles(min_bytes=0)
+def make():
+    Kind = type(name, (Node,), {})
+    k = Kind({name: torch.zeros(4096)}); setattr(k, name, k)
+make.__code__ = make.__code__.replace(co_name=name, co_filename=name)
+make()
+gc.collect(); assert cumem.flush(30)
+""", cwd=tmp_path)
+    assert "DEAD CYCLE" in done.err
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e"
+                     "\u2060-\u206f\ufeff]", done.err) is None
+    assert [line.split()[1] for line in done.err.splitlines()
+            if line.startswith("#")] == ["DEAD"]

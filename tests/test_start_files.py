@@ -15,7 +15,8 @@ import sys
 import pytest
 
 PYEXT = pathlib.Path(__file__).resolve().parent.parent / "pyext"
-READ_THE_SITE = "import site, sys; site.addsitedir(sys.argv[1]); "
+# As on a build with a GIL, which a free-threaded one is too for this.
+READ_THE_SITE = "import site, sys; sys.abiflags = ''; site.addsitedir(sys.argv[1]); "
 
 
 @pytest.fixture
@@ -50,6 +51,17 @@ def test_starts_once_where_site_reads_twice(site):
     """As it does in a virtual environment."""
     again = "site.addsitedir(sys.argv[1])"
     assert run(site, again, CUMEM_WARN_CYCLES="1") == "started\n"
+
+
+def test_r19_a_free_threaded_python_is_left_alone(site):
+    """To import the core would turn its GIL on."""
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", READ_THE_SITE.replace("''", "'t'")
+         + "print('cumem' in sys.modules)", site],
+        env={"CUMEM_WARN_CYCLES": "1"}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert result.stdout == "False\n"
+    assert result.stderr == "cumem: not started: this CPython is free-threaded\n"
 
 
 @pytest.mark.parametrize("environment", [{}, {"CUMEM_WARN_CYCLES": ""}, {"CUMEM_WARN_CYCLES": "0"}])

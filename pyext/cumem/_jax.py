@@ -100,8 +100,81 @@ def _learn(arrays, gone, backends):
         "layout",
         (type(arrays[0]), type(shardings[0]), numpy.dtype, *found.values(), _places(backends)),
     )
+    _learn_deleted(arrays[0], gone)
+    _learn_shards(arrays, words, found["buffers"])
     _core.describe({"jax": str(sys.modules["jax"].__version__)})
     return True
+
+
+def _learn_deleted(array, gone):
+    """jaxlib's own method, where it is no Python and tells the two apart."""
+    method = vars(type(array)).get("is_deleted")
+    if type(method).__name__ == "nb_method" and method(array) is False:
+        if gone is None or method(gone) is True:
+            _core.jax_probe("is_deleted", method)
+
+
+def _learn_shards(arrays, words, buffers):
+    """How arrays over several devices lie; nothing where anything is not as known."""
+    try:
+        vector = _find_vector(arrays, [each[buffers // 8] for each in words])
+        if vector is not None:
+            _core.jax_probe("shards", (*_named_sharding(_device(arrays[0].sharding)), vector))
+    except Exception:  # another version: such arrays count as nothing, and status() says so
+        pass
+
+
+def _find_vector(arrays, holders):
+    """(first word, offset) of absl's vector of std::shared_ptr in what holds the buffers.
+
+    One buffer: the vector says 2, then come its two pointers, which an array made
+    of the first one shares with it and with no other.
+    """
+    first = arrays[0]
+    same = type(first)(first.aval, first.sharding, [first], True, _skip_checks=True)
+    at_same = _core.jax_probe("words", same)
+    at_first = _core.jax_probe("words", first)
+    place = at_first.index(holders[0])
+    ours = [_core.jax_probe("peek", each, 24) for each in (holders[0], at_same[place])]
+    others = [_core.jax_probe("peek", each, 24) for each in holders[1:]]
+    if at_same[place] == holders[0] or None in ours + others or ours[0][0] != ours[1][0]:
+        return None
+    for at in range(2, 21):
+        pairs = [each[at + 1 : at + 3] for each in ours]
+        if (all(each[at] == 2 for each in ours + others) and pairs[0] == pairs[1]
+                and min(pairs[0]) > 4096 and pairs[0][0] % 8 == 0
+                and all(each[at + 1] != pairs[0][0] for each in others)):  # fmt: skip
+            return ours[0][0], at * 8
+    return None
+
+
+def _named_sharding(device):
+    """Types and offsets, from one over a mesh that holds no device: JAX caches it."""
+    numpy = sys.modules["numpy"]
+    meshes = sys.modules["jax._src.mesh"]
+    shardings = sys.modules["jax._src.sharding_impls"]
+    mesh = meshes.AbstractMesh((1,), ("cumem",))
+    spec = shardings.PartitionSpec("cumem", None)
+    sharding = shardings.NamedSharding(mesh, spec, memory_kind="device")
+    inside = [_core.jax_probe("words", sharding)]
+    held = (id(sharding.mesh), id(sharding.spec), id(sharding.memory_kind))
+    offsets = [_find(inside, [each]) for each in held]
+    offsets.append(_find([_core.jax_probe("words", spec)], [id(spec._partitions)]))
+    devices = numpy.array([device])
+    if None in offsets or not _numpy_lies_so(devices, device):
+        raise LookupError
+    return (type(sharding), meshes.Mesh, type(spec), type(devices), *offsets)
+
+
+def _numpy_lies_so(devices, device):
+    words = _core.jax_probe("words", devices)
+    return (
+        words[2] == devices.__array_interface__["data"][0]
+        and words[3] & 0xFFFFFFFF == devices.ndim
+        and _core.jax_probe("peek", words[4], 1) == devices.shape
+        and words[8] & 0xFFFFFFFF == devices.flags.num and devices.flags.c_contiguous
+        and _core.jax_probe("peek", words[2], 1) == (id(device),)
+    )  # fmt: skip
 
 
 def _device(sharding):

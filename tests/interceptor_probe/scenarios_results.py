@@ -119,6 +119,7 @@ def resurrection():
 
 
 def legacy_finalizer():
+    """R7: what has tp_del stays in gc.garbage, and nothing of it is cleared."""
     try:
         import _testcapi
         base = _testcapi.with_tp_del

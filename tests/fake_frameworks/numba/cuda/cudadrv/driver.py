@@ -12,10 +12,12 @@ class Context:
     def __init__(self, number):
         self.device = Device(number)
         self.allocations = {}
+        self.made = 0
 
     def memalloc(self, size):
         """As Numba's: the context keeps the memory, the array a proxy of it."""
-        address = 0x7F0000000000 + (len(self.allocations) << 32)
+        address = 0x7F0000000000 + (self.made << 32)
+        self.made += 1
 
         def finalizer():
             del self.allocations[address]

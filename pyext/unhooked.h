@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_UNHOOKED_H
+#define CM_UNHOOKED_H
+
+/* Memory of the frameworks whose allocators tell nobody: CuPy, Numba, JAX,
+ * RMM, cuda.core.  At the end of each iteration their live objects are asked
+ * where their memory is, and the table of blocks is told what has come and
+ * gone since; so their growth is seen as torch's is.  What lived for less than
+ * an iteration is not seen.  Guarded by the GIL. */
+
+#include "devices.h"
+
+/* Cost: nothing while no such object was ever made, else a look at each tagged
+ * object. */
+void cm_unhooked_update(struct cm_devices *devices);
+/* Nothing is known any more. */
+void cm_unhooked_forget(void);
+
+#endif
