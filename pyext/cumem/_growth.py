@@ -60,22 +60,26 @@ def note_optimizer(optimizer):
             _optimizers.append(weakref.ref(optimizer))
         except TypeError:
             pass
-    _core.categories(_rows_of(optimizer, {}))
+    _core.categories(_rows_of(optimizer, {}, set()))
 
 
 def look():
     """Find who holds what grows, and tell the document."""
     started = time.perf_counter()
-    rows = []
-    names = _parameter_names()
+    rows, trained = [], set()
+    parameters = _parameters()
+    names = {id(parameter): name for parameter, name in parameters}
     for known in list(_optimizers):
         optimizer = known()
         if optimizer is not None:
-            rows += _rows_of(optimizer, names)
+            rows += _rows_of(optimizer, names, trained)
         del optimizer
+    rows += [(parameter, PARAMETER, name) for parameter, name in parameters
+             if id(parameter) not in trained]  # fmt: skip
+    del names, parameters
     _core.categories(rows)
     told = _core.growth(rows, _free_bytes())
-    del rows, names
+    del rows
     took = time.perf_counter() - started
     _state["looks"] += 1
     _state["not_before"] = time.perf_counter() + took * _SHARE
@@ -118,14 +122,20 @@ def _gradient(tensor):
         return torch._C.TensorBase.grad.__get__(tensor)
 
 
-def _rows_of(optimizer, names):
-    """(tensor, kind, name) of all that this optimizer knows."""
+def _rows_of(optimizer, names, trained):
+    """(tensor, kind, name) of all that this optimizer knows; what another one trains too, and
+    was told of by that (`trained`: ids), is left out."""
     rows = []
     own_name = type(optimizer).__name__
     for group in _items(_own(optimizer, "param_groups")):
         for parameter in _items(group.get("params") if type(group) is dict else None):
-            if len(rows) > _MOST_ROWS or not _is_tensor(parameter):
+            if (
+                len(rows) > _MOST_ROWS
+                or not _is_tensor(parameter)
+                or id(parameter) in trained
+            ):
                 continue
+            trained.add(id(parameter))
             name = names.get(id(parameter), "")
             rows.append((parameter, PARAMETER, name))
             gradient = _gradient(parameter)
@@ -144,19 +154,19 @@ def _items(thing):
     return list(thing) if type(thing) in (list, tuple) else []
 
 
-def _parameter_names():
-    """{id of a parameter: "layer1.0.weight"}, from the modules that are no one's child."""
+def _parameters():
+    """[(parameter, "layer1.0.weight")], from the modules that are no one's child."""
     torch = sys.modules.get("torch")
     base = getattr(getattr(torch, "nn", None), "Module", None)
     if base is None:
-        return {}
+        return []
     modules = _core.instances(base)
     children = {id(child) for module in modules for _, child in _children(module)}
     names = {}
     for module in modules:
         if id(module) not in children:
             _name(module, names)
-    return names
+    return list(names.values())
 
 
 def _children(module):
@@ -171,8 +181,8 @@ def _name(root, names):
         module, prefix = waiting.pop()
         parameters = _own(module, "_parameters")
         for key, parameter in list(dict.items(parameters)) if isinstance(parameters, dict) else ():
-            if parameter is not None and type(key) is str:
-                names.setdefault(id(parameter), prefix + key)
+            if type(key) is str and _is_tensor(parameter):
+                names.setdefault(id(parameter), (parameter, prefix + key))
         for key, child in _children(module):
             if id(child) not in seen and type(key) is str:
                 seen.add(id(child))
