@@ -28,25 +28,8 @@ MANY_LEAKS = 3
 # What is not told as it should be, yet; counted as failed (xfailed) in the summary.
 # Not strict: which holder is met first differs with the speed of the machine.
 NOT_YET = {
-    "21_tensor_hook_captures": "the advice does not name the hook; a scan calls it a cycle too",
-    "28_full_backward_hook": "the advice does not name the list of gradients",
-    "34_optimizer_recreated": "gradients are told as lingering besides",
     "35_checkpoint_dict_held": "a second copy of the weights is not looked for",
     "35a_source_model_held": "a second copy of the weights is not looked for",
-    "36_lru_cache_method": "a variable holds the last one, and is told instead of the cache",
-    "36a_lru_cache_function": "made at the def, not at its decorator",
-    "M2_six_leaks": "an exception on the way takes the advice of others",
-    "M3_one_line_two_owners": "one holder for both owners",
-    "P2_losses_on_trainer": "made where the list is, not where it is appended to",
-    "P3_hidden_state_chain": "the attribute is told, not the graph behind it",
-    "P8_deque_without_maxlen": "the advice does not say maxlen",
-    "Q3_default_argument": "the advice does not name the default",
-    "Q5_contextvar": "the advice does not name the variable",
-    "Q6_thread_local": "the advice does not name the attribute",
-    "Q7_queue_not_drained": "the queue's own deque is told",
-    "QA_metrics_as_tensors": "the dict around the list is told",
-    "R4_adapters_added": "_modules is told, not who adds to it",
-    "R5_tensor_hooks_pile_up": "made where the parameter is",
     "S5_serving_cache": "slices of time end in collections alone",
 }
 CONTROLS = ["P1_losses_list", "32_no_zero_grad"]
