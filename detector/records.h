@@ -45,6 +45,8 @@ struct cm_store {
     /* The name x when it is plain, e.g. "self"; for an item or a call also
      * the last name of y.x: "links" in self.links.append(...). */
     struct cm_text_id owner;
+    /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
+    struct cm_text_id within;
     uint32_t line;
     uint32_t constant; /* 1: a constant is stored, as in `self.x = None` */
 };

@@ -10,20 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "made.h"
 #include "name.h"
+#include "way.h"
 #include "../detector/alloc.h"
 
 static const char *
 text_of(const struct cm_holding *self, struct cm_text_id id)
 {
-    return cm_records_text(self->records, id);
+    return cm_way_text(self, id);
 }
 
 static const struct cm_holding_step *
 step_at(const struct cm_holding *self, size_t i)
 {
-    return &self->steps[i];
+    return cm_way_step(self, i);
 }
 
 static const struct cm_holding_step *
@@ -33,49 +33,18 @@ held(const struct cm_holding *self)
 }
 
 static bool
-begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool
 is_category(const struct cm_holding *self, const char *name)
 {
     return self->category != NULL && strcmp(self->category, name) == 0;
 }
 
-/* "losses" of "local losses", ".losses", "['losses']". */
-static struct cm_name
-name_of_edge(const struct cm_holding *self, const struct cm_holding_step *step)
-{
-    return cm_name_of_label(self->records, step->edge);
-}
-
-static bool
-is_variable(const struct cm_holding_step *step)
-{
-    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
-           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
-}
-
-/* The nearest variable or attribute on the way to the place; 0: none. */
-static size_t
-named_step(const struct cm_holding *self)
-{
-    size_t i = self->at;
-    while (i > 0 && !is_variable(step_at(self, i))) {
-        i--;
-    }
-    return i;
-}
-
 /* The name that a person knows the place by. */
-static struct cm_name
+static struct cm_way_name
 name_of_place(const struct cm_holding *self)
 {
-    size_t i = named_step(self);
-    return i > 0 ? name_of_edge(self, step_at(self, i))
-                 : (struct cm_name){"it"};
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return name;
 }
 
 static bool
@@ -88,7 +57,7 @@ static bool
 is_scalar(const struct cm_holding *self, const struct cm_holding_step *step)
 {
     return is_tensor(step)
-           && strstr(text_of(self, step->annotation), " [] ") != NULL;
+           && strstr(text_of(self, step->annotation), " []") != NULL;
 }
 
 /* What a person calls the thing that is kept. */
@@ -120,80 +89,61 @@ is_gradient(const struct cm_holding *self)
     return is_category(self, "gradient");
 }
 
-/* from -> ... -> exception -> traceback -> frame */
+/* from -> ... -> exception -> traceback -> frame.  What piles up in a
+ * container behind that would grow without the exception too. */
 static bool
 is_exception(const struct cm_holding *self)
 {
+    size_t last = step_at(self, self->at)->counted ? self->at : 0;
     for (size_t i = 1; i < self->count; i++) {
         if (step_at(self, i)->role == CM_TB_FRAME
             || (step_at(self, i)->species == CM_TRACEBACK
                 && step_at(self, i)->role == CM_EXCEPTION_LINK)) {
-            return true;
+            return last <= i;
         }
     }
     return false;
-}
-
-static bool
-is_hook_table(const struct cm_holding *self,
-              const struct cm_holding_step *step)
-{
-    const char *edge = text_of(self, step->edge);
-    size_t length = strlen(edge);
-    return step->species == CM_DICT && begins(edge, "._") && length > 6
-           && strcmp(edge + length - 6, "_hooks") == 0;
 }
 
 /* More than one in the table, or one that was put there piles up itself. */
 static bool
 is_hook_pile(const struct cm_holding *self)
 {
-    for (size_t i = 1; i + 1 < self->count; i++) {
-        if (is_hook_table(self, step_at(self, i))
-            && step_at(self, i)->items > 1 && i <= self->at) {
-            return true;
-        }
-    }
-    return false;
+    return cm_way_hooks(self) != 0;
 }
 
-static bool
-is_lru_cache(const struct cm_holding *self, const struct cm_holding_step *step)
-{
-    return begins(text_of(self, step->annotation), "lru_cache of ");
-}
-
-/* Step of the cache, 0: none. */
+/* The variable that such a hook has captured; 0: none. */
 static size_t
-lru_cache_of(const struct cm_holding *self)
+captured_by_hook(const struct cm_holding *self)
 {
-    for (size_t i = 1; i + 1 < self->count; i++) {
-        if (is_lru_cache(self, step_at(self, i))) {
+    size_t hook = cm_way_lone_hook(self);
+    for (size_t i = hook + 1; hook != 0 && i < self->count; i++) {
+        uint8_t role = step_at(self, i)->role;
+        if (role == CM_CLOSURE_CELL || role == CM_CELL_CONTENTS) {
             return i;
         }
     }
     return 0;
 }
 
+/* tensor -> (C++) -> hook -> the tensor. */
+static bool
+is_own_hook(const struct cm_holding *self)
+{
+    return captured_by_hook(self) != 0;
+}
+
 static bool
 is_in_lru_cache(const struct cm_holding *self)
 {
-    return lru_cache_of(self) != 0;
-}
-
-/* A name with a dot in it is a method's. */
-static const char *
-cached_name(const struct cm_holding *self)
-{
-    return text_of(self, step_at(self, lru_cache_of(self))->annotation)
-           + strlen("lru_cache of ");
+    return cm_way_lru_cache(self) != 0;
 }
 
 static bool
 is_lru_method(const struct cm_holding *self)
 {
-    size_t at = lru_cache_of(self);
-    const char *name = at != 0 ? cached_name(self) : "";
+    bool cached = is_in_lru_cache(self);
+    const char *name = cached ? cm_way_cached(self) : "";
     const char *dot = strrchr(name, '.');
     return dot != NULL && !(dot > name && dot[-1] == '>');
 }
@@ -205,7 +155,7 @@ is_optimizer(const struct cm_holding *self, size_t i)
     const struct cm_type *type =
         cm_records_type(self->records, step_at(self, i)->type);
     const char *module = cm_records_text(self->records, type->module);
-    return begins(module, "torch.optim")
+    return cm_way_begins(module, "torch.optim")
            || (i + 1 < self->count
                && strcmp(text_of(self, step_at(self, i + 1)->edge), ".state")
                       == 0
@@ -228,7 +178,7 @@ is_optimizer_pile(const struct cm_holding *self)
 static bool
 is_text_key(const char *edge)
 {
-    return begins(edge, "['");
+    return cm_way_begins(edge, "['");
 }
 
 /* "['layer1.0.weight']": what state_dict() calls its tensors. */
@@ -255,8 +205,7 @@ static bool
 is_checkpoint(const struct cm_holding *self)
 {
     if (self->count < 3 || !is_tensor(held(self))
-        || step_at(self, 1)->species != CM_DICT
-        || !is_variable(step_at(self, 1))
+        || step_at(self, 1)->species != CM_DICT || !cm_way_is_named(self, 1)
         || !is_state_key(text_of(self, held(self)->edge))) {
         return false;
     }
@@ -277,10 +226,16 @@ is_copy(const struct cm_holding *self)
 
 /* A variable that refers to the head of a graph that gets longer. */
 static bool
-is_sum(const struct cm_holding *self)
+is_state(const struct cm_holding *self)
 {
     return has_graph(self) && is_tensor(step_at(self, self->at))
-           && is_variable(step_at(self, self->at));
+           && cm_way_is_named(self, self->at);
+}
+
+static bool
+is_sum(const struct cm_holding *self)
+{
+    return is_state(self) && is_scalar(self, step_at(self, self->at));
 }
 
 static bool
@@ -306,6 +261,64 @@ is_global_dict(const struct cm_holding *self)
         step_at(self, 0)->species == CM_MODULE
         && (way == 1 || (way == 2 && step_at(self, 1)->species == CM_TYPE));
     return global && place->species == CM_DICT && place->counted;
+}
+
+static bool
+is_type(const struct cm_holding *self, size_t i, const char *name)
+{
+    const char *what = text_of(self, step_at(self, i)->annotation);
+    return cm_way_begins(what, name) && strchr(" ", what[strlen(name)]);
+}
+
+/* A library's queue: what it keeps its items in is its own affair. */
+static bool
+is_queue(const struct cm_holding *self)
+{
+    size_t owner = self->at - (self->at > 0);
+    const struct cm_type *type =
+        cm_records_type(self->records, step_at(self, owner)->type);
+    const char *module = text_of(self, type->module);
+    return owner > 0 && step_at(self, self->at)->role == CM_ATTRIBUTE
+           && (strcmp(module, "queue") == 0
+               || strcmp(module, "asyncio.queues") == 0);
+}
+
+static bool
+is_deque(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = step_at(self, self->at);
+    return is_type(self, self->at, "collections.deque") && place->counted
+           && !place->bounded && name_of_place(self).step == self->at;
+}
+
+/* def f(x, seen=[]): the one list of all calls. */
+static bool
+is_default(const struct cm_holding *self)
+{
+    size_t value = cm_way_default(self);
+    bool direct = value != 0 && value <= self->at;
+    for (size_t i = value + 1; direct && i <= self->at; i++) {
+        direct = step_at(self, i)->role == CM_VALUE
+                 || step_at(self, i)->role == CM_ITEM;
+    }
+    return direct && step_at(self, self->at)->counted;
+}
+
+static bool
+is_context(const struct cm_holding *self)
+{
+    size_t named = name_of_place(self).step;
+    return cm_way_begins(text_of(self, step_at(self, named)->edge),
+                         "contextvar ");
+}
+
+/* Layers that are added to a ModuleList, or to the model. */
+static bool
+is_module_pile(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = step_at(self, self->at);
+    return place->counted
+           && strcmp(text_of(self, place->edge), "._modules") == 0;
 }
 
 static bool
@@ -364,13 +377,24 @@ say_hook_pile(const struct cm_holding *self)
 }
 
 static char *
+say_own_hook(const struct cm_holding *self)
+{
+    struct cm_text_id edge = step_at(self, captured_by_hook(self))->edge;
+    struct cm_name name = cm_name_of_label(self->records, edge);
+    return cm_sentence("the hook keeps %s, whose graph keeps the hook: let it "
+                       "capture %s.detach() or weakref.ref(%s), or call "
+                       "handle.remove()",
+                       name.text, name.text, name.text);
+}
+
+static char *
 say_lru_method(const struct cm_holding *self)
 {
     return cm_sentence(
         "take lru_cache off the method %s: it keeps every self; "
         "keep the results in a dict on self, or use "
         "functools.cached_property",
-        cached_name(self));
+        cm_way_cached(self));
 }
 
 static char *
@@ -378,7 +402,7 @@ say_lru_cache(const struct cm_holding *self)
 {
     return cm_sentence("give %s's lru_cache a smaller maxsize, or call "
                        "%s.cache_clear() when done",
-                       cached_name(self), cached_name(self));
+                       cm_way_cached(self), cm_way_cached(self));
 }
 
 static char *
@@ -392,9 +416,10 @@ say_optimizer_pile(const struct cm_holding *self)
 static char *
 say_checkpoint(const struct cm_holding *self)
 {
-    return cm_sentence("`del %s` after load_state_dict(), or load it with "
-                       "map_location='cpu'",
-                       name_of_edge(self, step_at(self, 1)).text);
+    return cm_sentence(
+        "`del %s` after load_state_dict(), or load it with "
+        "map_location='cpu'",
+        cm_name_of_label(self->records, step_at(self, 1)->edge).text);
 }
 
 /* The last variable on the way is the copy, or has it in a container. */
@@ -428,11 +453,20 @@ say_sum(const struct cm_holding *self)
 }
 
 static char *
+say_state(const struct cm_holding *self)
+{
+    struct cm_way_name place = name_of_place(self);
+    return cm_sentence("write `%s = %s.detach()` between the iterations: it "
+                       "keeps the graph of all that it was made from",
+                       place.text, place.text);
+}
+
+static char *
 say_graph_of_scalars(const struct cm_holding *self)
 {
     bool list = step_at(self, self->at)->species == CM_LIST;
     const char *kept = kept_name(self, "loss");
-    struct cm_name place = name_of_place(self);
+    struct cm_way_name place = name_of_place(self);
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
                               kept, place.text, kept)
@@ -456,6 +490,50 @@ say_global_dict(const struct cm_holding *self)
 }
 
 static char *
+say_queue(const struct cm_holding *self)
+{
+    size_t owner = name_of_place(self).step;
+    return cm_sentence("take as much out of %s as is put in, or give it a "
+                       "maxsize, so that put() waits",
+                       owner < self->at ? name_of_place(self).text
+                                        : "the queue");
+}
+
+static char *
+say_deque(const struct cm_holding *self)
+{
+    return cm_sentence("give %s a bound: `collections.deque(maxlen=...)`",
+                       name_of_place(self).text);
+}
+
+static char *
+say_default(const struct cm_holding *self)
+{
+    size_t value = cm_way_default(self);
+    struct cm_name name =
+        cm_name_of_label(self->records, step_at(self, value)->edge);
+    return cm_sentence("write `%s=None` and make it in the function: a "
+                       "default is made once, for all calls",
+                       name.text);
+}
+
+static char *
+say_context(const struct cm_holding *self)
+{
+    return cm_sentence("set %s to less, or reset() it with the token that "
+                       "set() gave back",
+                       name_of_place(self).text);
+}
+
+static char *
+say_module_pile(const struct cm_holding *self)
+{
+    return cm_sentence("make the modules of %s once, or remove (`del`) those "
+                       "that are not needed any more",
+                       name_of_place(self).text);
+}
+
+static char *
 say_chain(const struct cm_holding *self)
 {
     return cm_sentence("cut the chain behind %s: each of its %u links keeps "
@@ -463,18 +541,26 @@ say_chain(const struct cm_holding *self)
                        name_of_place(self).text, (unsigned)self->chain);
 }
 
+/* An attribute of a library's is told by who has it. */
 static char *
 say_container(const struct cm_holding *self)
 {
-    return cm_sentence("clear %s when it has been used, or keep less in it "
-                       "(numbers, or tensors on the CPU)",
-                       name_of_place(self).text);
+    struct cm_way_name name = name_of_place(self);
+    struct cm_name inside =
+        cm_name_of_label(self->records, step_at(self, self->at)->edge);
+    bool hidden = name.step != 0 && name.step < self->at
+                  && step_at(self, self->at)->role == CM_ATTRIBUTE;
+    return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
+                                inside.text)
+                  : cm_sentence("clear %s when it has been used, or keep less "
+                                "in it (numbers, or tensors on the CPU)",
+                                name.text);
 }
 
 static char *
 say_anything(const struct cm_holding *self)
 {
-    struct cm_name name = name_of_place(self);
+    struct cm_way_name name = name_of_place(self);
     return strcmp(name.text, "it") == 0
                ? cm_sentence("drop this reference when it is not needed any "
                              "more")
@@ -492,14 +578,21 @@ static const struct {
     {"gradient not cleared", is_gradient, say_gradient},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
+    {"hook captures its tensor", is_own_hook, say_own_hook},
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", is_checkpoint, say_checkpoint},
     {"second copy of the weights", is_copy, say_copy},
     {"sum keeps its graph", is_sum, say_sum},
+    {"state keeps its graph", is_state, say_state},
     {"graph of a kept scalar", is_graph_of_scalars, say_graph_of_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
+    {"default argument", is_default, say_default},
+    {"context variable", is_context, say_context},
+    {"queue not drained", is_queue, say_queue},
+    {"deque without a bound", is_deque, say_deque},
+    {"modules pile up", is_module_pile, say_module_pile},
     {"global cache", is_global_dict, say_global_dict},
     {"chain", is_chain, say_chain},
     {"container grows", is_container, say_container},
@@ -529,32 +622,4 @@ cm_holding_advice_release(struct cm_holding_advice *self)
 {
     cm_free(self->text);
     *self = (struct cm_holding_advice){0};
-}
-
-/* ---- where it was made */
-
-uint32_t
-cm_holding_made(const struct cm_holding *self, const struct cm_code_id *codes,
-                size_t count, struct cm_place places[CM_MAX_PLACES])
-{
-    size_t named = named_step(self);
-    struct cm_name name = name_of_place(self);
-    struct cm_made made = {0};
-    struct cm_made_name wanted = {
-        .name = name.text,
-        .filled = is_container(self),
-        .attribute =
-            step_at(self, named)->role == CM_ATTRIBUTE
-            && !(named == 1 && step_at(self, 0)->species == CM_MODULE),
-    };
-    if (named == 0) {
-        return 0;
-    }
-    cm_made_in_codes(self->records, codes, count, wanted, &made);
-    for (uint32_t i = 0; i < made.place_count; i++) {
-        places[i] = made.places[i];
-    }
-    uint32_t found = made.place_count;
-    cm_made_release(&made);
-    return found;
 }

@@ -43,6 +43,8 @@ struct cm_holding {
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */
     const char *kept; /* a variable that one of them goes by, else NULL */
+    const struct cm_code_id *codes; /* borrowed: may have filled or set it */
+    size_t code_count;
 };
 
 struct cm_holding_advice {
@@ -55,10 +57,9 @@ enum cm_status cm_holding_advise(const struct cm_holding *self,
                                  struct cm_holding_advice *result) CM_CHECKED;
 void cm_holding_advice_release(struct cm_holding_advice *self);
 
-/* Where the place is filled or set: stores of its name in the first of these
- * pieces of code that has any.  Answers how many places, at most CM_MAX_PLACES. */
+/* Where the place is filled or set, by the first of the pieces of code that
+ * has any such line.  Answers how many places, at most CM_MAX_PLACES. */
 uint32_t cm_holding_made(const struct cm_holding *self,
-                         const struct cm_code_id *codes, size_t count,
                          struct cm_place places[CM_MAX_PLACES]);
 
 #endif

@@ -46,33 +46,11 @@ is_local_store(const struct cm_place_search *self,
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
-static bool
-is_filling(const struct cm_place_search *self, const struct cm_store *store)
-{
-    static const char *const calls[] = {
-        "append", "add",  "insert",     "extend",   "update",     "setdefault",
-        "put",    "push", "appendleft", "register", "put_nowait", NULL,
-    };
-
-    if (store->kind == CM_STORE_ITEM) {
-        return !store->constant;
-    }
-    if (store->kind != CM_STORE_CALL) {
-        return false;
-    }
-    for (const char *const *call = calls; *call != NULL; call++) {
-        if (strcmp(cm_place_text(self, store->name), *call) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A filling of the container that goes by this name. */
 static bool
 is_filling_of(const struct cm_place_search *self, const struct cm_store *store)
 {
-    return is_filling(self, store)
+    return cm_place_fills(self, store)
            && strcmp(cm_place_text(self, store->owner), self->name) == 0;
 }
 
@@ -412,7 +390,7 @@ cm_made_by_filling(const struct cm_cycle *cycle,
         cm_place_look_around(&search, suspect->owner);
     }
     if (search.count == 0) {
-        search.is_wanted = is_filling;
+        search.is_wanted = cm_place_fills;
         cm_place_look_around(&search, suspect->owner);
     }
     choose(&search, result);
@@ -440,35 +418,6 @@ cm_made_by_holder(const struct cm_cycle *cycle,
     return role == CM_LOCAL || role == CM_CELL_CONTENTS
                ? cm_made_by_local(cycle, suspect, result)
                : cm_made_by_filling(cycle, suspect, result);
-}
-
-static void
-look_in_codes(struct cm_place_search *self, const struct cm_code_id *codes,
-              size_t count)
-{
-    for (size_t i = 0; i < count && self->count == 0; i++) {
-        cm_place_look_in_code(self, codes[i]);
-    }
-}
-
-void
-cm_made_in_codes(const struct cm_records *records,
-                 const struct cm_code_id *codes, size_t count,
-                 struct cm_made_name wanted, struct cm_made *result)
-{
-    struct cm_cycle nowhere = {.records = records};
-    struct cm_place_search search = {
-        .cycle = &nowhere, .is_wanted = is_filling_of, .name = wanted.name};
-
-    if (wanted.filled) {
-        look_in_codes(&search, codes, count);
-    }
-    if (search.count == 0) {
-        search.is_wanted =
-            wanted.attribute ? is_attribute_store : is_local_store;
-        look_in_codes(&search, codes, count);
-    }
-    choose(&search, result);
 }
 
 static void

@@ -46,17 +46,6 @@ cm_made_finder cm_made_by_class;     /* the class statement */
 cm_made_finder cm_made_by_torch;     /* no line: torch made it */
 cm_made_finder cm_made_nowhere;
 
-/* Without a cycle: what is known of a place by its name alone. */
-struct cm_made_name {
-    const char *name;
-    bool filled;    /* a container: what fills it, else what sets it */
-    bool attribute; /* of an object or class, else a variable */
-};
-/* All such lines in the first of these pieces of code that has any. */
-void cm_made_in_codes(const struct cm_records *records,
-                      const struct cm_code_id *codes, size_t count,
-                      struct cm_made_name wanted, struct cm_made *result);
-
 /* `package` becomes the installed package that the place lies in or, without a
  * place, in which the whole cycle lives; NULL: the user's own code. */
 enum cm_status cm_made_library(const struct cm_cycle *cycle,

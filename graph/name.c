@@ -38,7 +38,8 @@ starts_with(const char *text, const char *prefix)
 struct cm_name
 cm_name_of_label(const struct cm_records *records, struct cm_text_id label)
 {
-    static const char *const prefixes[] = {".", "local ", "cell ", "global "};
+    static const char *const prefixes[] = {
+        ".", "local ", "cell ", "global ", "default ", "contextvar "};
     const char *text = cm_records_text(records, label);
     size_t length = strlen(text);
 

@@ -17,9 +17,8 @@ struct cm_name {
     char text[96];
 };
 
-/* "cb" for ".cb" and "['cb']", "x" for "local x", "cell x" and
- * "global x"; other labels
- * as they are. */
+/* "cb" for ".cb" and "['cb']", "x" for "local x", "cell x", "global x",
+ * "default x" and "contextvar x"; other labels as they are. */
 struct cm_name cm_name_of_label(const struct cm_records *records,
                                 struct cm_text_id label);
 /* "Node" for "package.module.outer.<locals>.Node". */

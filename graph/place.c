@@ -127,6 +127,32 @@ cm_place_look_around(struct cm_place_search *self, uint32_t owner)
     cm_place_look_at_members(self);
 }
 
+/* What counts */
+
+bool
+cm_place_fills(const struct cm_place_search *self,
+               const struct cm_store *store)
+{
+    static const char *const calls[] = {
+        "append",     "add",        "insert", "extend", "update",
+        "setdefault", "add_module", "put",    "push",   "appendleft",
+        "register",   "put_nowait", NULL,
+    };
+
+    if (store->kind == CM_STORE_ITEM) {
+        return !store->constant;
+    }
+    if (store->kind != CM_STORE_CALL) {
+        return false;
+    }
+    for (const char *const *call = calls; *call != NULL; call++) {
+        if (strcmp(cm_place_text(self, store->name), *call) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What is chosen */
 
 /* Moves the nearest candidates to the front: first by distance, then in the

@@ -25,10 +25,15 @@ struct cm_place_search {
     const struct cm_cycle *cycle;
     bool (*is_wanted)(const struct cm_place_search *self,
                       const struct cm_store *store);
-    const char *name; /* borrowed, for the predicate */
+    const char *name; /* borrowed, for the predicate, as the next */
+    const char *within;
     struct cm_place_candidate found[CM_PLACE_CANDIDATES];
     uint32_t count;
 };
+
+/* A predicate: x.append(...), x[...] = ... and their like. */
+bool cm_place_fills(const struct cm_place_search *self,
+                    const struct cm_store *store);
 
 /* In one piece of code that stands in the cycle. */
 void cm_place_look_in_code(struct cm_place_search *self,

@@ -16,6 +16,8 @@
 
 #include "phrase.h"
 
+enum { ITEM = 26 }; /* argument of BINARY_OP: NB_SUBSCR */
+
 enum action {
     ACT_OTHER = 0, /* forgets what was pushed */
     ACT_KEEP,      /* changes nothing that matters */
@@ -30,6 +32,7 @@ enum action {
     ACT_LOAD_PLAIN_ATTR,
     ACT_LOAD_METHOD,
     ACT_LOAD_SUPER,
+    ACT_LOAD_ITEM,
     ACT_STORE_LOCAL,
     ACT_STORE_AND_LOAD,
     ACT_STORE_TWO,
@@ -66,6 +69,11 @@ static const struct {
     {"LOAD_CONST", ACT_LOAD_CONSTANT},
     {"LOAD_SMALL_INT", ACT_LOAD_OTHER},
     {"LOAD_COMMON_CONSTANT", ACT_LOAD_OTHER},
+#if PY_VERSION_HEX < 0x030E0000
+    {"BINARY_SUBSCR", ACT_LOAD_ITEM},
+#else
+    {"BINARY_OP", ACT_LOAD_ITEM},
+#endif
 #if PY_VERSION_HEX < 0x030C0000
     {"LOAD_METHOD", ACT_LOAD_METHOD},
     {"LOAD_ATTR", ACT_LOAD_PLAIN_ATTR},
@@ -171,12 +179,13 @@ line_of(struct lines *lines, Py_ssize_t unit)
 
 /* ---- the pass */
 
-/* What an instruction pushed: at most one of the two is set. */
+/* What an instruction pushed: at most one of the first two is set. */
 struct pushed {
     PyObject *name;
     PyObject *constant;
-    bool fresh;     /* it opens a statement */
-    bool attribute; /* the name is the last one of y.x */
+    PyObject *within; /* of an item: the name of what it was taken from */
+    bool fresh;       /* it opens a statement */
+    bool attribute;   /* the name is no variable's: the last one of y.x */
 };
 
 struct pass {
@@ -219,7 +228,8 @@ static void
 push(struct pass *pass, PyObject *name, PyObject *constant)
 {
     pass->before = pass->last;
-    pass->last = (struct pushed){name, constant, pass->fresh, false};
+    pass->last = (struct pushed){
+        .name = name, .constant = constant, .fresh = pass->fresh};
 }
 
 static void
@@ -237,6 +247,18 @@ push_attribute(struct pass *pass, PyObject *name)
     pass->last.attribute = true;
 }
 
+/* y['x'] is remembered as x too. */
+static void
+push_item(struct pass *pass)
+{
+    struct pushed key = pass->last, container = pass->before;
+    bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
+    forget(pass);
+    push(pass, named ? key.constant : NULL, NULL);
+    pass->last.within = container.name;
+    pass->last.attribute = true;
+}
+
 static struct cm_text_id
 text_of(const struct pass *pass, PyObject *string)
 {
@@ -251,13 +273,14 @@ text_of(const struct pass *pass, PyObject *string)
 
 static void
 add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
-          PyObject *owner)
+          PyObject *owner, PyObject *within)
 {
     if (pass->count < pass->capacity) {
         pass->stores[pass->count++] =
             (struct cm_store){.kind = kind,
                               .name = text_of(pass, name),
                               .owner = text_of(pass, owner),
+                              .within = text_of(pass, within),
                               .line = line_of(&pass->lines, pass->unit)};
     }
 }
@@ -269,7 +292,7 @@ add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
                 PyObject *owner, struct pushed value)
 {
     uint32_t before = pass->count;
-    add_store(pass, kind, name, owner);
+    add_store(pass, kind, name, owner, NULL);
     if (pass->count > before) {
         pass->stores[before].constant = value.constant != NULL && value.fresh;
     }
@@ -294,7 +317,7 @@ make_function(struct pass *pass)
     if (code != NULL && PyCode_Check(code)) {
         name = ((PyCodeObject *)code)->co_qualname;
     }
-    add_store(pass, CM_STORE_FUNCTION, name, NULL);
+    add_store(pass, CM_STORE_FUNCTION, name, NULL, NULL);
     forget(pass);
 }
 
@@ -323,11 +346,11 @@ run_call(struct pass *pass, enum action action, unsigned argument)
 {
     if (action == ACT_LOAD_METHOD) {
         add_store(pass, CM_STORE_CALL, name_of(pass, argument),
-                  pass->last.name);
+                  pass->last.name, pass->last.within);
     }
     else if ((argument & 1) != 0 && action == ACT_LOAD_ATTR) {
         add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 1),
-                  pass->last.name);
+                  pass->last.name, pass->last.within);
     }
     else if (action == ACT_LOAD_ATTR) {
         push_attribute(pass, name_of(pass, argument >> 1));
@@ -338,7 +361,8 @@ run_call(struct pass *pass, enum action action, unsigned argument)
         return;
     }
     else if ((argument & 1) != 0) {
-        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL);
+        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL,
+                  NULL);
     }
     forget(pass);
 }
@@ -354,12 +378,15 @@ run_store(struct pass *pass, enum action action, unsigned argument)
                         last);
         break;
     case ACT_STORE_AND_LOAD:
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL);
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL,
+                  NULL);
         push(pass, local_of(pass, argument & 15), NULL);
         break;
     case ACT_STORE_TWO:
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL);
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15), NULL);
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL,
+                  NULL);
+        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15), NULL,
+                  NULL);
         break;
     case ACT_STORE_CELL:
         add_value_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
@@ -367,13 +394,15 @@ run_store(struct pass *pass, enum action action, unsigned argument)
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-        add_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
+        add_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL, NULL);
         break;
     case ACT_STORE_ATTR:
         add_value_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
                         last.attribute ? NULL : last.name, before);
         break;
-    default: add_store(pass, CM_STORE_ITEM, last.constant, before.name);
+    default:
+        add_store(pass, CM_STORE_ITEM, last.constant, before.name,
+                  before.within);
     }
 }
 
@@ -390,6 +419,10 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action >= ACT_LOAD_ATTR && action <= ACT_LOAD_SUPER) {
         run_call(pass, action, argument);
     }
+    else if (action == ACT_LOAD_ITEM
+             && (PY_VERSION_HEX < 0x030E0000 || argument == ITEM)) {
+        push_item(pass);
+    }
     else if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
         run_store(pass, action, argument);
     }
@@ -402,7 +435,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_DELETE_NAME) {
         drop_store(pass, name_of(pass, argument));
     }
-    else if (action == ACT_OTHER) {
+    else if (action == ACT_OTHER || action == ACT_LOAD_ITEM) {
         forget(pass);
     }
     pass->just_stored =

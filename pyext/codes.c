@@ -105,6 +105,47 @@ cm_objects_code(struct cm_objects *self, PyCodeObject *code)
     return id;
 }
 
+/* "Net" of "Net.scale", "outer" of "outer.<locals>.inner". */
+static struct cm_text_id
+name_of_maker(struct cm_objects *self, struct cm_text_id made)
+{
+    static const char locals[] = ".<locals>";
+    const char *name = cm_texts_get(self->texts, made);
+    const char *dot = strrchr(name, '.');
+    size_t length = dot == NULL ? 0 : (size_t)(dot - name);
+    size_t more = sizeof(locals) - 1;
+    if (length > more && strncmp(dot - more, locals, more) == 0) {
+        length -= more;
+    }
+    struct cm_text_id id = cm_texts_intern(self->texts, "<module>");
+    if (length != 0 && cm_texts_add(self->texts, name, length, &id) != CM_OK) {
+        id = (struct cm_text_id){0};
+    }
+    return id;
+}
+
+struct cm_code_id
+cm_objects_maker(struct cm_objects *self, PyCodeObject *code)
+{
+    struct cm_code_id id = {0};
+    struct cm_store store = {
+        .kind = CM_STORE_FUNCTION,
+        .name = intern_str(self, code->co_qualname),
+        .line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0};
+    struct cm_text_id name = name_of_maker(self, store.name);
+    struct cm_code record = {
+        .filename = intern_str(self, code->co_filename),
+        .name = name,
+        .qualified_name = name,
+        .library = cm_is_library(self, code->co_filename),
+        .stores = &store,
+        .store_count = 1,
+    };
+    return cm_records_add_code(self->records, &record, &id) == CM_OK
+               ? id
+               : (struct cm_code_id){0};
+}
+
 /* ---- stacks that somebody else took */
 
 enum { MOST_TOLD = 256 };

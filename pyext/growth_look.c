@@ -378,6 +378,24 @@ category_for_advice(const struct cm_growing *finding)
     return cm_category_names[category];
 }
 
+/* The list that Python told us the model by, and its rows, hold nothing. */
+static enum cm_status
+hide(struct cm_growth_look *self, PyObject *rows)
+{
+    Py_ssize_t count = PyList_GET_SIZE(rows);
+    enum cm_status status =
+        cm_grow((void **)&self->hidden, &self->hidden_capacity,
+                self->hidden_count + (size_t)count + 1, sizeof(*self->hidden));
+    if (status != CM_OK) {
+        return status;
+    }
+    self->hidden[self->hidden_count++] = rows;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        self->hidden[self->hidden_count++] = PyList_GET_ITEM(rows, i);
+    }
+    return CM_OK;
+}
+
 static enum cm_status
 find_holders(struct cm_growth_look *self, struct cm_holders *holders)
 {
@@ -399,6 +417,8 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .sites = sites,
         .categories = categories,
         .autograd_depths = depths,
+        .hidden = self->hidden,
+        .hidden_count = self->hidden_count,
         .bounds = cm_holders_bounds,
     };
     query.bounds.max_edges = 0;
@@ -520,6 +540,12 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         return PyLong_FromLong(0);
     }
     look.status = find_rows(&look);
+    if (look.status == CM_OK) {
+        look.status = hide(&look, rows);
+    }
+    if (look.status == CM_OK) {
+        look.status = hide(&look, copies);
+    }
     if (look.status == CM_OK && cm_growing_copies(&look, copies) == 0
         && note_names(&look, rows) == 0) {
         cm_growing_find(&look);
@@ -530,6 +556,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
     cm_free(look.findings);
     cm_free(look.targets);
     cm_free(look.groups);
+    cm_free(look.hidden);
     if (PyErr_Occurred()) {
         return NULL;
     }

@@ -27,7 +27,9 @@ struct cm_growing {
     uint32_t group;
     bool copy; /* of the model's weights: its targets are told, not sought */
     uint32_t targets;
-    uint32_t most_behind;          /* blocks behind one of them */
+    uint32_t most_behind;          /* blocks behind one of them, or if `direct`
+                                    * how many they are themselves */
+    bool direct;                   /* the targets have the memory themselves */
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;
@@ -42,8 +44,10 @@ struct cm_growth_look {
     size_t count;
     PyObject **targets; /* owned, of borrowed objects */
     uint32_t *groups;   /* owned */
+    PyObject **hidden;  /* owned, of borrowed objects: who asks */
+    size_t hidden_count, hidden_capacity;
     size_t target_count, target_capacity, group_capacity;
-    bool by_others[MOST_FINDINGS]; /* no tensor has this memory itself */
+    bool by_others[MOST_FINDINGS]; /* few tensors have this memory */
     size_t walks;
     enum cm_status status;
 };

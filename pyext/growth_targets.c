@@ -110,6 +110,9 @@ static bool
 note_share(struct cm_growth_look *self, struct cm_growing *finding,
            PyObject *object, uint32_t count, uint64_t length)
 {
+    if (finding->direct && count <= 2 * finding->most_behind) {
+        return true;
+    }
     if (count > 2 * finding->most_behind) {
         for (size_t i = 0; i < self->target_count; i++) {
             if (self->groups[i] == finding->group) {
@@ -117,6 +120,7 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
             }
         }
         finding->targets = 0;
+        finding->direct = false;
         finding->steps_behind = 0;
     }
     if (count > finding->most_behind) {
@@ -171,14 +175,26 @@ drop_targets_of_no_group(struct cm_growth_look *self)
     self->target_count = kept;
 }
 
+/* Objects have less than half of the memory themselves: the newest of a chain
+ * of states has the others behind it. */
+static bool
+has_few(const struct cm_growing *finding)
+{
+    return 2 * (uint64_t)finding->targets < finding->row.count
+           && !cm_growing_gradients(finding)
+           && finding->targets < MOST_TARGETS;
+}
+
 void
 cm_growing_find(struct cm_growth_look *self)
 {
     bool any = false;
     (void)cm_tags_any(note_target, self);
     for (size_t i = 0; i < self->count; i++) {
-        const struct cm_growing *finding = &self->findings[i];
-        self->by_others[i] = finding->targets == 0 && finding->row.count != 0;
+        struct cm_growing *finding = &self->findings[i];
+        self->by_others[i] = has_few(finding);
+        finding->direct = finding->targets != 0;
+        finding->most_behind = finding->targets;
         any |= self->by_others[i];
     }
     if (any) {

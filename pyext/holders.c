@@ -85,17 +85,28 @@ copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
     return CM_OK;
 }
 
+static bool
+is_named_key(const struct search *self, const struct cm_step *step)
+{
+    const char *edge = cm_texts_get(self->query->objects->texts, step->edge);
+    return step->role == CM_VALUE && strncmp(edge, "['", 2) == 0;
+}
+
 /* The step of the place, or of what was folded into the one before.  What
  * holds a single object by a name is told as that name. */
 static size_t
-step_of(const struct cm_trail *trail, uint32_t place)
+step_of(const struct search *self, const struct cm_trail *trail,
+        uint32_t place, bool single)
 {
+    const struct cm_step *last = &trail->steps[trail->count - 1];
     size_t at = 0;
     for (size_t i = 1; i < trail->count; i++) {
         uint32_t node = trail->steps[i].node;
         at = node != 0 && node <= place ? i : at;
     }
-    if (at + 2 >= trail->count && !trail->steps[at].counted) {
+    bool by_name =
+        !trail->steps[at].counted || (single && is_named_key(self, last));
+    if (at + 2 >= trail->count && by_name) {
         at = trail->count - 1;
     }
     return at;
@@ -157,7 +168,8 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
 
 /* The methods of its owner, or of the class that it is an attribute of; the
  * function whose variable leads there (or is it: then first); the stack that
- * made the objects; the functions of the module. */
+ * made the objects (which, of several that set an attribute, set it last: then
+ * before these); the functions of the module. */
 static void
 find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
            struct cm_site_id site, PyObject *target, struct codes *codes)
@@ -167,6 +179,9 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
     const struct cm_tag *tag = cm_tags_find(target);
     if (at == 1) {
         add_code(codes, trail->root->code);
+    }
+    if (!trail->steps[at].counted) {
+        add_site(codes, records, site);
     }
     for (size_t i = at; i-- > 1;) {
         PyObject *owner = trail->steps[i].object;
@@ -245,8 +260,9 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
                    query->sites != NULL ? query->sites[group]
                                         : (struct cm_site_id){0},
                    target, &codes);
-        holder->place_count =
-            cm_holding_made(&holding, codes.ids, codes.count, holder->places);
+        holding.codes = codes.ids;
+        holding.code_count = codes.count;
+        holder->place_count = cm_holding_made(&holding, holder->places);
     }
     enum cm_status status = cm_holding_advise(&holding, &advice);
     if (status == CM_OK) {
@@ -310,7 +326,8 @@ tell(struct search *self, uint32_t group, uint32_t place,
         status = copy_steps(holder, &trail);
     }
     if (status == CM_OK) {
-        holder->at = step_of(&trail, place);
+        bool single = holder->targets - holder->unreached == 1;
+        holder->at = step_of(self, &trail, place, single);
         status = advise(self, group, &trail, target, holder);
     }
     if (status == CM_OK) {

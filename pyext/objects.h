@@ -67,6 +67,11 @@ void cm_objects_edges(struct cm_objects *self, PyObject *object,
 /* Records are made at first sight and found by address and a check afterwards
  * (addresses of dead code and types are reused).  Id 0 on failure. */
 struct cm_code_id cm_objects_code(struct cm_objects *self, PyCodeObject *code);
+/* The code that made a function of this code, as far as that tells: class
+ * bodies and the code of imported modules are gone once they have run.  It has
+ * one store: the function's, at the line of its first decorator. */
+struct cm_code_id cm_objects_maker(struct cm_objects *self,
+                                   PyCodeObject *code);
 struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
 
 /* This thread's Python stack, at most `max_frames` (and 256) deep, innermost

@@ -3,7 +3,8 @@
 
 /* Every way that the walk found to the targets of a group is climbed, and each
  * object on it counts the targets below it.  The place is the nearest object
- * that has (nearly) all of them: the list, not the module that holds the list.
+ * that has (nearly) all of them: the list, not the module that holds the list;
+ * where several lists have them, the largest.
  * In a chain of like objects that is one somewhere in its middle; then the
  * chain's head is the place.  Climbing is bounded in all; what it does not
  * reach counts nothing, and the place is then lower than it might be. */
@@ -11,12 +12,14 @@
 #include "pile.h"
 
 #include "../detector/alloc.h"
+#include "trail.h" // cm_item_count()
 
 enum {
     MOST_CLIMBS = 50000000,
     MOST_SECONDS = 64,
     CHAIN_LINKS = 8, /* of like objects, that make a chain */
     CHAIN_BETWEEN = 2,
+    FEWEST = 3, /* in a container, that it counts as one that grows */
 };
 
 void
@@ -162,6 +165,64 @@ nearest_with_most(struct cm_piles *self, uint32_t group, uint32_t met)
     return best.node;
 }
 
+/* A list, a dict and their like; not the dict that has an object's attributes
+ * or a module's variables. */
+static bool
+is_container(const struct cm_reach *reach, uint32_t node)
+{
+    uint32_t parent = reach->parents[node];
+    uint64_t items;
+    if (node <= reach->module_nodes
+        || !cm_item_count(reach->objects[node], &items)) {
+        return false;
+    }
+    PyObject *owner = parent < CM_FROM_ROOT ? reach->objects[parent] : NULL;
+    bool of_owner = owner != NULL && PyDict_Check(reach->objects[node])
+                    && (PyType_Check(owner)
+                        || cm_instance_dict(reach->roots->objects, owner)
+                               == reach->objects[node]);
+    return !of_owner;
+}
+
+/* The nearest container from `node` upwards that has so many; 0: none. */
+static uint32_t
+container_with(struct cm_piles *self, uint32_t node, uint32_t fewest)
+{
+    uint32_t seconds = 0;
+    while (
+        node < CM_FROM_ROOT && seconds < MOST_SECONDS
+        && self->climbs++ < MOST_CLIMBS
+        && (self->below[node] < fewest || !is_container(self->reach, node))) {
+        seconds += self->reach->seconds[node] != 0;
+        node = above(self, node);
+    }
+    bool found = node < CM_FROM_ROOT && self->below[node] >= fewest
+                 && is_container(self->reach, node);
+    return found ? node : 0;
+}
+
+/* Several owners of what one line makes have most of it together: of their
+ * containers the one that has most, if that is a fair share. */
+static uint32_t
+largest_container(struct cm_piles *self, uint32_t group, uint32_t met,
+                  uint32_t place)
+{
+    uint32_t best = 0, fewest = met / 4 > FEWEST ? met / 4 : FEWEST;
+    if (place != 0 && is_container(self->reach, place)) {
+        return place;
+    }
+    for (uint32_t t = 0; t < self->reach->target_count; t++) {
+        for (uint32_t i = cm_piles_from(self, t);
+             self->groups[t] == group && i < cm_piles_to(self, t); i++) {
+            uint32_t node =
+                container_with(self, cm_piles_way(self, i)->parent, fewest);
+            best = node != 0 && self->below[node] > self->below[best] ? node
+                                                                      : best;
+        }
+    }
+    return best != 0 ? best : place;
+}
+
 /* The like object above it, with little in between; 0: none. */
 static uint32_t
 like_above(const struct cm_reach *reach, uint32_t node)
@@ -278,6 +339,9 @@ cm_piles_find(struct cm_piles *self, uint32_t group, struct cm_pile *result)
     uint32_t place = nearest_with_most(self, group, met);
     if (place != 0) {
         place = chain_of(self, group, place, &result->chain);
+    }
+    if (result->chain == 0) {
+        place = largest_container(self, group, met, place);
     }
     result->node = place;
     result->through = place != 0 ? self->below[place] : met;

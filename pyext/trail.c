@@ -3,9 +3,7 @@
 
 /* The objects of the way are taken from the walk's parents, each reference is
  * named by the readers of edges.c, and then steps are folded together from the
- * root on.  What C code holds without a name that traverse could show (the
- * results of an lru_cache, the values of a context) is told by the order in
- * which it shows them.  O(references of the objects on the way). */
+ * root on.  O(references of the objects on the way). */
 
 #include "trail.h"
 
@@ -13,8 +11,9 @@
 
 #include "../detector/alloc.h"
 #include "phrase.h"
+#include "unnamed.h"
 
-enum { MOST_OBJECTS = 2 * CM_TRAIL_END + 1, MOST_SHOWN = 4096 };
+enum { MOST_OBJECTS = 2 * CM_TRAIL_END + 1 };
 
 void
 cm_trail_release(struct cm_trail *self)
@@ -117,103 +116,10 @@ see_name(void *context, PyObject *referent, struct cm_text_id label,
     }
 }
 
-/* What stands beside the head where an object shows its references. */
-struct neighbours {
-    PyObject *head, *last, *before;
-    PyObject *next[2];
-    size_t next_count, shown;
-};
-
-static int
-see_neighbour(PyObject *referent, void *context)
-{
-    struct neighbours *seen = context;
-    bool met = seen->before != NULL || seen->last == seen->head;
-    if (seen->next_count == 2 || ++seen->shown > MOST_SHOWN * 1024u) {
-        return 1;
-    }
-    if (met) {
-        seen->next[seen->next_count++] = referent;
-        return 0;
-    }
-    seen->last = referent;
-    return 0;
-}
-
-static struct neighbours
-neighbours_of(PyObject *tail, PyObject *head)
-{
-    struct neighbours seen = {.head = head};
-    (void)Py_TYPE(tail)->tp_traverse(tail, see_neighbour, &seen);
-    return seen;
-}
-
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
-static bool
-is_named(PyObject *type, const char *end)
-{
-    return type != NULL && PyType_Check(type)
-           && ends_with(((PyTypeObject *)type)->tp_name, end);
-}
-
-static bool
-is_lru_cache(PyObject *object)
-{
-    return strcmp(Py_TYPE(object)->tp_name, "functools._lru_cache_wrapper")
-           == 0;
-}
-
-/* A cache shows for each entry its key, its result and the entry's type. */
-static const char *
-name_in_lru_cache(PyObject *tail, PyObject *head)
-{
-    struct neighbours seen = neighbours_of(tail, head);
-    if (is_named(seen.next[0], "lru_list_elem")) {
-        return "cached result";
-    }
-    return is_named(seen.next[1], "lru_list_elem") ? "cached arguments"
-           : PyDict_CheckExact(head)               ? "cache"
-                                                   : NULL;
-}
-
-static bool
-is_context_part(PyObject *object)
-{
-    const char *name = Py_TYPE(object)->tp_name;
-    return strncmp(name, "hamt", 4) == 0 || ends_with(name, "Context");
-}
-
-/* A node shows its pairs from the last to the first: value, then key. */
-static bool
-name_in_context(struct cm_texts *texts, PyObject *tail, PyObject *head,
-                struct cm_text_id *label)
-{
-    struct neighbours seen = neighbours_of(tail, head);
-    if (seen.next[0] == NULL || Py_TYPE(seen.next[0]) != &PyContextVar_Type) {
-        return false;
-    }
-    struct cm_phrase phrase;
-    phrase.length = 0;
-    cm_phrase_add(&phrase, "contextvar ");
-    cm_phrase_add_str(&phrase, cm_member(seen.next[0], "name"),
-                      CM_PHRASE_VALUE_CHARS);
-    *label = cm_phrase_intern(&phrase, texts);
-    return true;
-}
-
 static const char *
 name_of_field(const struct cm_reach *reach, PyObject *tail, PyObject *head)
 {
-    const char *name = NULL;
-    if (is_lru_cache(tail)) {
-        name = name_in_lru_cache(tail, head);
-    }
+    const char *name = cm_unnamed_field(tail, head);
     if (name == NULL && reach->devices != NULL) {
         name = cm_devices_field(reach->devices, tail, head);
     }
@@ -231,9 +137,8 @@ name_edge(const struct cm_reach *reach, PyObject *tail, struct cm_step *step)
         naming.label = cm_texts_intern(objects->texts, "__dict__");
         naming.role = CM_INSTANCE_DICT;
     }
-    if (naming.label.index == 0 && is_context_part(tail)) {
-        (void)name_in_context(objects->texts, tail, step->object,
-                              &naming.label);
+    if (naming.label.index == 0) {
+        naming.label = cm_unnamed_variable(objects->texts, tail, step->object);
     }
     const char *name = "";
     if (naming.label.index == 0) {
@@ -250,18 +155,23 @@ name_edge(const struct cm_reach *reach, PyObject *tail, struct cm_step *step)
 /* ---- what an object is */
 
 static struct cm_text_id
-label_of_lru_cache(struct cm_objects *objects, PyObject *object)
+label_of_lru_cache(struct cm_objects *objects, PyObject *function)
 {
-    PyObject *wrapped = cm_attribute(objects, object, "__wrapped__");
     struct cm_phrase label;
     label.length = 0;
     cm_phrase_add(&label, "lru_cache of ");
-    cm_phrase_add_str(&label,
-                      wrapped != NULL && PyFunction_Check(wrapped)
-                          ? ((PyFunctionObject *)wrapped)->func_qualname
-                          : NULL,
+    cm_phrase_add_str(&label, ((PyFunctionObject *)function)->func_qualname,
                       CM_PHRASE_BYTES / 16);
     return cm_phrase_intern(&label, objects->texts);
+}
+
+static struct cm_code_id
+maker_of(struct cm_objects *objects, PyObject *function)
+{
+    PyObject *code = ((PyFunctionObject *)function)->func_code;
+    return code != NULL && PyCode_Check(code)
+               ? cm_objects_maker(objects, (PyCodeObject *)code)
+               : (struct cm_code_id){0};
 }
 
 /* "OrderedDict of 17": subclasses too say how many. */
@@ -327,8 +237,10 @@ describe(const struct cm_reach *reach, struct cm_step *step)
         step->annotation = device;
         return;
     }
-    if (is_lru_cache(step->object)) {
-        step->annotation = label_of_lru_cache(objects, step->object);
+    PyObject *cached = cm_unnamed_cached(objects, step->object);
+    if (cached != NULL) {
+        step->annotation = label_of_lru_cache(objects, cached);
+        step->code = maker_of(objects, cached);
     }
     else if (step->counted && !PyModule_Check(step->object)) {
         step->annotation = label_with_count(objects, step);
@@ -404,6 +316,12 @@ folds(const struct cm_reach *reach, const struct cm_step *last,
         next->role = before[0] == '.' ? CM_ATTRIBUTE : CM_LOCAL;
         return true;
     }
+    if (next->role == CM_VALUE
+        && strcmp(text_of(reach, last->edge), cm_unnamed_threads) == 0) {
+        next->edge = cm_texts_intern(reach->roots->objects->texts, "__dict__");
+        next->role = CM_INSTANCE_DICT;
+        return true;
+    }
     if (last->role == CM_CLOSURE) {
         return next->role == CM_CLOSURE_CELL;
     }
@@ -430,11 +348,45 @@ add_step(struct cm_trail *self, const struct cm_step *step)
     return status;
 }
 
+/* What a function's __defaults__ or __kwdefaults__ holds goes by the name of
+ * the parameter. */
+static void
+name_default(const struct cm_trail *self, const struct cm_reach *reach,
+             struct cm_step *step)
+{
+    const struct cm_step *last = &self->steps[self->count - 1];
+    PyObject *function = self->count > 1 ? last[-1].object : NULL;
+    const char *edge = text_of(reach, last->edge);
+    if (function == NULL || !PyFunction_Check(function)) {
+        return;
+    }
+    if (strcmp(edge, "__kwdefaults__") == 0
+        && is_name_key(text_of(reach, step->edge))) {
+        step->edge =
+            attribute_of_key(reach, text_of(reach, step->edge), "default ");
+        step->role = CM_LOCAL;
+    }
+    if (strcmp(edge, "__defaults__") == 0 && PyTuple_Check(last->object)) {
+        PyObject *name =
+            cm_unnamed_parameter(function, last->object, step->object);
+        struct cm_phrase label;
+        label.length = 0;
+        cm_phrase_add(&label, "default ");
+        cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
+        step->edge =
+            name == NULL
+                ? step->edge
+                : cm_phrase_intern(&label, reach->roots->objects->texts);
+        step->role = name == NULL ? step->role : CM_LOCAL;
+    }
+}
+
 static enum cm_status
 add_folded(struct cm_trail *self, const struct cm_reach *reach,
            struct cm_step *step)
 {
     struct cm_step *last = &self->steps[self->count - 1];
+    name_default(self, reach, step);
     if (last->object != NULL && folds(reach, last, step)) {
         self->count--;
     }

@@ -306,6 +306,21 @@ inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
     old->holder_count = old->made_at_count = 0;
 }
 
+/* What piles up behind a frame that a traceback keeps: its function has ended,
+ * and it did so before. */
+static bool
+is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    for (size_t i = 0; i < growth->holder_at && i < growth->holder_count;
+         i++) {
+        const char *edge = cm_leak_text(leak, growth->holder[i].edge);
+        if (strcmp(edge, "tb_frame") == 0) {
+            return true;
+        }
+    }
+    return growth->holder_count == 0;
+}
+
 static void
 inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
 {
@@ -316,7 +331,7 @@ inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
             || old->device.index != growth->device.index) {
             continue;
         }
-        if (growth->holder_count == 0 && old->holder_count != 0) {
+        if (is_left_over(leak, growth) && !is_left_over(leak, old)) {
             inherit_holder(growth, old);
         }
         if (growth->name_count == 0 && old->name_count != 0) {

@@ -125,6 +125,51 @@ test_who_held_it_is_kept(void **state)
     built_free(built);
 }
 
+/* What a list of a function that has ended holds is still told by the list. */
+static void
+test_what_a_traceback_is_left_with(void **state)
+{
+    struct built *built = built_new(stacks);
+    struct cm_holder_use before[] = {
+        {"a.py:3 main", ""}, {"list of 9", "local outs"}, {"Tensor", "[3]"}};
+    struct cm_holder_use after[] = {{"module a", ""},
+                                    {"OSError", ".last"},
+                                    {"frame", "tb_frame"},
+                                    {"list of 9", "local outs"},
+                                    {"Tensor", "[3]"}};
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    cm_growth_use_init(&use);
+    use.holder = before;
+    use.holder_count = 3;
+    use.holder_at = 1;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    use.holder = after;
+    use.holder_count = 5;
+    use.holder_at = 1; /* the exceptions pile up */
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 5);
+    use.holder_at = 3;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 5);
+    use.holder = before;
+    use.holder_count = 3;
+    use.holder_at = 1;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    use.holder = after;
+    use.holder_count = 5;
+    use.holder_at = 3;
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 3);
+    assert_int_equal(leak.growth[0].holder_at, 1);
+    assert_null(cm_leak_check(&leak));
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
 /* Of a long way both ends stay, and where they pile up if it is there. */
 static void
 test_a_long_way_loses_its_middle(void **state)
@@ -305,6 +350,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
         cmocka_unit_test(test_who_held_it_is_kept),
+        cmocka_unit_test(test_what_a_traceback_is_left_with),
         cmocka_unit_test(test_a_long_way_loses_its_middle),
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),

@@ -188,6 +188,67 @@ static const struct {
      "out", 1, 7, "graph of kept outputs", "`out.detach()` in outs"},
     {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
      "out", 1, 0, "container grows", "clear outs"},
+    {"F||a.py:3 main;O|local net|Net;T|.hidden|Tensor [8, 16] float32", NULL,
+     NULL, 2, 30, "state keeps its graph", "`hidden = hidden.detach()`"},
+    {"F||a.py:3 main;T|local total|Tensor [3] float32", NULL, NULL, 1, 0,
+     "kept", "set total = None"},
+    /* default argument */
+    {"M||module a;f|.note|function note;t|__defaults__|tuple of 1|1;"
+     "L|default seen|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 3, 0, "default argument", "write `seen=None`"},
+    {"M||module a;f|.note|function note;D|__kwdefaults__|dict of 1|1;"
+     "D|default seen|dict of 2|2;L|['x']|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 4, 0, "default argument", "write `seen=None`"},
+    {"M||module a;L|.calls|list of 9|9;f|[3]|function note;"
+     "t|__defaults__|tuple of 1|1;T|default x|Tensor [4]",
+     NULL, NULL, 1, 0, "container grows", "clear calls"},
+    {"M||module a;f|.note|function note;t|__defaults__|tuple of 1|1;"
+     "O|default log|Log;L|.items|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 4, 0, "container grows", "clear items"},
+    /* context variable */
+    {"O||thread MainThread;O|context|Context;t|contextvar trace|tuple of 9|9;"
+     "T|[3]|Tensor [4]",
+     NULL, NULL, 2, 0, "context variable", "set trace to less"},
+    {"O||thread MainThread;O|context|Context;O|contextvar trace|Log;"
+     "L|.items|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 3, 0, "container grows", "clear items"},
+    /* deque without a bound */
+    {"F||a.py:3 main;O|local last|collections.deque of 9|9;T|[*]|Tensor [4]",
+     NULL, NULL, 1, 0, "deque without a bound", "give last a bound"},
+    {"F||a.py:3 main;O|local last|collections.deque.Odd of 9|9;"
+     "T|[*]|Tensor [4]",
+     NULL, NULL, 1, 0, "container grows", "clear last"},
+    /* modules pile up */
+    {"F||a.py:3 main;O|local net|Net;D|._modules|dict of 2|2;"
+     "O|['heads']|ModuleList;D|._modules|dict of 9|9;O|['3']|Linear;"
+     "D|._parameters|dict of 1|1;T|['weight']|Parameter [4]",
+     NULL, NULL, 4, 0, "modules pile up", "make the modules of "},
+    {"F||a.py:3 main;O|local net|Net;D|._modules|list of 9|9;T|['3']|Tensor",
+     NULL, NULL, 1, 0, "kept", "set net = None"},
+    /* hook captures its tensor */
+    {"O||C++ only;D||collections.OrderedDict of 1|1;f|[15]|function <lambda>;"
+     "T|cell out|Tensor [4]",
+     NULL, NULL, 0, 0, "hook captures its tensor", "capture out.detach()"},
+    {"O||C++ only;D||collections.OrderedDict of 1|1;f|['a']|function <lambda>;"
+     "T|cell out|Tensor [4]",
+     NULL, NULL, 0, 0, "kept", "drop this reference"},
+    {"O||C++ only;f||function <lambda>;T|cell out|Tensor [4]", NULL, NULL, 0,
+     0, "kept", "drop this reference"},
+    {"O||C++ only;D||collections.OrderedDict of 1|1;f|[15]|function <lambda>;"
+     "t|__defaults__|tuple of 1|1;T|default out|Tensor [4]",
+     NULL, NULL, 0, 0, "kept", "drop this reference"},
+    /* names by which a dict is filled */
+    {"F||a.py:3 main;O|local t|Trainer;D|.history|dict of 1|1;"
+     "L|['loss']|list of 9|9;T|[3]|Tensor [] float32",
+     NULL, NULL, 3, 7, "graph of a kept scalar",
+     "`history['loss'].append(loss.item())`"},
+    {"F||a.py:3 main;L|local rows|list of 2|2;D|[1]|dict of 1|1;"
+     "L|['x']|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 3, 0, "container grows", "clear rows[...]['x'] "},
+    /* behind a frame that a traceback keeps */
+    {"M||module a;X|.last|OSError;B|__traceback__|traceback;"
+     "F|tb_frame|frame;L|local outs|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 4, 0, "container grows", "clear outs"},
     /* global cache */
     {"M||module a;D|.seen|dict of 90|90;T|[3]|Tensor [8]", NULL, NULL, 1, 0,
      "global cache", "give seen a bound"},
@@ -210,6 +271,15 @@ assert_advice(const struct way *way, const char *rule, const char *piece)
         fail_msg("\"%s\" is not in \"%s\"", piece, advice.text);
     }
     cm_holding_advice_release(&advice);
+}
+
+static uint32_t
+made(struct way *way, const struct cm_code_id *codes, size_t count,
+     struct cm_place places[CM_MAX_PLACES])
+{
+    way->holding.codes = codes;
+    way->holding.code_count = count;
+    return cm_holding_made(&way->holding, places);
 }
 
 static void
@@ -278,10 +348,10 @@ test_no_name_and_no_way(void **state)
     (void)state;
     way_init(&way, "O||thread 7;T|context|Tensor []", 1);
     assert_advice(&way, "kept", "drop this reference");
-    assert_int_equal(cm_holding_made(&way.holding, NULL, 0, places), 0);
+    assert_int_equal(made(&way, NULL, 0, places), 0);
     way.holding.count = way.holding.at = 0;
     assert_advice(&way, "C++ only", "a C extension");
-    assert_int_equal(cm_holding_made(&way.holding, NULL, 0, places), 0);
+    assert_int_equal(made(&way, NULL, 0, places), 0);
     cm_records_free(way.records);
 }
 
@@ -336,13 +406,126 @@ test_first_code_that_fills_it(void **state)
         add_code(&way, "other", elsewhere, 1, false),
     };
 
-    assert_int_equal(cm_holding_made(&way.holding, codes, 3, places), 1);
+    assert_int_equal(made(&way, codes, 3, places), 1);
     assert_int_equal(places[0].line, 7);
     assert_true(places[0].certain);
     /* Nobody fills it: then who makes it. */
-    assert_int_equal(cm_holding_made(&way.holding, codes, 1, places), 1);
+    assert_int_equal(made(&way, codes, 1, places), 1);
     assert_int_equal(places[0].line, 5);
-    assert_int_equal(cm_holding_made(&way.holding, codes, 0, places), 0);
+    assert_int_equal(made(&way, codes, 0, places), 0);
+    cm_records_free(way.records);
+}
+
+static void
+assert_made(struct way *way, const struct cm_code_id *codes, size_t count,
+            uint32_t first, uint32_t line)
+{
+    struct cm_place places[CM_MAX_PLACES] = {{.line = 0}};
+
+    assert_int_equal(made(way, codes, count, places), first);
+    assert_int_equal(places[0].line, line);
+}
+
+/* history['loss'].append(x), not what else is called loss. */
+static void
+test_item_is_filled(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local t|Trainer;D|.history|dict of 1|1;"
+             "L|['loss']|list of 9|9;T|[3]|Tensor []",
+             3);
+    struct cm_store named[] = {
+        store(&way, CM_STORE_CALL, "append", "loss", 3),
+        store(&way, CM_STORE_CALL, "append", "loss", 4)};
+    struct cm_store any[] = {store(&way, CM_STORE_CALL, "append", "", 6),
+                             store(&way, CM_STORE_CALL, "append", "", 7)};
+    struct cm_store sets[] = {
+        store(&way, CM_STORE_ITEM, "loss", "other", 8),
+        store(&way, CM_STORE_ITEM, "loss", "history", 9)};
+    named[1].within = text(&way, "history");
+    any[0].within = text(&way, "other");
+    any[1].within = text(&way, "history");
+    struct cm_code_id codes[] = {add_code(&way, "set", sets, 2, false),
+                                 add_code(&way, "any", any, 2, false),
+                                 add_code(&way, "name", named, 2, false)};
+
+    assert_made(&way, codes, 3, 1, 4);
+    assert_made(&way, codes, 2, 1, 7);
+    assert_made(&way, codes, 1, 1, 9);
+    cm_records_free(way.records);
+}
+
+/* What only a library's code fills is told by who has it. */
+static void
+test_owner_of_a_librarys_container(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;O|local todo|queue.Queue;O|.queue|collections.deque "
+        "of "
+        "9|9;T|[*]|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 2);
+    set_module(&way, 1, "queue");
+    struct cm_store own[] = {
+        store(&way, CM_STORE_CALL, "append", "queue", 200)};
+    struct cm_store puts[] = {store(&way, CM_STORE_CALL, "put", "todo", 5)};
+    struct cm_code_id codes[] = {add_code(&way, "_put", own, 1, true),
+                                 add_code(&way, "main", puts, 1, false)};
+
+    assert_made(&way, codes, 2, 1, 5);
+    assert_advice(&way, "queue not drained", "out of todo as is put in");
+    /* Nobody is seen to put: then the library's line. */
+    assert_made(&way, codes, 1, 1, 200);
+    assert_advice(&way, "queue not drained", "out of the queue as is put in");
+    /* A person's own container of that name. */
+    codes[0] = add_code(&way, "push", own, 1, false);
+    assert_made(&way, codes, 2, 1, 200);
+    way.steps[1].type = (struct cm_type_id){0};
+    assert_advice(&way, "deque without a bound", "give queue a bound");
+    way.steps[2].bounded = true;
+    assert_advice(&way, "container grows", "clear queue ");
+    cm_records_free(way.records);
+}
+
+static void
+test_hooks_and_caches(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;T|local w|Tensor [4];D|._backward_hooks|dict of "
+             "3|3;f|[0]|function <lambda>;T|cell g|Tensor [4]",
+             2);
+    struct cm_store calls[] = {
+        store(&way, CM_STORE_CALL, "register_hook", "w", 5),
+        store(&way, CM_STORE_CALL, "register_forward_hook", "net", 7),
+        store(&way, CM_STORE_CALL, "register", "net", 1)};
+    struct cm_code_id code = add_code(&way, "main", calls, 3, false);
+
+    assert_made(&way, &code, 1, 2, 5); /* the function is not known */
+    struct cm_code lambda = {.filename = text(&way, "a.py"), .first_line = 7};
+    assert_int_equal(
+        cm_records_add_code(way.records, &lambda, &way.steps[3].code), CM_OK);
+    assert_made(&way, &code, 1, 1, 7);
+    code = add_code(&way, "register_all", calls, 3, true);
+    assert_made(&way, &code, 1, 0, 0);
+    cm_records_free(way.records);
+    way_init(&way,
+             "M||module a;O|.table|lru_cache of table;T|cached result|Tensor",
+             1);
+    struct cm_store made_at[] = {
+        store(&way, CM_STORE_FUNCTION, "table", "", 11)};
+    struct cm_store stored[] = {store(&way, CM_STORE_GLOBAL, "table", "", 12)};
+    code = add_code(&way, "<module>", stored, 1, false);
+    assert_made(&way, &code, 1, 0, 0);
+    way.steps[1].code = add_code(&way, "<module>", made_at, 1, false);
+    assert_made(&way, &code, 1, 1, 11);
     cm_records_free(way.records);
 }
 
@@ -359,7 +542,7 @@ test_variable_is_not_attribute(void **state)
         store(&way, CM_STORE_ATTRIBUTE, "total", "self", 6)};
     struct cm_code_id code = add_code(&way, "main", both, 2, false);
 
-    assert_int_equal(cm_holding_made(&way.holding, &code, 1, places), 1);
+    assert_int_equal(made(&way, &code, 1, places), 1);
     assert_int_equal(places[0].line, 6);
     cm_records_free(way.records);
     /* What is a module's attribute is a function's global variable. */
@@ -368,7 +551,7 @@ test_variable_is_not_attribute(void **state)
         store(&way, CM_STORE_ATTRIBUTE, "total", "self", 6),
         store(&way, CM_STORE_GLOBAL, "total", "", 9)};
     code = add_code(&way, "main", set, 2, false);
-    assert_int_equal(cm_holding_made(&way.holding, &code, 1, places), 1);
+    assert_int_equal(made(&way, &code, 1, places), 1);
     assert_int_equal(places[0].line, 9);
     cm_records_free(way.records);
 }
@@ -405,6 +588,9 @@ main(void)
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_no_name_and_no_way),
         cmocka_unit_test(test_first_code_that_fills_it),
+        cmocka_unit_test(test_item_is_filled),
+        cmocka_unit_test(test_owner_of_a_librarys_container),
+        cmocka_unit_test(test_hooks_and_caches),
         cmocka_unit_test(test_variable_is_not_attribute),
         cmocka_unit_test(test_no_memory),
     };

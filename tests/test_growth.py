@@ -151,3 +151,56 @@ with cumem.warn_tensor_cycles():
 assert row["verdict"] == "leak" and row["since_iteration"] in range(39, 44), row
 """, cwd=tmp_path)
     assert "since iteration" in done.err and "slice" not in done.err, done.err
+
+
+def test_two_optimizers_of_one_model(tmp_path):
+    """Its gradients are counted once, and told once by name."""
+    run_ok(LOOP + """
+from cumem import _growth
+with cumem.observe_tensor_cycles(print):
+    model = torch.nn.Linear(512, 512)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(4)]
+    for step in range(24):
+        model(torch.randn(8, 512)).sum().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        model.zero_grad()
+        if step % 8 == 7:
+            assert cumem.growth() == [], cumem.growth()
+    model(torch.randn(8, 512)).sum().backward()
+    trained = set()
+    rows = [_growth._rows_of(optimizer, {}, trained) for optimizer in optimizers]
+    assert [len(each) for each in rows] == [4, 0, 0, 0], rows
+""", cwd=tmp_path)
+
+
+def test_parameters_that_nobody_trains(tmp_path):
+    run_ok(LOOP + """
+with cumem.observe_tensor_cycles(print):
+    heads = torch.nn.ModuleList()
+    train(lambda tensor: heads.append(torch.nn.Linear(512, 512)))
+    row, = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert row["category"] == "parameter" and "heads" in row["advice"], row
+assert "19.weight" in row["names"] or "0.weight" in row["names"], row["names"]
+""", cwd=tmp_path)
+
+
+def test_state_that_keeps_the_graph_of_each_iteration(tmp_path):
+    """The newest state is seen; the others are behind it."""
+    run_ok(LOOP + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(512))
+        self.state = torch.zeros(512, 512)
+    def advance(self):
+        self.state = torch.tanh(self.state * self.weight)
+net = Net()
+with cumem.observe_tensor_cycles(print):
+    train(lambda tensor: net.advance())
+    rows = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert rows
+for row in rows:
+    assert row["category"] == "saved for backward", row
+    assert "write `state = state.detach()`" in row["advice"], row
+""", cwd=tmp_path)

@@ -22,15 +22,28 @@ from test_holders import ask, watched  # noqa: F401
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-PROGRAMS = []
 GLOBAL = types.SimpleNamespace()
 
 
-def program(rule, *words):
-    def add(function):
-        PROGRAMS.append(pytest.param(function, rule, words, id=function.__name__))
-        return function
-    return add
+class Programs(list):
+    """Each is said to be told by this rule, in these words."""
+
+    def __call__(self, rule, *words):
+        def add(function):
+            self.append(pytest.param(function, rule, words, id=function.__name__))
+            return function
+        return add
+
+
+program = Programs()
+
+
+def check_advice(function, rule, words):
+    (found,) = function()
+    told = f"{found.rule}: {found.advice} | {found.path}"
+    assert found.rule == rule, told
+    for word in words:
+        assert word in found.advice, told
 
 
 # ---- gradients
@@ -279,7 +292,7 @@ def optimizers_in_pairs():
     return ask(states(each for _, each in phases.done), category="optimizer state")
 
 
-@program("container grows", "clear state")
+@program("container grows", "keep less in optimizer, whose state grows")
 def one_optimizer_of_many_parameters():
     optimizer = stepped([nn.Parameter(torch.zeros(3)) for _ in range(6)])
     return ask(states([optimizer]), category="optimizer state")
@@ -304,7 +317,7 @@ def best_weights_so_far():
     return ask(list(best_weights.values()))
 
 
-@program("container grows", "clear _parameters")
+@program("container grows", "keep less in net, whose _parameters grows")
 def the_weights_of_the_model():
     net = nn.Linear(2, 2)
     return ask(list(net._parameters.values()))
@@ -337,6 +350,39 @@ def sum_over_an_epoch():
         loss = weight * 3
         epoch_loss = epoch_loss + loss
     return ask([epoch_loss], depth=18)
+
+
+@program("state keeps its graph", "`state = state.detach()`")
+def state_of_a_recurrence():
+    cell, state = nn.RNNCell(2, 3), torch.zeros(4, 3)
+    for _ in range(9):
+        state = cell(torch.zeros(4, 2), state)
+    return ask([state], depth=30)
+
+
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("slots", torch.zeros(4, 3))
+
+    def write(self, x):
+        self.slots = self.slots * 0.9 + x
+
+
+@program("state keeps its graph", "`slots = slots.detach()`")
+def buffer_of_a_module():
+    memory, weight = Memory(), nn.Parameter(torch.ones(3))
+    for _ in range(9):
+        memory.write(weight)
+    return ask([memory.slots], depth=18)
+
+
+@program("sum keeps its graph", "`totals['loss'] += loss.item()`")
+def sums_by_name():
+    weight, totals = nn.Parameter(torch.ones(())), collections.Counter()
+    for _ in range(9):
+        totals["loss"] += weight * 3
+    return ask([totals["loss"]], depth=18)
 
 
 @program("kept", "set running = None")
@@ -497,12 +543,8 @@ def one_large_buffer():
         return ask([workspace])
 
 
-@pytest.mark.parametrize("function, rule, words", PROGRAMS)
+@pytest.mark.parametrize("function, rule, words", program)
 def test_advice(function, rule, words):
-    (found,) = function()
-    told = f"{found.rule}: {found.advice} | {found.path}"
-    assert found.rule == rule, told
-    for word in words:
-        assert word in found.advice, told
+    check_advice(function, rule, words)
     for cached in mask, Positions.table, Sample.normal:
         cached.cache_clear()

@@ -311,12 +311,51 @@ def test_attribute_that_is_set():
 
     total = "another of this name"
     holder = Sum()
-    holder.add(torch.zeros(4))
+    holder.add(torch.zeros(()))
     (found,) = ask([holder.total], depth=40)
     assert total and found.place[1] == ".total" and found.rule == "sum keeps its graph"
     assert found.lines == [(line_of(Sum, "self.total = more"),
                             "test_attribute_that_is_set.<locals>.Sum.add")]
     assert found.advice.startswith("write `total += loss.item()`")
+
+
+def test_of_several_owners_the_largest():
+    class Store:
+        def __init__(self):
+            self.items, self.spare = {}, []
+
+    few, store, last = [], Store(), None
+    for number in range(30):
+        last = torch.zeros(4)
+        if number % 3 == 0:
+            few.append(last)
+        else:
+            store.items[number] = (last, number)
+    made = [x for x, _ in store.items.values()] + few
+    (found,) = ask(made)
+    assert found.place == ("dict of 20", ".items") and found.through == 20
+    assert ": local `store` (" in str(found.path) and last is not None
+
+
+def test_two_lists_of_one_object():
+    holder = Node()
+    holder.wins, holder.losses = [], []
+    for number in range(20):
+        (holder.wins if number % 4 else holder.losses).append(torch.zeros(4))
+    (found,) = ask(holder.wins + holder.losses)
+    assert found.place == ("list of 15", ".wins") and found.through == 15
+    assert found.advice.startswith("clear wins ")
+
+
+def test_no_owner_has_a_fair_share():
+    """Look-alike: single tensors as attributes, and two in a list."""
+    holder = Node()
+    for number in range(18):
+        setattr(holder, f"part{number}", torch.zeros(4))
+    holder.pair = [torch.zeros(4), torch.zeros(4)]
+    (found,) = ask([*(value for name, value in vars(holder).items() if name != "pair"),
+                    *holder.pair])
+    assert found.place[1] == "local holder" and found.through == 20
 
 
 def test_groups_do_not_mix():

@@ -48,13 +48,30 @@ def pushed(instruction, code):
     return None
 
 
+def is_item(instruction):
+    return instruction.opname == "BINARY_SUBSCR" or (
+        instruction.opname == "BINARY_OP" and instruction.argrepr == "[]")
+
+
+def text_or_none(value):
+    return value if type(value) is str else ""
+
+
 def owner_of(item):
-    """Of a call or an item: the name x, or the last one of y.x."""
-    return item.get("name", item.get("attribute", ""))
+    """Of a call or an item: the name x, or the last one of y.x or y['x']."""
+    return item.get("name", item.get("attribute", item.get("item", ("", ""))[0]))
+
+
+def within_of(item):
+    return item.get("item", ("", ""))[1]
 
 
 def stores_by_dis(code):
-    """What cm_store should be, from dis alone."""
+    return [store[:4] for store in all_stores_by_dis(code)]
+
+
+def all_stores_by_dis(code):
+    """What cm_store should be, from dis alone; with the container's name."""
     stores, line = [], 0
     recent = []  # last first
     instructions = list(dis.get_instructions(code))
@@ -74,31 +91,33 @@ def stores_by_dis(code):
             kind = {"STORE_FAST": STORE_LOCAL, "STORE_DEREF": STORE_CELL}.get(
                 op, STORE_GLOBAL)
             if not deleted:
-                stores.append((kind, value, "", line))
+                stores.append((kind, value, "", line, ""))
         elif op == "STORE_FAST_LOAD_FAST":
-            stores.append((STORE_LOCAL, value[0], "", line))
+            stores.append((STORE_LOCAL, value[0], "", line, ""))
         elif op == "STORE_FAST_STORE_FAST":
-            stores.append((STORE_LOCAL, value[0], "", line))
+            stores.append((STORE_LOCAL, value[0], "", line, ""))
             if not (following.opname == "DELETE_FAST"
                     and following.argval == value[1]):
-                stores.append((STORE_LOCAL, value[1], "", line))
+                stores.append((STORE_LOCAL, value[1], "", line, ""))
         elif op == "STORE_ATTR":
-            stores.append((STORE_ATTRIBUTE, value, top.get("name", ""), line))
+            stores.append((STORE_ATTRIBUTE, value, top.get("name", ""), line, ""))
         elif op == "STORE_SUBSCR":
             key = top.get("constant", "")
             stores.append((STORE_ITEM, key if type(key) is str else "",
-                           owner_of(below), line))
+                           owner_of(below), line, within_of(below)))
         elif op == "MAKE_FUNCTION":
             stores.append((STORE_FUNCTION, top["constant"].co_qualname, "",
-                           line))
+                           line, ""))
         elif op == "LOAD_METHOD":
-            stores.append((STORE_CALL, value, owner_of(top), line))
+            stores.append((STORE_CALL, value, owner_of(top), line, within_of(top)))
         elif op == "LOAD_ATTR" and instruction.arg & 1 and (
                 sys.version_info >= (3, 12)):
-            stores.append((STORE_CALL, value, owner_of(top), line))
+            stores.append((STORE_CALL, value, owner_of(top), line, within_of(top)))
         elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
-            stores.append((STORE_CALL, value, "", line))
-        if loaded is None:
+            stores.append((STORE_CALL, value, "", line, ""))
+        if is_item(instruction):
+            recent = [("item", (text_or_none(top.get("constant")), owner_of(below)))]
+        elif loaded is None:
             recent = []
         elif op in ("STORE_FAST_LOAD_FAST", "LOAD_ATTR"):
             recent = loaded
@@ -117,6 +136,26 @@ def test_stores_are_those_that_dis_shows(probe, name):
         assert told["first_line"] == code.co_firstlineno
         assert told["library"]
         assert told["stores"] == stores_by_dis(code)[:4096], code
+        assert told["within"] == [store[4] for store in all_stores_by_dis(code)][:4096], code
+
+
+def test_what_an_item_is_taken_from(probe):
+    source = """def f(self, i):
+ self.history['loss'].append(i)
+ logs[i].append(i)
+ logs['a']['b'] = i
+ self.logs[i]['c'].d = i
+ table(i)[0].append(i)
+"""
+    namespace = {}
+    exec(compile(source, "<items>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    assert list(zip(told["stores"], told["within"])) == [
+        ((STORE_CALL, "append", "loss", 2), "history"),
+        ((STORE_CALL, "append", "", 3), "logs"),
+        ((STORE_ITEM, "b", "a", 4), "logs"),
+        ((STORE_ATTRIBUTE, "d", "", 5), ""),
+        ((STORE_CALL, "append", "", 6), "")]
 
 
 def test_stores_are_read_from_code_that_has_run(probe):

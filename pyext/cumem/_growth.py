@@ -60,7 +60,7 @@ def note_optimizer(optimizer):
             _optimizers.append(weakref.ref(optimizer))
         except TypeError:
             pass
-    rows = _rows_of(optimizer, {})
+    rows = _rows_of(optimizer, {}, set())
     _core.categories(rows)
     from . import _runtime
 
@@ -72,16 +72,20 @@ def note_optimizer(optimizer):
 def look(ending=False):
     """Find who holds what grows, and tell the document."""
     started = time.perf_counter()
-    rows = []
-    names = _parameter_names()
+    rows, trained = [], set()
+    parameters = _parameters()
+    names = {id(parameter): name for parameter, name in parameters}
     for known in list(_optimizers):
         optimizer = known()
         if optimizer is not None:
-            rows += _rows_of(optimizer, names)
+            rows += _rows_of(optimizer, names, trained)
         del optimizer
+    rows += [(parameter, PARAMETER, name) for parameter, name in parameters
+             if id(parameter) not in trained]  # fmt: skip
+    del names, parameters
     _core.categories(rows)
     told = _core.growth(rows, _free_bytes(), _copies.found(ending))
-    del rows, names
+    del rows
     took = time.perf_counter() - started
     _state["count"] += 1
     _state["seconds"] += took
@@ -111,14 +115,20 @@ def look_when_due(is_new):
         look()
 
 
-def _rows_of(optimizer, names):
-    """(tensor, kind, name) of all that this optimizer knows."""
+def _rows_of(optimizer, names, trained):
+    """(tensor, kind, name) of all that this optimizer knows; what another one trains too, and
+    was told of by that (`trained`: ids), is left out."""
     rows = []
     own_name = type(optimizer).__name__
     for group in _items(_modules.own(optimizer, "param_groups")):
         for parameter in _items(group.get("params") if type(group) is dict else None):
-            if len(rows) > _MOST_ROWS or not _modules.is_tensor(parameter):
+            if (
+                len(rows) > _MOST_ROWS
+                or not _modules.is_tensor(parameter)
+                or id(parameter) in trained
+            ):
                 continue
+            trained.add(id(parameter))
             name = names.get(id(parameter), "")
             rows.append((parameter, PARAMETER, name))
             gradient = _modules.read(parameter, "grad")
@@ -137,13 +147,14 @@ def _items(thing):
     return list(thing) if type(thing) in (list, tuple) else []
 
 
-def _parameter_names():
-    """{id of a parameter: "layer1.0.weight"}, from the modules that are no one's child."""
+def _parameters():
+    """[(parameter, "layer1.0.weight")], from the modules that are no one's child."""
     names = {}
     for root in _modules.roots(_modules.everywhere()):
         for name, parameter in _modules.named(root).items():
-            names.setdefault(id(parameter), name)
-    return names
+            if _modules.is_tensor(parameter):
+                names.setdefault(id(parameter), (parameter, name))
+    return list(names.values())
 
 
 def _free_bytes():

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Names are tried from the place outwards.  For each, the pieces of code are
+ * searched in their order, a person's before any library's; the first with
+ * such a line counts.  O(names * stores looked at). */
+
+#include "way.h"
+
+#include <stdio.h>
+
+#include "name.h"
+#include "place.h"
+
+enum { MOST_NAMES = 4 };
+
+static const char *
+edge_of(const struct cm_holding *self, size_t i)
+{
+    return cm_way_text(self, cm_way_step(self, i)->edge);
+}
+
+/* "losses" of "local losses", ".losses", "['losses']". */
+static struct cm_name
+name_of(const struct cm_holding *self, size_t i)
+{
+    return cm_name_of_label(self->records, cm_way_step(self, i)->edge);
+}
+
+/* ---- how a step is held */
+
+static bool
+is_variable(const struct cm_holding_step *step)
+{
+    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
+           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
+}
+
+/* Where torch keeps a module's attributes: model.layer is in _modules. */
+static bool
+is_module_table(const struct cm_holding *self, size_t i)
+{
+    static const char *const tables[] = {"._modules", "._parameters",
+                                         "._buffers"};
+    for (size_t k = 0; k < sizeof tables / sizeof tables[0]; k++) {
+        if (strcmp(edge_of(self, i), tables[k]) == 0) {
+            return cm_way_step(self, i)->species == CM_DICT;
+        }
+    }
+    return false;
+}
+
+static bool
+is_key(const struct cm_holding *self, size_t i)
+{
+    return cm_way_step(self, i)->role == CM_VALUE
+           && cm_way_begins(edge_of(self, i), "['");
+}
+
+/* A key that the program writes as an attribute. */
+static bool
+is_module_key(const struct cm_holding *self, size_t i)
+{
+    struct cm_name name = name_of(self, i);
+    return is_key(self, i) && i > 1 && is_module_table(self, i - 1)
+           && cm_name_is_identifier(name.text, strlen(name.text));
+}
+
+static bool
+is_context_variable(const struct cm_holding *self, size_t i)
+{
+    return cm_way_begins(edge_of(self, i), "contextvar ");
+}
+
+bool
+cm_way_is_named(const struct cm_holding *self, size_t step)
+{
+    return is_variable(cm_way_step(self, step)) || is_key(self, step)
+           || is_context_variable(self, step);
+}
+
+/* The nearest step before `from` that has a name; 0: none. */
+static size_t
+named_before(const struct cm_holding *self, size_t from)
+{
+    size_t i = from;
+    while (i > 0 && (--i > 0) && !cm_way_is_named(self, i)) {
+    }
+    return i;
+}
+
+/* ---- what stands on the way */
+
+size_t
+cm_way_lru_cache(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
+        if (cm_way_begins(what, "lru_cache of ")) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+const char *
+cm_way_cached(const struct cm_holding *self)
+{
+    size_t at = cm_way_lru_cache(self);
+    return cm_way_text(self, cm_way_step(self, at)->annotation)
+           + strlen("lru_cache of ");
+}
+
+static bool
+is_hook_table(const struct cm_holding *self, size_t i)
+{
+    const char *edge = edge_of(self, i);
+    size_t length = strlen(edge);
+    return cm_way_step(self, i)->species == CM_DICT
+           && cm_way_begins(edge, "._") && length > 6
+           && strcmp(edge + length - 6, "_hooks") == 0;
+}
+
+size_t
+cm_way_hooks(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count && i <= self->at; i++) {
+        if (is_hook_table(self, i) && cm_way_step(self, i)->items > 1) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* Handles of hooks are numbers. */
+static bool
+is_number_key(const char *edge)
+{
+    size_t digits = strspn(edge + (edge[0] == '['), "0123456789");
+    return edge[0] == '[' && digits > 0 && strcmp(edge + 1 + digits, "]") == 0;
+}
+
+size_t
+cm_way_lone_hook(const struct cm_holding *self)
+{
+    bool lone =
+        self->count > 3 && cm_way_step(self, 1)->species == CM_DICT
+        && cm_way_step(self, 1)->edge.index == 0
+        && strcmp(cm_way_text(self, cm_way_step(self, 0)->annotation),
+                  "C++ only")
+               == 0
+        && cm_way_begins(cm_way_text(self, cm_way_step(self, 1)->annotation),
+                         "collections.OrderedDict");
+    return lone && cm_way_step(self, 2)->species == CM_FUNCTION
+                   && is_number_key(edge_of(self, 2))
+               ? 2
+               : 0;
+}
+
+size_t
+cm_way_default(const struct cm_holding *self)
+{
+    for (size_t i = 1; i < self->count; i++) {
+        if (cm_way_begins(edge_of(self, i), "default ")) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* ---- how it is written */
+
+static void
+add(struct cm_way_name *name, const char *text)
+{
+    size_t length = strlen(name->text);
+    snprintf(name->text + length, sizeof name->text - length, "%s", text);
+}
+
+/* metrics['loss']: from the last variable on; what has no name is left out. */
+static void
+spell(const struct cm_holding *self, size_t step, struct cm_way_name *result)
+{
+    size_t first = step;
+    while (is_key(self, first) && !is_module_key(self, first)
+           && named_before(self, first) != 0) {
+        first = named_before(self, first);
+    }
+    bool left_out = false;
+    result->text[0] = '\0';
+    for (size_t i = first; i <= step; i++) {
+        if (is_key(self, i) && !is_module_key(self, i)) {
+            add(result, edge_of(self, i));
+        }
+        else if (cm_way_is_named(self, i)) {
+            add(result, name_of(self, i).text);
+        }
+        else if (!left_out) {
+            add(result, "[...]");
+        }
+        left_out = !cm_way_is_named(self, i);
+    }
+}
+
+/* ---- the lines that fill or set it */
+
+static bool
+is_named(const struct cm_place_search *search, struct cm_text_id id)
+{
+    return strcmp(cm_place_text(search, id), search->name) == 0;
+}
+
+static bool
+is_within(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return strcmp(cm_place_text(search, store->within), search->within) == 0;
+}
+
+/* losses.append(x) */
+static bool
+fills_it(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return cm_place_fills(search, store) && store->within.index == 0
+           && is_named(search, store->owner);
+}
+
+/* metrics['loss'].append(x) */
+static bool
+fills_item(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return cm_place_fills(search, store) && store->within.index != 0
+           && is_named(search, store->owner);
+}
+
+/* metrics[name].append(x) */
+static bool
+fills_any_item(const struct cm_place_search *search,
+               const struct cm_store *store)
+{
+    return cm_place_fills(search, store) && store->owner.index == 0
+           && is_within(search, store);
+}
+
+/* metrics['loss'] = x */
+static bool
+sets_item(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ITEM && is_named(search, store->name)
+           && strcmp(cm_place_text(search, store->owner), search->within) == 0;
+}
+
+static bool
+sets_attribute(const struct cm_place_search *search,
+               const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
+           && is_named(search, store->name);
+}
+
+static bool
+sets_variable(const struct cm_place_search *search,
+              const struct cm_store *store)
+{
+    return (store->kind == CM_STORE_LOCAL || store->kind == CM_STORE_CELL
+            || store->kind == CM_STORE_GLOBAL)
+           && !store->constant && is_named(search, store->name);
+}
+
+/* trace.set(x) */
+static bool
+sets_context(const struct cm_place_search *search,
+             const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL && is_named(search, store->owner)
+           && strcmp(cm_place_text(search, store->name), "set") == 0;
+}
+
+static bool
+registers_hook(const struct cm_place_search *search,
+               const struct cm_store *store)
+{
+    const char *name = cm_place_text(search, store->name);
+    return store->kind == CM_STORE_CALL && cm_way_begins(name, "register_")
+           && strstr(name, "hook") != NULL;
+}
+
+typedef bool predicate(const struct cm_place_search *search,
+                       const struct cm_store *store);
+
+/* In a person's code; else in a library's. */
+static void
+look(const struct cm_holding *self, struct cm_place_search *search,
+     predicate *wanted)
+{
+    search->is_wanted = wanted;
+    for (int library = 0; library < 2 && search->count == 0; library++) {
+        for (size_t i = 0; i < self->code_count && search->count == 0; i++) {
+            const struct cm_code *code =
+                cm_records_code(self->records, self->codes[i]);
+            if (code->library == (library != 0)) {
+                cm_place_look_in_code(search, self->codes[i]);
+            }
+        }
+    }
+}
+
+static void
+look_for_key(const struct cm_holding *self, struct cm_place_search *search)
+{
+    predicate *const wanted[] = {fills_item, fills_any_item, sets_item};
+    for (size_t i = 0; i < 3 && search->count == 0; i++) {
+        look(self, search, wanted[i]);
+    }
+}
+
+/* What fills a container comes before what makes it. */
+static void
+look_for_variable(const struct cm_holding *self, size_t step,
+                  struct cm_place_search *search)
+{
+    bool of_module = step == 1 && cm_way_step(self, 0)->species == CM_MODULE;
+    bool attribute =
+        is_module_key(self, step)
+        || (cm_way_step(self, step)->role == CM_ATTRIBUTE && !of_module);
+    if (cm_way_step(self, self->at)->counted) {
+        look(self, search, fills_it);
+        search->within = search->name;
+        if (search->count == 0) {
+            look(self, search, fills_any_item);
+        }
+    }
+    if (search->count == 0) {
+        look(self, search, attribute ? sets_attribute : sets_variable);
+    }
+}
+
+static void
+keep_places(struct cm_place_search *search, struct cm_way_name *result)
+{
+    cm_place_sort(search);
+    result->place_count =
+        search->count < CM_MAX_PLACES ? search->count : CM_MAX_PLACES;
+    for (uint32_t i = 0; i < result->place_count; i++) {
+        result->places[i] = search->found[i].place;
+        result->places[i].certain = search->count == 1;
+    }
+}
+
+static bool
+is_librarys(const struct cm_holding *self, const struct cm_way_name *name)
+{
+    return name->place_count != 0
+           && cm_records_code(self->records, name->places[0].code)->library;
+}
+
+static void
+try_name(const struct cm_holding *self, size_t step,
+         struct cm_way_name *result)
+{
+    struct cm_cycle nowhere = {.records = self->records};
+    struct cm_name name = name_of(self, step);
+    struct cm_name within = name_of(self, named_before(self, step));
+    struct cm_place_search search = {
+        .cycle = &nowhere, .name = name.text, .within = within.text};
+    if (is_context_variable(self, step)) {
+        look(self, &search, sets_context);
+    }
+    else if (is_key(self, step) && !is_module_key(self, step)) {
+        look_for_key(self, &search);
+    }
+    else {
+        look_for_variable(self, step, &search);
+    }
+    *result = (struct cm_way_name){.step = step};
+    keep_places(&search, result);
+}
+
+void
+cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
+{
+    struct cm_way_name other;
+    size_t step = self->count > 1 ? named_before(self, self->at + 1) : 0;
+    *result = (struct cm_way_name){.text = "it"};
+    if (step == 0) {
+        return;
+    }
+    try_name(self, step, result);
+    other = *result;
+    for (int i = 0; i < MOST_NAMES && is_librarys(self, &other); i++) {
+        step = named_before(self, step);
+        if (step == 0) {
+            break;
+        }
+        try_name(self, step, &other);
+        if (other.place_count != 0 && !is_librarys(self, &other)) {
+            *result = other;
+        }
+    }
+    spell(self, result->step, result);
+}
+
+/* ---- where it was made */
+
+static uint32_t
+copy_places(const struct cm_way_name *from,
+            struct cm_place places[CM_MAX_PLACES])
+{
+    memcpy(places, from->places, from->place_count * sizeof *places);
+    return from->place_count;
+}
+
+/* The call in whose line the hook was made, else all of them. */
+static uint32_t
+find_hook_calls(const struct cm_holding *self, size_t function,
+                struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_cycle nowhere = {.records = self->records};
+    struct cm_place_search search = {.cycle = &nowhere};
+    struct cm_way_name found;
+    const struct cm_code *hook =
+        cm_records_code(self->records, cm_way_step(self, function)->code);
+    look(self, &search, registers_hook);
+    for (uint32_t i = 0; i < search.count; i++) {
+        const struct cm_place *place = &search.found[i].place;
+        const struct cm_code *code =
+            cm_records_code(self->records, place->code);
+        if (place->line == hook->first_line
+            && cm_text_same(code->filename, hook->filename)) {
+            search.found[0] = search.found[i];
+            search.count = 1;
+        }
+    }
+    keep_places(&search, &found);
+    return is_librarys(self, &found) ? 0 : copy_places(&found, places);
+}
+
+/* Where the function is decorated, not where its results are put. */
+static uint32_t
+find_decorator(const struct cm_holding *self, size_t cache,
+               struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_code_id id = cm_way_step(self, cache)->code;
+    const struct cm_code *maker = cm_records_code(self->records, id);
+    if (maker->store_count == 0) {
+        return 0;
+    }
+    places[0] = (struct cm_place){
+        .code = id, .line = maker->stores[0].line, .certain = true};
+    return 1;
+}
+
+uint32_t
+cm_holding_made(const struct cm_holding *self,
+                struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_way_name name;
+    size_t hooks = self->count > 1 ? cm_way_hooks(self) : 0;
+    size_t cache = self->count > 1 ? cm_way_lru_cache(self) : 0;
+    size_t lone = cm_way_lone_hook(self);
+    if (hooks != 0 || lone != 0) {
+        return find_hook_calls(self, hooks != 0 ? hooks + 1 : lone, places);
+    }
+    if (cache != 0) {
+        return find_decorator(self, cache, places);
+    }
+    cm_way_name(self, &name);
+    return copy_places(&name, places);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_WAY_H
+#define CM_WAY_H
+
+/* What a person sees on the way to what grows (holding.h): what the place is
+ * called in the program, and the line that fills it.  Pure, and allocates
+ * nothing. */
+
+#include <string.h>
+
+#include "holding.h"
+
+enum { CM_WAY_TEXT_BYTES = 256 };
+
+struct cm_way_name {
+    size_t step; /* whose name it is, the place or one before; 0: none */
+    char text[CM_WAY_TEXT_BYTES]; /* "losses", "metrics['loss']"; "it" */
+    struct cm_place places[CM_MAX_PLACES]; /* where that is filled or set */
+    uint32_t place_count;
+};
+
+/* The nearest name on the way to the place; where only a library's code fills
+ * or sets that, the next one that a person wrote. */
+void cm_way_name(const struct cm_holding *self, struct cm_way_name *result);
+
+/* Whether a variable, an attribute or a key of a dict is how the step is
+ * held: what a person calls it. */
+bool cm_way_is_named(const struct cm_holding *self, size_t step);
+
+/* The first such step, 0: none. */
+size_t cm_way_lru_cache(const struct cm_holding *self);
+/* A table of hooks that has several, or one below which something piles up. */
+size_t cm_way_hooks(const struct cm_holding *self);
+/* The value of a parameter's default. */
+size_t cm_way_default(const struct cm_holding *self);
+
+/* The function that is a tensor's hook, which nothing but C++ holds. */
+size_t cm_way_lone_hook(const struct cm_holding *self);
+
+/* "Net.scale" of "lru_cache of Net.scale". */
+const char *cm_way_cached(const struct cm_holding *self);
+
+static inline const struct cm_holding_step *
+cm_way_step(const struct cm_holding *self, size_t i)
+{
+    return &self->steps[i];
+}
+
+static inline const char *
+cm_way_text(const struct cm_holding *self, struct cm_text_id id)
+{
+    return cm_records_text(self->records, id);
+}
+
+static inline bool
+cm_way_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+#endif

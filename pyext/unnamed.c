@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What C code holds without a name that traverse could show is told by the
+ * order in which it shows it.  O(references of the object). */
+
+#include "unnamed.h"
+
+#include "phrase.h"
+
+enum { MOST_SHOWN = 4096 };
+
+const char cm_unnamed_threads[] = "in each thread";
+
+/* What stands beside the head where an object shows its references. */
+struct neighbours {
+    PyObject *head, *last, *before;
+    PyObject *next[2];
+    size_t next_count, shown;
+};
+
+static int
+see_neighbour(PyObject *referent, void *context)
+{
+    struct neighbours *seen = context;
+    bool met = seen->before != NULL || seen->last == seen->head;
+    if (seen->next_count == 2 || ++seen->shown > MOST_SHOWN * 1024u) {
+        return 1;
+    }
+    if (met) {
+        seen->next[seen->next_count++] = referent;
+        return 0;
+    }
+    seen->last = referent;
+    return 0;
+}
+
+static struct neighbours
+neighbours_of(PyObject *tail, PyObject *head)
+{
+    struct neighbours seen = {.head = head};
+    (void)Py_TYPE(tail)->tp_traverse(tail, see_neighbour, &seen);
+    return seen;
+}
+
+static bool
+ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+static bool
+is_named(PyObject *type, const char *end)
+{
+    return type != NULL && PyType_Check(type)
+           && ends_with(((PyTypeObject *)type)->tp_name, end);
+}
+
+static bool
+is_lru_cache(const PyObject *object)
+{
+    return strcmp(Py_TYPE(object)->tp_name, "functools._lru_cache_wrapper")
+           == 0;
+}
+
+/* A cache shows for each entry its key, its result and the entry's type. */
+static const char *
+name_in_lru_cache(PyObject *tail, PyObject *head)
+{
+    struct neighbours seen = neighbours_of(tail, head);
+    if (is_named(seen.next[0], "lru_list_elem")) {
+        return "cached result";
+    }
+    return is_named(seen.next[1], "lru_list_elem") ? "cached arguments"
+           : PyDict_CheckExact(head)               ? "cache"
+                                                   : NULL;
+}
+
+static bool
+is_context_part(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name;
+    return strncmp(name, "hamt", 4) == 0 || ends_with(name, "Context");
+}
+
+static bool
+is_thread_local(PyObject *object)
+{
+    const PyTypeObject *type = Py_TYPE(object);
+    while (type != NULL && strcmp(type->tp_name, "_thread._local") != 0) {
+        type = type->tp_base;
+    }
+    return type != NULL;
+}
+
+const char *
+cm_unnamed_field(PyObject *tail, PyObject *head)
+{
+    if (is_lru_cache(tail)) {
+        return name_in_lru_cache(tail, head);
+    }
+    return PyDict_CheckExact(head) && is_thread_local(tail)
+               ? cm_unnamed_threads
+               : NULL;
+}
+
+/* A node shows its pairs from the last to the first: value, then key. */
+struct cm_text_id
+cm_unnamed_variable(struct cm_texts *texts, PyObject *tail, PyObject *head)
+{
+    struct cm_phrase phrase;
+    struct neighbours seen = {.head = NULL};
+    if (is_context_part(tail)) {
+        seen = neighbours_of(tail, head);
+    }
+    if (seen.next[0] == NULL || Py_TYPE(seen.next[0]) != &PyContextVar_Type) {
+        return (struct cm_text_id){0};
+    }
+    phrase.length = 0;
+    cm_phrase_add(&phrase, "contextvar ");
+    cm_phrase_add_str(&phrase, cm_member(seen.next[0], "name"),
+                      CM_PHRASE_VALUE_CHARS);
+    return cm_phrase_intern(&phrase, texts);
+}
+
+PyObject *
+cm_unnamed_cached(const struct cm_objects *objects, PyObject *object)
+{
+    PyObject *wrapped = is_lru_cache(object)
+                            ? cm_attribute(objects, object, "__wrapped__")
+                            : NULL;
+    return wrapped != NULL && PyFunction_Check(wrapped) ? wrapped : NULL;
+}
+
+static Py_ssize_t
+index_in(PyObject *tuple, PyObject *item)
+{
+    Py_ssize_t i = PyTuple_GET_SIZE(tuple) - 1;
+    while (i >= 0 && PyTuple_GET_ITEM(tuple, i) != item) {
+        i--;
+    }
+    return i;
+}
+
+PyObject *
+cm_unnamed_parameter(PyObject *function, PyObject *defaults, PyObject *value)
+{
+    PyObject *code = ((PyFunctionObject *)function)->func_code;
+    if (code == NULL || !PyCode_Check(code)) {
+        return NULL;
+    }
+    PyObject *names = ((PyCodeObject *)code)->co_localsplusnames;
+    Py_ssize_t first =
+        ((PyCodeObject *)code)->co_argcount - PyTuple_GET_SIZE(defaults);
+    Py_ssize_t i = index_in(defaults, value);
+    bool known = i >= 0 && first >= 0 && names != NULL && PyTuple_Check(names)
+                 && first + i < PyTuple_GET_SIZE(names);
+    return known ? PyTuple_GET_ITEM(names, first + i) : NULL;
+}
