@@ -12,6 +12,7 @@
 
 #include "name.h"
 #include "way.h"
+#include "weights.h"
 #include "../detector/alloc.h"
 
 static const char *
@@ -173,55 +174,6 @@ is_optimizer_pile(const struct cm_holding *self)
         }
     }
     return false;
-}
-
-static bool
-is_text_key(const char *edge)
-{
-    return cm_way_begins(edge, "['");
-}
-
-/* "['layer1.0.weight']": what state_dict() calls its tensors. */
-static bool
-is_state_key(const char *edge)
-{
-    static const char *const ends[] = {"weight']", "bias']", "running_mean']",
-                                       "running_var']", "exp_avg']"};
-    size_t length = strlen(edge);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t wanted = strlen(ends[i]);
-        if (is_text_key(edge) && length >= wanted + 2
-            && strcmp(edge + length - wanted, ends[i]) == 0
-            && strchr(".'", edge[length - wanted - 1]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* variable -> dict -> (dict ...) -> tensor by the name of a parameter; a
- * module's own tables are attributes and do not count. */
-static bool
-is_checkpoint(const struct cm_holding *self)
-{
-    if (self->count < 3 || !is_tensor(held(self))
-        || step_at(self, 1)->species != CM_DICT || !cm_way_is_named(self, 1)
-        || !is_state_key(text_of(self, held(self)->edge))) {
-        return false;
-    }
-    for (size_t i = 2; i + 1 < self->count; i++) {
-        if (step_at(self, i)->species != CM_DICT
-            || step_at(self, i)->role != CM_VALUE) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool
-is_copy(const struct cm_holding *self)
-{
-    return is_category(self, CM_HOLDING_COPY);
 }
 
 /* A variable that refers to the head of a graph that gets longer. */
@@ -414,35 +366,6 @@ say_optimizer_pile(const struct cm_holding *self)
 }
 
 static char *
-say_checkpoint(const struct cm_holding *self)
-{
-    return cm_sentence(
-        "`del %s` after load_state_dict(), or load it with "
-        "map_location='cpu'",
-        cm_name_of_label(self->records, step_at(self, 1)->edge).text);
-}
-
-/* The last variable on the way is the copy, or has it in a container. */
-static char *
-say_copy(const struct cm_holding *self)
-{
-    size_t i = self->count - 1;
-    while (i > 1 && !is_variable(step_at(self, i))) {
-        i--;
-    }
-    bool global = i == 1 && step_at(self, 0)->species == CM_MODULE;
-    bool attribute = step_at(self, i)->role == CM_ATTRIBUTE && !global;
-    struct cm_name name = name_of_edge(self, step_at(self, i));
-    return attribute
-               ? cm_sentence("set .%s = None when the model has these "
-                             "weights: nothing has used this copy since",
-                             name.text)
-               : cm_sentence("`del %s` when the model has these weights: "
-                             "nothing has used this copy since",
-                             name.text);
-}
-
-static char *
 say_sum(const struct cm_holding *self)
 {
     return cm_sentence(
@@ -582,8 +505,8 @@ static const struct {
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
-    {"checkpoint kept", is_checkpoint, say_checkpoint},
-    {"second copy of the weights", is_copy, say_copy},
+    {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
+    {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
     {"graph of a kept scalar", is_graph_of_scalars, say_graph_of_scalars},

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "weights.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "way.h"
+
+static bool
+is_tensor(const struct cm_holding_step *step)
+{
+    return step->species == CM_TENSOR || step->species == CM_STORAGE;
+}
+
+static bool
+is_variable(const struct cm_holding_step *step)
+{
+    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
+           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
+}
+
+static bool
+is_text_key(const char *edge)
+{
+    return cm_way_begins(edge, "['");
+}
+
+/* "['layer1.0.weight']": what state_dict() calls its tensors. */
+static bool
+is_state_key(const char *edge)
+{
+    static const char *const ends[] = {"weight']", "bias']", "running_mean']",
+                                       "running_var']", "exp_avg']"};
+    size_t length = strlen(edge);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t wanted = strlen(ends[i]);
+        if (is_text_key(edge) && length >= wanted + 2
+            && strcmp(edge + length - wanted, ends[i]) == 0
+            && strchr(".'", edge[length - wanted - 1]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* variable -> dict -> (dict ...) -> tensor by the name of a parameter; a
+ * module's own tables are attributes and do not count. */
+bool
+cm_weights_is_checkpoint(const struct cm_holding *self)
+{
+    if (self->count < 3 || !is_tensor(cm_way_step(self, self->count - 1))
+        || cm_way_step(self, 1)->species != CM_DICT
+        || !cm_way_is_named(self, 1)
+        || !is_state_key(
+            cm_way_text(self, cm_way_step(self, self->count - 1)->edge))) {
+        return false;
+    }
+    for (size_t i = 2; i + 1 < self->count; i++) {
+        if (cm_way_step(self, i)->species != CM_DICT
+            || cm_way_step(self, i)->role != CM_VALUE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+cm_weights_is_copy(const struct cm_holding *self)
+{
+    return self->category != NULL
+           && strcmp(self->category, CM_HOLDING_COPY) == 0;
+}
+
+char *
+cm_weights_say_checkpoint(const struct cm_holding *self)
+{
+    return cm_sentence(
+        "`del %s` after load_state_dict(), or load it with "
+        "map_location='cpu'",
+        cm_name_of_label(self->records, cm_way_step(self, 1)->edge).text);
+}
+
+/* The last variable on the way is the copy, or has it in a container. */
+char *
+cm_weights_say_copy(const struct cm_holding *self)
+{
+    size_t i = self->count - 1;
+    while (i > 1 && !is_variable(cm_way_step(self, i))) {
+        i--;
+    }
+    bool global = i == 1 && cm_way_step(self, 0)->species == CM_MODULE;
+    bool attribute = cm_way_step(self, i)->role == CM_ATTRIBUTE && !global;
+    struct cm_name name =
+        cm_name_of_label(self->records, cm_way_step(self, i)->edge);
+    return attribute
+               ? cm_sentence("set .%s = None when the model has these "
+                             "weights: nothing has used this copy since",
+                             name.text)
+               : cm_sentence("`del %s` when the model has these weights: "
+                             "nothing has used this copy since",
+                             name.text);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_WEIGHTS_H
+#define CM_WEIGHTS_H
+
+/* Of the rules of advice (holding.h), those for a model's weights that are
+ * there twice: the dict they were loaded from, or another model. */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+bool cm_weights_is_checkpoint(const struct cm_holding *self);
+char *cm_weights_say_checkpoint(const struct cm_holding *self);
+/* What was watched, and nobody has touched. */
+bool cm_weights_is_copy(const struct cm_holding *self);
+char *cm_weights_say_copy(const struct cm_holding *self);
+
+#endif
