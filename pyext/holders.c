@@ -93,11 +93,13 @@ is_named_key(const struct search *self, const struct cm_step *step)
 }
 
 /* The step of the place, or of what was folded into the one before.  What
- * holds a single object by a name is told as that name. */
+ * holds a single object by a name is told as that name; the head of a chain
+ * as itself. */
 static size_t
 step_of(const struct search *self, const struct cm_trail *trail,
-        uint32_t place, bool single)
+        uint32_t place, const struct cm_holder *holder)
 {
+    bool single = holder->targets - holder->unreached == 1;
     const struct cm_step *last = &trail->steps[trail->count - 1];
     size_t at = 0;
     for (size_t i = 1; i < trail->count; i++) {
@@ -106,7 +108,7 @@ step_of(const struct search *self, const struct cm_trail *trail,
     }
     bool by_name =
         !trail->steps[at].counted || (single && is_named_key(self, last));
-    if (at + 2 >= trail->count && by_name) {
+    if (at + 2 >= trail->count && by_name && holder->chain == 0) {
         at = trail->count - 1;
     }
     return at;
@@ -326,8 +328,7 @@ tell(struct search *self, uint32_t group, uint32_t place,
         status = copy_steps(holder, &trail);
     }
     if (status == CM_OK) {
-        bool single = holder->targets - holder->unreached == 1;
-        holder->at = step_of(self, &trail, place, single);
+        holder->at = step_of(self, &trail, place, holder);
         status = advise(self, group, &trail, target, holder);
     }
     if (status == CM_OK) {
