@@ -29,9 +29,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 READS = 1000
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
          "collection ends", "garbage", "backward", "iteration")
-CASES = [("mlp", 1_000, 0), ("mlp", 300_000, 0), ("mlp", 1_000_000, 0),
-         ("transformer", 1_000, 0), ("transformer", 1_000_000, 0)]
-ALLOWED = 0.01
+# Model, live objects, dead cycles an iteration, and whether a callback observes them.
+CASES = [("mlp", 1_000, 0, False), ("mlp", 300_000, 0, False), ("mlp", 1_000_000, 0, False),
+         ("transformer", 1_000, 0, False), ("transformer", 1_000_000, 0, False),
+         ("mlp", 1_000, 4, False), ("mlp", 1_000, 4, True)]
 
 
 def build(folder):
@@ -66,7 +67,7 @@ def clock_of(folder):
     return clock
 
 
-def measure_case(model, live, cycles, iterations, folder):
+def measure_case(model, live, cycles, observed, iterations, folder):
     """One process, everything on, for seconds of `iterations` a turn."""
     loop.start_cumem()
     import torch
@@ -83,6 +84,10 @@ def measure_case(model, live, cycles, iterations, folder):
     rate = ticks_per_second(clock.now)
     reading = clock.empty(READS) / READS
     keep = [[i] for i in range(live)]
+    if observed:
+        import cumem
+
+        cumem.observe_tensor_cycles(lambda page: None)
     step = loop._step_of(torch, {"model": model, "cycles": cycles}, device)
     for _ in range(100):
         step()
@@ -159,7 +164,9 @@ def report(options, folder):
             [sys.executable, __file__, "--case", json.dumps(case),
              "--iterations", str(options.iterations)],
             env=environment, capture_output=True, text=True)
-        name = f"{case[0]}, {case[1]:,} live objects"
+        name = f"{case[0]}, {case[1]:,} live objects" \
+            + (f", {case[2]} cycles" if case[2] else "") \
+            + (" under observe_tensor_cycles" if case[3] else "")
         if done.returncode != 0:
             lines.append(f"--- {name}: failed: {done.stderr[-300:]}")
             continue
