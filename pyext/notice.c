@@ -90,15 +90,16 @@ bool
 cm_session_on_tensor(void)
 {
     struct cm_session *self = cm_session_main();
+    bool again = false;
     if (self != NULL) {
         cm_looks_consider(self);
-        cm_steps_consider(self);
-        cm_touched_look();
+        again = cm_steps_consider(self);
+        again |= cm_touched_look();
     }
     if (self == NULL || self->noticed || self->notice_pending
         || !(cm_devices_learning(self->devices)
              || accelerator_initialized(self))) {
-        return self != NULL && !self->noticed;
+        return again || (self != NULL && !self->noticed);
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
     return true;

@@ -78,6 +78,7 @@ struct cm_session {
     struct cm_heap scanned[CM_MAX_SCANNED];
     size_t scanned_count;
     uint64_t memory_not_before_ns;
+    uint64_t memory_asked; /* how often */
     uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
 };
 

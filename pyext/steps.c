@@ -267,7 +267,7 @@ slice_pending(void *context)
     return 0;
 }
 
-void
+bool
 cm_steps_consider(struct cm_session *self)
 {
     if (self->iterations.by == CM_BY_TIME && ++self->tensors % TENSORS == 0
@@ -276,4 +276,5 @@ cm_steps_consider(struct cm_session *self)
                                   cm_clock_ns(CLOCK_MONOTONIC_COARSE))) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }
+    return self->iterations.by == CM_BY_TIME;
 }

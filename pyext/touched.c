@@ -72,11 +72,11 @@ look_at_frame(const struct cm_raw_frame *frame, const PyCodeObject *code)
     }
 }
 
-void
+bool
 cm_touched_look(void)
 {
     if (touched.group_count == 0) {
-        return;
+        return false;
     }
     const struct cm_raw_frame *frame = cm_raw_frame_first(PyThreadState_Get());
     for (int i = 0; frame != NULL && i < MOST_DEPTH; i++) {
@@ -86,6 +86,7 @@ cm_touched_look(void)
         }
         frame = cm_raw_frame_next(frame->previous);
     }
+    return true;
 }
 
 /* ---- what is sought */

@@ -20,8 +20,8 @@ PyObject *cm_session_touch(struct cm_session *self, PyObject *groups);
 /* [new; raises] for each group whether any of it was touched. */
 PyObject *cm_session_touched(struct cm_session *self);
 
-/* A tensor was made. */
-void cm_touched_look(void);
+/* A tensor was made.  Whether the next one counts too: somebody asks. */
+bool cm_touched_look(void);
 /* Nothing is looked at any more. */
 void cm_touched_off(void);
 

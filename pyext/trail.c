@@ -357,7 +357,8 @@ name_default(const struct cm_trail *self, const struct cm_reach *reach,
     const struct cm_step *last = &self->steps[self->count - 1];
     PyObject *function = self->count > 1 ? last[-1].object : NULL;
     const char *edge = text_of(reach, last->edge);
-    if (function == NULL || !PyFunction_Check(function)) {
+    if (function == NULL || last->object == NULL
+        || !PyFunction_Check(function)) {
         return;
     }
     if (strcmp(edge, "__kwdefaults__") == 0
