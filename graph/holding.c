@@ -299,7 +299,9 @@ say_outside(const struct cm_holding *self)
 {
     (void)self;
     return cm_sentence("run with CUMEM_DRIVER=1 to see which library and "
-                       "which line allocate it");
+                       "which line allocate it; what NCCL holds for a "
+                       "process group goes with "
+                       "destroy_process_group(group)");
 }
 
 static char *

@@ -22,7 +22,7 @@
 enum { OPERATIONS = 2 };
 
 /* The clock is looked at for each of so many tensors. */
-enum { TENSORS = 8 };
+enum { TENSORS = 4 };
 
 /* Setting up is growth too; so long nobody is told of it unless at the end. */
 #define QUIET_SECONDS 60.0
