@@ -29,10 +29,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 READS = 1000
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
          "collection ends", "garbage", "backward", "iteration")
-# Model, live objects, dead cycles an iteration, and whether a callback observes them.
-CASES = [("mlp", 1_000, 0, False), ("mlp", 300_000, 0, False), ("mlp", 1_000_000, 0, False),
-         ("transformer", 1_000, 0, False), ("transformer", 1_000_000, 0, False),
-         ("mlp", 1_000, 4, False), ("mlp", 1_000, 4, True)]
+# Model, live objects, live tensors of 80 kB, dead cycles an iteration, and whether a
+# callback observes these.
+CASES = [("mlp", 1_000, 0, 0, False), ("mlp", 300_000, 0, 0, False),
+         ("mlp", 1_000_000, 0, 0, False), ("mlp", 1_000, 10_000, 0, False),
+         ("transformer", 1_000, 0, 0, False), ("transformer", 1_000_000, 0, 0, False),
+         ("mlp", 1_000, 0, 4, False), ("mlp", 1_000, 0, 4, True)]
 
 
 def build(folder):
@@ -67,7 +69,7 @@ def clock_of(folder):
     return clock
 
 
-def measure_case(model, live, cycles, observed, iterations, folder):
+def measure_case(model, live, tensors, cycles, observed, iterations, folder):
     """One process, everything on, for seconds of `iterations` a turn."""
     loop.start_cumem()
     import torch
@@ -84,6 +86,7 @@ def measure_case(model, live, cycles, observed, iterations, folder):
     rate = ticks_per_second(clock.now)
     reading = clock.empty(READS) / READS
     keep = [[i] for i in range(live)]
+    blocks = [torch.empty(20_000, device=device) for _ in range(tensors)]
     if observed:
         import cumem
 
@@ -105,7 +108,7 @@ def measure_case(model, live, cycles, observed, iterations, folder):
             "hooks": {name: _use(ticks[i] - before[0][i], counts[i] - before[1][i], reading,
                                  rate, iterations) for i, name in enumerate(HOOKS)}})
     status = _status()
-    print(json.dumps({"turns": turns, "live": len(keep), "status": status,
+    print(json.dumps({"turns": turns, "live": len(keep), "tensors": len(blocks), "status": status,
                       "reading_ns": reading / rate * 1e9}))
 
 
@@ -157,7 +160,8 @@ def report(options, folder):
     machine = measure.machine()
     lines = ["command: python bench/hooks.py", json.dumps(machine)]
     results = {}
-    environment = {**os.environ, "PYTHONPATH": os.path.join(folder, "python"),
+    environment = {"CUMEM_DEVICES": "all,cpu", **os.environ,
+                   "PYTHONPATH": os.path.join(folder, "python"),
                    **loop.cumem_environment()}
     for case in CASES:
         done = subprocess.run(
@@ -165,8 +169,9 @@ def report(options, folder):
              "--iterations", str(options.iterations)],
             env=environment, capture_output=True, text=True)
         name = f"{case[0]}, {case[1]:,} live objects" \
-            + (f", {case[2]} cycles" if case[2] else "") \
-            + (" under observe_tensor_cycles" if case[3] else "")
+            + (f", {case[2]:,} live tensors" if case[2] else "") \
+            + (f", {case[3]} cycles" if case[3] else "") \
+            + (" under observe_tensor_cycles" if case[4] else "")
         if done.returncode != 0:
             lines.append(f"--- {name}: failed: {done.stderr[-300:]}")
             continue
