@@ -11,6 +11,7 @@
 #include "autograd_behind.h"
 #include "session_private.h"
 #include "tags.h"
+#include "unhooked.h"
 
 /* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
 static const struct cm_autograd_bounds behind_bounds = {
@@ -35,8 +36,8 @@ cm_growing_block(struct cm_session *session, PyObject *object,
 {
     struct cm_device_memory memory;
     return cm_devices_read(session->devices, object, &memory)
-           && memory.device_address != 0 && !memory.forgotten
-           && cm_blocks_at(cm_allocations_blocks(), memory.device_address,
+           && !memory.forgotten && cm_unhooked_place(&memory) != 0
+           && cm_blocks_at(cm_allocations_blocks(), cm_unhooked_place(&memory),
                            block);
 }
 

@@ -185,20 +185,28 @@ struct explained {
     bool host; /* its memory is in the table too */
 };
 
+static void
+note_memory(struct explained *self, const struct cm_device_memory *memory)
+{
+    uint64_t place = cm_unhooked_place(memory);
+    if ((memory->accelerator || self->host) && !memory->forgotten && place != 0
+        && cm_grow((void **)&self->addresses, &self->capacity, self->count + 1,
+                   sizeof(*self->addresses))
+               == CM_OK) {
+        self->addresses[self->count++] = place;
+    }
+}
+
 static bool
 note_object(void *context, PyObject *object)
 {
     struct explained *self = context;
     struct cm_device_memory memory = {0};
     /* Devices that nobody watches are explained all the same. */
-    (void)!cm_devices_read(self->session->devices, object, &memory);
-    if ((memory.accelerator || self->host) && !memory.forgotten
-        && memory.device_address != 0
-        && cm_grow((void **)&self->addresses, &self->capacity, self->count + 1,
-                   sizeof(*self->addresses))
-               == CM_OK) {
-        self->addresses[self->count++] = memory.device_address;
-    }
+    bool read = cm_devices_read(self->session->devices, object, &memory);
+    do {
+        note_memory(self, &memory);
+    } while (read && cm_devices_next(self->session->devices, object, &memory));
     return false;
 }
 

@@ -44,6 +44,14 @@ device_number(const struct cm_device_memory *memory, int16_t *number)
            && value < CM_MAX_DEVICES;
 }
 
+uint64_t
+cm_unhooked_place(const struct cm_device_memory *memory)
+{
+    return memory->device_address != 0 || memory->storage_key == 0
+               ? memory->device_address
+               : memory->storage_key | UINT64_C(1) << 63;
+}
+
 struct asking {
     struct cm_devices *devices;
     struct memories now;
@@ -55,7 +63,7 @@ note_memory(struct asking *self, const struct cm_tag *tag,
             const struct cm_device_memory *memory)
 {
     struct memory fresh = {
-        .address = memory->device_address,
+        .address = cm_unhooked_place(memory),
         .bytes = memory->bytes,
         .order = tag->order,
         .site = tag->site,

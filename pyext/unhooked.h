@@ -14,6 +14,9 @@
 /* Cost: nothing while no such object was ever made, else a look at each tagged
  * object. */
 void cm_unhooked_update(struct cm_devices *devices);
+/* Where the memory stands in the table of blocks: its address, or, where the
+ * framework does not show it, a number that no address is. */
+uint64_t cm_unhooked_place(const struct cm_device_memory *memory);
 /* Nothing is known any more. */
 void cm_unhooked_forget(void);
 

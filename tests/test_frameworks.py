@@ -381,6 +381,23 @@ print(json.dumps({key: row[key] for key in
     assert result["frame"] == "array" and "kept" in result["advice"]
 
 
+def test_growth_of_memory_whose_address_is_not_shown():
+    result = run_probe("""
+def make():
+    return probe.Buffer(2 << 20, probe.DeviceMemoryResource())
+start()
+kept = []
+for step in range(20):
+    make()
+    kept.append(make())
+    cumem.step()
+(row,) = cumem.growth()
+print(json.dumps([row["verdict"], row["bytes_per_iteration"], row["count"],
+                  row["frames"][0]["name"], "kept" in row["advice"]]))
+""")
+    assert result == ["leak", 2 * MIB, 20, "make", True]
+
+
 def test_what_a_framework_frees_does_not_grow():
     result = run_numba(GROWING + """
 from collections import deque
