@@ -97,13 +97,14 @@ assert 0.7 * MIB < row["bytes_per_iteration"] < 1.4 * MIB, row
 assert "CUMEM_DRIVER=1" in row["advice"], row
 assert row["iterations_to_full"] > 1000, row
 assert last_point()["outside the frameworks"] >= 9 * 1024 * MIB, last_point()
-assert len(asked) <= steps, (len(asked), steps)
+assert len(asked) <= steps + 10, (len(asked), steps)  # reports ask too
 print(cumem._core.text(cumem._core.document(), False, 0))
 """, cwd=tmp_path, STAND_IN=stand_in)
     heading, finding, fix, *more = done.out.strip().split("\n")
     assert heading.startswith("cumem: cuda:0 grows by 1."), done.out
     assert " MiB per iteration outside the frameworks since iteration " in finding, done.out
-    assert "CUMEM_DRIVER=1" in fix and more == [], done.out
+    assert "CUMEM_DRIVER=1" in fix, done.out
+    assert more[-1].strip() == "destroy_process_group(group)" and len(more) == 2, done.out
 
 
 @pytest.mark.parametrize("what", ["min(asks, 4) * 200 * MIB", "(asks % 3) * 40 * MIB", "0"])
