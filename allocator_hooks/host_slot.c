@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "slot.h"
 
 typedef void *alloc_function(size_t bytes);
@@ -73,6 +74,7 @@ hears(void)
 CM_HOT static void
 tell_allocation(void *address, size_t bytes)
 {
+    CM_METERED(CM_METER_ALLOCATION);
     struct cm_event event = {
         .kind = CM_EVENT_ALLOCATE,
         .address = (uint64_t)(uintptr_t)address,
@@ -92,6 +94,7 @@ tell_allocation(void *address, size_t bytes)
 CM_HOT static void
 tell_free(void *address)
 {
+    CM_METERED(CM_METER_FREE);
     struct cm_event event = {
         .kind = CM_EVENT_FREE,
         .address = (uint64_t)(uintptr_t)address,
