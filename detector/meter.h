@@ -3,10 +3,10 @@
 #ifndef CM_METER_H
 #define CM_METER_H
 
-/* What our hooks take, by the processor's own clock: a
- * loop's wall time hides one percent in its noise, and virtual machines count
- * no instructions.  Only a build with -DCM_METER=ON has it (bench/hooks.py);
- * of any other nothing is left. */
+/* What our hooks take, by the processor's own clock: a loop's wall time hides
+ * one percent in its noise, and virtual machines count no instructions.  Only
+ * a build with -DCUMEM_METER=ON has it (bench/hooks.py); of any other nothing
+ * is left. */
 
 enum cm_meter {
     CM_METER_ALLOCATION,
@@ -24,9 +24,8 @@ enum cm_meter {
 #ifdef CM_METER_ON
 
 #include <stdint.h>
-#if !defined(__x86_64__)
-#include <time.h>
-#endif
+
+#include "clock.h"
 
 struct cm_metering {
     enum cm_meter what;
@@ -42,9 +41,7 @@ cm_meter_now(void)
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #else
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return cm_clock_ns(CLOCK_MONOTONIC);
 #endif
 }
 

@@ -49,15 +49,9 @@ name_of_place(const struct cm_holding *self)
 }
 
 static bool
-is_tensor(const struct cm_holding_step *step)
-{
-    return step->species == CM_TENSOR || step->species == CM_STORAGE;
-}
-
-static bool
 is_scalar(const struct cm_holding *self, const struct cm_holding_step *step)
 {
-    return is_tensor(step)
+    return cm_way_is_tensor(step)
            && strstr(text_of(self, step->annotation), " []") != NULL;
 }
 
@@ -180,7 +174,7 @@ is_optimizer_pile(const struct cm_holding *self)
 static bool
 is_state(const struct cm_holding *self)
 {
-    return has_graph(self) && is_tensor(step_at(self, self->at))
+    return has_graph(self) && cm_way_is_tensor(step_at(self, self->at))
            && cm_way_is_named(self, self->at);
 }
 

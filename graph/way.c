@@ -29,13 +29,6 @@ name_of(const struct cm_holding *self, size_t i)
 
 /* ---- how a step is held */
 
-static bool
-is_variable(const struct cm_holding_step *step)
-{
-    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
-           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
-}
-
 /* Where torch keeps a module's attributes: model.layer is in _modules. */
 static bool
 is_module_table(const struct cm_holding *self, size_t i)
@@ -75,7 +68,7 @@ is_context_variable(const struct cm_holding *self, size_t i)
 bool
 cm_way_is_named(const struct cm_holding *self, size_t step)
 {
-    return is_variable(cm_way_step(self, step)) || is_key(self, step)
+    return cm_way_is_variable(cm_way_step(self, step)) || is_key(self, step)
            || is_context_variable(self, step);
 }
 

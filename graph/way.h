@@ -47,6 +47,20 @@ cm_way_step(const struct cm_holding *self, size_t i)
     return &self->steps[i];
 }
 
+static inline bool
+cm_way_is_tensor(const struct cm_holding_step *step)
+{
+    return step->species == CM_TENSOR || step->species == CM_STORAGE;
+}
+
+/* Or an attribute: what an assignment sets. */
+static inline bool
+cm_way_is_variable(const struct cm_holding_step *step)
+{
+    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
+           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
+}
+
 static inline const char *
 cm_way_text(const struct cm_holding *self, struct cm_text_id id)
 {

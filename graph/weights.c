@@ -9,19 +9,6 @@
 #include "way.h"
 
 static bool
-is_tensor(const struct cm_holding_step *step)
-{
-    return step->species == CM_TENSOR || step->species == CM_STORAGE;
-}
-
-static bool
-is_variable(const struct cm_holding_step *step)
-{
-    return step->role == CM_LOCAL || step->role == CM_ATTRIBUTE
-           || step->role == CM_CLOSURE_CELL || step->role == CM_CELL_CONTENTS;
-}
-
-static bool
 is_text_key(const char *edge)
 {
     return cm_way_begins(edge, "['");
@@ -50,7 +37,8 @@ is_state_key(const char *edge)
 bool
 cm_weights_is_checkpoint(const struct cm_holding *self)
 {
-    if (self->count < 3 || !is_tensor(cm_way_step(self, self->count - 1))
+    if (self->count < 3
+        || !cm_way_is_tensor(cm_way_step(self, self->count - 1))
         || cm_way_step(self, 1)->species != CM_DICT
         || !cm_way_is_named(self, 1)
         || !is_state_key(
@@ -87,7 +75,7 @@ char *
 cm_weights_say_copy(const struct cm_holding *self)
 {
     size_t i = self->count - 1;
-    while (i > 1 && !is_variable(cm_way_step(self, i))) {
+    while (i > 1 && !cm_way_is_variable(cm_way_step(self, i))) {
         i--;
     }
     bool global = i == 1 && cm_way_step(self, 0)->species == CM_MODULE;

@@ -9,6 +9,7 @@
 #include "fate.h"
 
 #include "../detector/alloc.h"
+#include "instances.h"
 #include "tags.h"
 
 #define MAX_LOOKED_AT 8192u
@@ -128,15 +129,12 @@ visit_heap(struct shared *self)
 static bool
 visit_heap(struct shared *self)
 {
-    PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *list =
-        gc != NULL ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
+    PyObject *list = cm_live_objects();
     bool whole = list != NULL && PyList_CheckExact(list);
     for (Py_ssize_t i = 0; whole && i < PyList_GET_SIZE(list); i++) {
         look_at_live(self, PyList_GET_ITEM(list, i));
     }
     Py_XDECREF(list);
-    Py_XDECREF(gc);
     PyErr_Clear();
     return whole;
 }

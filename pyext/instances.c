@@ -5,9 +5,8 @@
 
 #include <stdbool.h>
 
-/* [new; raises] */
-static PyObject *
-all_objects(void)
+PyObject *
+cm_live_objects(void)
 {
     PyObject *gc = PyImport_ImportModule("gc");
     PyObject *all =
@@ -43,7 +42,7 @@ cm_instances(PyObject *module, PyObject *type)
         PyErr_SetString(PyExc_TypeError, "a type was expected");
         return NULL;
     }
-    PyObject *all = all_objects();
+    PyObject *all = cm_live_objects();
     PyObject *found =
         all != NULL && PyList_CheckExact(all) ? PyList_New(0) : NULL;
     if (found != NULL && pick(all, (PyTypeObject *)type, found) < 0) {

@@ -21,14 +21,19 @@ def lines(ref, **options):
 """
 
 
-def test_saved_tensor_behind_a_loss(tmp_path):
-    done = run_ok(LOSSES + """
+# A tensor that only the graph behind a loss keeps.
+HIDDEN = LOSSES + """
 weight = torch.randn(4, requires_grad=True)
 def make():
     hidden = torch.randn(4)
     losses.append((hidden * weight).sum())
     return weakref.ref(hidden)
 hidden = make()
+"""
+
+
+def test_saved_tensor_behind_a_loss(tmp_path):
+    done = run_ok(HIDDEN + """
 gc.collect()
 for line in lines(hidden):
     print(line)
@@ -124,14 +129,8 @@ assert path.steps[-2][0] == "AccumulateGrad" and path.steps[-1][1] == "variable"
 
 
 def test_torch_keeps_its_counts_when_asked(tmp_path):
-    run_ok(LOSSES + """
+    run_ok(HIDDEN + """
 import sys
-weight = torch.randn(4, requires_grad=True)
-def make():
-    hidden = torch.randn(4)
-    losses.append((hidden * weight).sum())
-    return weakref.ref(hidden)
-hidden = make()
 before = sys.getrefcount(hidden()), sys.getrefcount(losses[0]), sys.getrefcount(weight)
 for _ in range(20):
     lines(hidden)
