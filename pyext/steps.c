@@ -172,11 +172,12 @@ end_iteration(struct cm_session *self)
 {
     self->iteration = self->iterations.done;
     self->collector_off = !PyGC_IsEnabled();
-    if (cm_session_is_main(self)) {
-        cm_unhooked_update(self->devices);
+    if (!cm_session_is_main(self)) {
+        return;
     }
+    cm_unhooked_update(self->devices);
     struct cm_blocks *blocks = cm_allocations_blocks();
-    if (!cm_session_is_main(self) || blocks == NULL) {
+    if (blocks == NULL) {
         return;
     }
     cm_looks_stepped(self, self->iterations.done);
