@@ -8,10 +8,9 @@ Each check is a process of its own and prints what it saw; exit status 1 when
 one failed.  Needs two GPUs and torch; JAX where it is installed.
 """
 
-import os
-import subprocess
 import sys
-import tempfile
+
+import checks
 
 BEGIN = """
 import gc, json, os, random, sys, threading
@@ -33,7 +32,7 @@ def storages():
 """
 
 CHECKS = {
-    "half a million allocations on each, by turns of two threads": """
+    "half a million allocations on each, by turns of two threads": ({"CUMEM_WARN_CYCLES": 1}, """
 import torch
 from cumem import _core
 torch.ones(1, device="cuda:0"), torch.ones(1, device="cuda:1")
@@ -57,17 +56,20 @@ for turn in range(5):
 hook = cumem.status()["allocator_hook"]
 print(hook["events"], "events, lost", hook["lost"], "mismatches", hook["mismatches"])
 assert hook["lost"] == hook["mismatches"] == 0
-""",
-    "dead cycles on both": """
+"""),
+    "equal dead cycles on both are one finding, each byte on its device": ({"CUMEM_WARN_CYCLES": 1}, """
 import torch
 torch.ones(1, device="cuda:1")
 gc.collect(); gc.disable()
 cycle(torch.ones(1 << 20, device="cuda:0"))
 cycle(torch.ones(1 << 21, device="cuda:1"))
-print(storages())
-assert storages() == [("cuda:0", 4 << 20), ("cuda:1", 8 << 20)]
-""",
-    "growth on the second alone": """
+report = cumem.find_cycles().report
+dead = {one["name"]: one["dead_peak"] for one in report["devices"]}
+print([(one["count"], one["total_bytes"]) for one in report["cycles"]], dead)
+assert [(one["count"], one["total_bytes"]) for one in report["cycles"]] == [(2, 12 << 20)]
+assert (dead["cuda:0"], dead["cuda:1"]) == (4 << 20, 8 << 20)
+"""),
+    "growth on the second alone": ({"CUMEM_WARN_CYCLES": 1}, """
 import torch
 model = torch.nn.Linear(512, 512, device="cuda:0")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -79,8 +81,8 @@ for _ in range(30):
 rows = [row for row in cumem.growth() if row["verdict"] == "leak"]
 print([(row["device"], row["bytes_per_iteration"], row["advice"]) for row in rows])
 assert [(row["device"], row["bytes_per_iteration"]) for row in rows] == [("cuda:1", 1 << 20)]
-""",
-    "memory() of each": """
+"""),
+    "memory() of each": ({"CUMEM_WARN_CYCLES": 1}, """
 import torch
 kept = torch.ones(1 << 20, device="cuda:0"), torch.ones(1 << 22, device="cuda:1")
 for index in range(2):
@@ -88,8 +90,8 @@ for index in range(2):
     print({key: row[key] for key in ("allocated", "reserved", "outside_frameworks", "total")})
     assert row["allocated"] == torch.cuda.memory_allocated(index)
     assert row["outside_frameworks"] > 0
-""",
-    "CUMEM_DRIVER=1: cudaMalloc on the second": """
+"""),
+    "CUMEM_DRIVER=1: cudaMalloc on the second": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, """
 import ctypes, torch
 torch.ones(1, device="cuda:0"), torch.ones(1, device="cuda:1")
 gc.collect()
@@ -100,8 +102,8 @@ rows = [(row["device"], row["bytes"]) for row in cumem.find_cycles().report.get(
         if row["framework"] == "driver"]
 print(rows, cumem.status()["driver"]["hook"])
 assert any(device == "cuda:1" and size >= 32 << 20 for device, size in rows), rows
-""",
-    "a JAX array over both": """
+"""),
+    "a JAX array over both": ({"CUMEM_WARN_CYCLES": 0, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, """
 try:
     import jax
 except ImportError:
@@ -115,27 +117,8 @@ gc.collect(); gc.disable()
 cycle(x * 2)
 print(storages())
 assert storages() == [("cuda:0", 2 << 20), ("cuda:1", 2 << 20)]
-""",
+"""),
 }
 
-
-def main():
-    failed = 0
-    for name, code in CHECKS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {
-                **os.environ, "CUMEM_WARN_CYCLES": "0" if "JAX" in name else "1",
-                "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-                "CUMEM_DRIVER": "1" if "DRIVER" in name else "0"}
-            done = subprocess.run([sys.executable, "-c", BEGIN + code], cwd=folder,
-                                  env=environment, capture_output=True, text=True, timeout=200)
-        failed += done.returncode != 0
-        print(f"== {name}: {'ok' if done.returncode == 0 else 'FAILED'}")
-        print(done.stdout.strip())
-        if done.returncode != 0:
-            print(done.stderr[-1500:])
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checks.run(BEGIN, CHECKS))

@@ -7,9 +7,9 @@
 Each check is a process of its own and prints what it saw; exit status 1 when one failed.
 """
 
-import os
-import subprocess
 import sys
+
+import checks
 
 BEGIN = """
 import gc, logging, os, sys
@@ -60,9 +60,9 @@ os._exit(0)
 """
 
 CHECKS = {
-    "injected": ({"CUMEM_WARN_CYCLES": 1}, OUTSIDE),
-    "subscribed at run time": ({"CUMEM_WARN_CYCLES": 0}, "cumem.warn_tensor_cycles()\n" + OUTSIDE),
-    "torch.profiler beside it": ({"CUMEM_WARN_CYCLES": 1}, """
+    "injected": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, OUTSIDE),
+    "subscribed at run time": ({"CUMEM_WARN_CYCLES": 0, "CUMEM_DRIVER": 1}, "cumem.warn_tensor_cycles()\n" + OUTSIDE),
+    "torch.profiler beside it": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, """
 x = torch.ones(1 << 20, device="cuda")
 gc.collect()
 with torch.profiler.profile() as profile:
@@ -71,7 +71,7 @@ with torch.profiler.profile() as profile:
 cumem.flush()
 print("GPU events:", sum(e.device_type.name == "CUDA" for e in profile.events()), driver())
 """),
-    "torch.profiler before it": ({"CUMEM_WARN_CYCLES": 0}, """
+    "torch.profiler before it": ({"CUMEM_WARN_CYCLES": 0, "CUMEM_DRIVER": 1}, """
 x = torch.ones(1 << 20, device="cuda")
 with torch.profiler.profile() as profile:
     (x * 2).sum().item()
@@ -109,19 +109,5 @@ assert not torch._C._cuda_isHistoryEnabled()
 """),
 }
 
-
-def main():
-    failed = 0
-    for name, (variables, code) in CHECKS.items():
-        variables = {"CUMEM_DRIVER": 1, **variables}
-        environment = dict(os.environ, **{key: str(value) for key, value in variables.items()})
-        done = subprocess.run([sys.executable, "-c", BEGIN + code], env=environment,
-                              capture_output=True, text=True, timeout=300)  # fmt: skip
-        failed += done.returncode != 0
-        print(f"== {name}: {'ok' if done.returncode == 0 else f'FAILED ({done.returncode})'}")
-        print(done.stdout + done.stderr, flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checks.run(BEGIN, CHECKS))

@@ -33,7 +33,8 @@ struct entry {
 struct group {
     uint64_t fingerprint;
     uint64_t bytes_total;
-    const struct entry *entry; /* borrowed; the representative */
+    const struct entry *entries; /* borrowed; all `count` of them */
+    const struct entry *entry;   /* of them; the representative */
     uint32_t count;
     uint32_t number; /* from 1, in order of the fingerprints */
 };
@@ -52,8 +53,8 @@ struct analysis {
     uint64_t *fingerprint_of; /* owned; [groups + 1] by group number */
 };
 
-static void
-finding_release(struct cm_finding *self)
+void
+cm_finding_release(struct cm_finding *self)
 {
     cm_free(self->component);
     cm_free(self->via);
@@ -61,6 +62,7 @@ finding_release(struct cm_finding *self)
     cm_free(self->freed);
     cm_free(self->held_elsewhere);
     cm_free(self->shared_with);
+    cm_free(self->bytes_on);
     cm_free(self->advice);
     cm_free(self->no_cut_reason);
     cm_free(self->library);
@@ -71,7 +73,7 @@ void
 cm_findings_release(struct cm_findings *self)
 {
     for (size_t i = 0; i < self->count; i++) {
-        finding_release(&self->items[i]);
+        cm_finding_release(&self->items[i]);
     }
     cm_free(self->items);
     *self = (struct cm_findings){0};
@@ -220,6 +222,7 @@ group_entries(struct analysis *self)
 
         if (group == NULL || group->fingerprint != entry->fingerprint) {
             group = &self->groups[self->group_count++];
+            group->entries = entry;
             group->number = self->group_count;
             self->fingerprint_of[group->number] = entry->fingerprint;
         }
@@ -310,6 +313,60 @@ list_storages(const struct analysis *self, uint32_t component,
 }
 
 static enum cm_status
+add_bytes_on(struct cm_finding *result, struct cm_text_id device,
+             uint64_t bytes)
+{
+    enum cm_status status;
+
+    for (size_t i = 0; i < result->device_count; i++) {
+        if (result->bytes_on[i].device.index == device.index) {
+            result->bytes_on[i].bytes += bytes;
+            return CM_OK;
+        }
+    }
+    status = cm_grow((void **)&result->bytes_on, &result->device_capacity,
+                     result->device_count + 1, sizeof *result->bytes_on);
+    if (status == CM_OK) {
+        result->bytes_on[result->device_count++] =
+            (struct cm_bytes_on){device, bytes};
+    }
+    return status;
+}
+
+static enum cm_status
+add_entry_bytes(const struct analysis *self, uint32_t component,
+                struct cm_finding *result)
+{
+    const uint32_t *carried = cm_payloads_carried(&self->payloads, component);
+    uint32_t count = cm_payloads_count(&self->payloads, component);
+    enum cm_status status = CM_OK;
+
+    if (self->payloads.survived[component]) {
+        return CM_OK;
+    }
+    for (uint32_t i = 0; status == CM_OK && i < count; i++) {
+        const struct cm_storage *storage = &self->heap->storages[carried[i]];
+
+        if (cm_storage_is_freed(storage)) {
+            status = add_bytes_on(result, storage->device, storage->bytes);
+        }
+    }
+    return status;
+}
+
+static enum cm_status
+list_devices(const struct analysis *self, const struct group *group,
+             struct cm_finding *result)
+{
+    enum cm_status status = CM_OK;
+
+    for (uint32_t i = 0; status == CM_OK && i < group->count; i++) {
+        status = add_entry_bytes(self, group->entries[i].component, result);
+    }
+    return status;
+}
+
+static enum cm_status
 list_shared(const struct analysis *self, uint32_t number,
             struct cm_finding *result)
 {
@@ -384,6 +441,9 @@ tell_group(struct analysis *self, const struct group *group,
     result->bytes_each = group->entry->bytes;
     result->bytes_total = group->bytes_total;
     status = list_storages(self, component, result);
+    if (status == CM_OK) {
+        status = list_devices(self, group, result);
+    }
     if (status == CM_OK) {
         status = list_shared(self, group->number, result);
     }

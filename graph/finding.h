@@ -33,6 +33,11 @@ struct cm_place {
 
 #define CM_MAX_PLACES 3
 
+struct cm_bytes_on {
+    struct cm_text_id device;
+    uint64_t bytes;
+};
+
 struct cm_finding {
     uint64_t fingerprint; /* folds equal cycles, see fingerprint.h */
     enum cm_class class;
@@ -55,9 +60,12 @@ struct cm_finding {
     size_t shared_count;
     bool carries_shared; /* the shared bytes are counted here */
 
-    uint32_t count;       /* equal cycles in this heap */
-    uint64_t bytes_each;  /* freed with the representative */
-    uint64_t bytes_total; /* freed with all `count` of them */
+    uint32_t count;               /* equal cycles in this heap */
+    uint64_t bytes_each;          /* freed with the representative */
+    uint64_t bytes_total;         /* freed with all `count` of them */
+    struct cm_bytes_on *bytes_on; /* owned: bytes_total by device; equal
+                                   * cycles may lie on several */
+    size_t device_count, device_capacity;
 
     uint32_t cut_edge;   /* heap edge index; 0: none, see `advice` */
     const char *rule;    /* constant: name of the row of the rule table */
@@ -78,6 +86,8 @@ struct cm_findings {
 
 #define CM_MAX_FINDINGS 1000
 
+/* What it owns; its place belongs to the array. */
+void cm_finding_release(struct cm_finding *self);
 /* A zeroed value is valid and empty. */
 void cm_findings_release(struct cm_findings *self);
 

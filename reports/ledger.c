@@ -189,23 +189,16 @@ announce(struct cm_leak_cycle *cycle, struct cm_ledger_news *news)
 
 /* Adds the finding's bytes to the sums of the devices that they are on. */
 static void
-add_dead_bytes(struct cm_leak *leak, const struct cm_heap *heap,
-               const struct cm_records *records,
+add_dead_bytes(struct cm_leak *leak, const struct cm_records *records,
                const struct cm_finding *finding, uint64_t *sums)
 {
-    double each = (double)(finding->bytes_each ? finding->bytes_each : 1);
-
-    for (size_t i = 0; i < finding->freed_count; i++) {
-        const struct cm_storage *storage = &heap->storages[finding->freed[i]];
+    for (size_t i = 0; i < finding->device_count; i++) {
+        const struct cm_bytes_on *on = &finding->bytes_on[i];
         struct cm_leak_device *device =
-            cm_ledger_device(leak, cm_records_text(records, storage->device));
-        uint64_t share = storage->bytes == finding->bytes_each
-                             ? finding->bytes_total
-                             : (uint64_t)((double)storage->bytes / each
-                                          * (double)finding->bytes_total);
+            cm_ledger_device(leak, cm_records_text(records, on->device));
 
         if (device != NULL) {
-            sums[device - leak->devices] += capped(share);
+            sums[device - leak->devices] += capped(on->bytes);
         }
     }
 }
@@ -220,7 +213,7 @@ note_peaks(struct cm_leak *leak, const struct cm_heap *heap,
 
     for (size_t i = 0; i < findings->count; i++) {
         if (is_dead(&findings->items[i])) {
-            add_dead_bytes(leak, heap, records, &findings->items[i], sums);
+            add_dead_bytes(leak, records, &findings->items[i], sums);
         }
     }
     for (size_t i = 0; i < leak->device_count; i++) {

@@ -287,21 +287,6 @@ names_finding(const struct cm_suppressions *self, const struct cm_heap *heap,
     return named;
 }
 
-/* What a finding owns (finding.h); its place belongs to the array. */
-static void
-release_finding(struct cm_finding *self)
-{
-    cm_free(self->component);
-    cm_free(self->via);
-    cm_free(self->payload);
-    cm_free(self->freed);
-    cm_free(self->held_elsewhere);
-    cm_free(self->shared_with);
-    cm_free(self->advice);
-    cm_free(self->no_cut_reason);
-    cm_free(self->library);
-}
-
 size_t
 cm_suppressions_apply(const struct cm_suppressions *self,
                       const struct cm_heap *heap,
@@ -323,7 +308,7 @@ cm_suppressions_apply(const struct cm_suppressions *self,
         findings->dead_bytes -= finding.bytes_total < findings->dead_bytes
                                     ? finding.bytes_total
                                     : findings->dead_bytes;
-        release_finding(&finding);
+        cm_finding_release(&finding);
     }
     findings->count = kept;
     return count - kept;

@@ -16,7 +16,7 @@
  *   methods Node init run     methods of a type
  *   site s run:14 main:30     a stack, innermost first
  *
- * Options of an object: of= uses= site= code= line= label= survived del;
+ * Options of an object: of= uses= on= site= code= line= label= survived del;
  * of a code: lib; of a store: const; of a type: `library Node pkg.module`.
  * Species: heap_species(); any other type is an instance. */
 
@@ -377,6 +377,9 @@ built_read_option(struct built *self, const char *word,
     }
     else if (strncmp(word, "uses=", 5) == 0) {
         object->storage.use_count = (uint32_t)strtoul(value, NULL, 10);
+    }
+    else if (strncmp(word, "on=", 3) == 0) {
+        object->storage.device = built_text(self, value);
     }
     else if (strncmp(word, "site=", 5) == 0) {
         object->node.site = built_site(self, value);

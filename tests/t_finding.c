@@ -155,6 +155,36 @@ test_held_elsewhere(void **state)
 }
 
 static void
+expect_bytes_on(const struct seen *self, size_t at, const char *device,
+                uint64_t bytes)
+{
+    const struct cm_bytes_on *on = &finding(self, 0)->bytes_on[at];
+
+    assert_string_equal(cm_records_text(self->built->records, on->device),
+                        device);
+    assert_int_equal(on->bytes, bytes);
+}
+
+/* One finding, each byte on its own device. */
+static void
+test_equal_cycles_on_two_devices(void **state)
+{
+    struct seen self;
+
+    (void)state;
+    look(&self, "a Node; t Tensor 100 on=cuda:0; a .me a; a .t t;"
+                "b Node; u Tensor 300 on=cuda:1; b .me b; b .t u;"
+                "c Node; v Tensor 500 on=cuda:1; w Tensor 9 on=cuda:0 uses=2;"
+                "c .me c; c .t v; c .w w");
+    assert_int_equal(self.findings.count, 1);
+    assert_int_equal(finding(&self, 0)->bytes_total, 900);
+    assert_int_equal(finding(&self, 0)->device_count, 2);
+    expect_bytes_on(&self, 0, "cuda:0", 100);
+    expect_bytes_on(&self, 1, "cuda:1", 800);
+    look_away(&self);
+}
+
+static void
 test_shared_by_two_cycles(void **state)
 {
     const struct cm_finding *first, *second;
@@ -559,6 +589,7 @@ main(void)
         cmocka_unit_test(test_payload_off_the_cycle),
         cmocka_unit_test(test_nothing_to_tell),
         cmocka_unit_test(test_held_elsewhere),
+        cmocka_unit_test(test_equal_cycles_on_two_devices),
         cmocka_unit_test(test_shared_by_two_cycles),
         cmocka_unit_test(test_nearest_of_two_cycles_carries),
         cmocka_unit_test(test_equal_cycles_share_without_counting_twice),

@@ -24,6 +24,7 @@ struct scene {
     struct cm_finding finding;
     struct cm_findings findings;
     uint32_t component[1], payload[1], freed[1];
+    struct cm_bytes_on bytes_on[1];
     struct cm_code_id code, library;
 };
 
@@ -111,6 +112,8 @@ make_scene(void)
     self->component[0] = 1;
     self->payload[0] = 2;
     self->freed[0] = 1;
+    self->bytes_on[0] =
+        (struct cm_bytes_on){.device = text(self, "cuda:0"), .bytes = 8192};
     self->finding = (struct cm_finding){
         .fingerprint = 0x3f9a2c0000000001,
         .component = self->component,
@@ -122,6 +125,8 @@ make_scene(void)
         .count = 2,
         .bytes_each = 4096,
         .bytes_total = 8192,
+        .bytes_on = self->bytes_on,
+        .device_count = 1,
         .cut_edge = 1,
         .rule = "self_reference",
         .advice = advice,
@@ -259,6 +264,7 @@ test_equal_findings_are_folded_over_time(void **state)
     for (int i = 0; i < 3; i++) {
         scene->heap.iteration = 5 + i;
         scene->finding.bytes_total = i == 1 ? 40960 : 8192;
+        scene->bytes_on[0].bytes = scene->finding.bytes_total;
         assert_int_equal(add(scene, &leak, NULL), CM_OK);
     }
     assert_int_equal(leak.cycle_count, 1);

@@ -25,6 +25,13 @@ def leak(count, size=MIB // 4):
     for _ in range(count):
         make_pair(size)
         time.sleep(0.001)
+
+def leak_until(enough):  # a slow machine's scans are affordable later; how many
+    made = 0
+    while made < 40 or made < 1000 and not enough():
+        leak(10)
+        made += 10
+    return made
 """
 
 
@@ -33,14 +40,14 @@ def test_a_program_without_collections_is_looked_at(tmp_path):
 often()
 gc.disable()
 with cumem.warn_tensor_cycles(directory="."):
-    leak(40)
+    made = leak_until(lambda: looks()["count"] >= 2)
     assert looks()["count"] >= 2, looks()
     cycle, = report()["cycles"]
-    assert cycle["trigger"] == "scan" and 1 < cycle["count"] <= 40, cycle
+    assert cycle["trigger"] == "scan" and 1 < cycle["count"] <= made, cycle
     assert looks()["dead_bytes"] >= MIB and not gc.isenabled()
     gc.collect()
     cycle, = report()["cycles"]  # the same cycles, not the same again
-    assert cycle["count"] == 40 and cycle["peak_bytes"] == 40 * MIB, cycle
+    assert cycle["count"] == made and cycle["peak_bytes"] == made * MIB, cycle
 """, cwd=tmp_path)
 
 
@@ -117,18 +124,17 @@ gc.collect()
 gc.enable() if {enabled} else gc.disable()
 gc.set_threshold(1_000_000)
 with cumem.warn_tensor_cycles(directory="."):
-    for _ in range(5):
-        leak(10)
+    made = leak_until(lambda: looks()["collections"] >= 2)
     found = looks()
     assert found["collections"] >= 2 and found["saved_bytes"] >= 8 * MIB, found
     live = cumem.status()["allocator_hook"]["host"]["live_bytes"]
-    assert live <= 50 * MIB - found["saved_bytes"], (live, found)
+    assert live <= made * MIB - found["saved_bytes"], (live, found)
     assert gc.isenabled() is {enabled}
     gc.collect()
     cycle, = report()["cycles"]
-    assert cycle["count"] == 50 and cycle["trigger"] == "gc", cycle
+    assert cycle["count"] == made and cycle["trigger"] == "gc", cycle
     rows = report()["collections"]
-    assert sum(row["device_bytes_freed"] for row in rows) >= 40 * MIB, rows
+    assert sum(row["device_bytes_freed"] for row in rows) >= (made - 10) * MIB, rows
 """, cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
 
 
