@@ -41,13 +41,14 @@ static const char *const symbols[] = {
 };
 
 static struct {
-    struct cm_sink sink; /* written before `listening`, then read only */
+    /* What an event reads lies in one cache line, for the first device. */
+    _Alignas(64) struct cm_sink sink; /* written before `listening` */
     _Atomic(report_function *) original;
     atomic_bool listening;
-    struct cm_slots slots; /* guarded by the caller of start and stop */
     /* Of each device: what we have added up, plus 1; 0: not seen. */
     _Atomic uint64_t sums[CM_MAX_DEVICES];
-    _Atomic uint64_t mismatches, checked;
+    _Atomic uint64_t mismatches;
+    struct cm_slots slots; /* guarded by the caller of start and stop */
 } torch;
 
 static _Thread_local struct {
@@ -78,30 +79,44 @@ check_sum(int device, int64_t bytes, uint64_t allocated)
 }
 
 CM_HOT static void
+tell_allocation(struct cm_event *event)
+{
+    event->kind = CM_EVENT_ALLOCATE;
+    event->stream = cm_torch_stream_now(event->device);
+    event->thread = thread_id();
+    if (torch.sink.site != NULL) {
+        event->site = torch.sink.site(torch.sink.context, &event->awaited);
+    }
+    torch.sink.event(torch.sink.context, event);
+}
+
+/* A free calls nothing that could come back here; an allocation asks torch for
+ * its stream. */
+CM_HOT static void
 tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
      int device)
 {
-    bool free = bytes < 0;
     struct cm_event event = {
+        .kind = CM_EVENT_FREE,
         .address = (uint64_t)(uintptr_t)address,
-        .bytes = free ? -(uint64_t)bytes : (uint64_t)bytes,
+        .bytes = bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes,
         .stream = CM_STREAM_UNKNOWN,
         .allocated = allocated,
         .reserved = reserved,
         .device = (int16_t)device,
-        .kind = free ? CM_EVENT_FREE : CM_EVENT_ALLOCATE,
+        .in_order = true,
     };
     if (device < CM_MAX_DEVICES) {
         check_sum(device, bytes, allocated);
     }
-    if (!free) {
-        event.stream = cm_torch_stream_now(device);
-        event.thread = thread_id();
-        if (torch.sink.site != NULL) {
-            event.site = torch.sink.site(torch.sink.context, &event.awaited);
-        }
+    if (bytes < 0) {
+        torch.sink.event(torch.sink.context, &event);
     }
-    torch.sink.event(torch.sink.context, &event);
+    else if (!thread.inside) {
+        thread.inside = true;
+        tell_allocation(&event);
+        thread.inside = false;
+    }
 }
 
 CM_HOT static void
@@ -109,12 +124,10 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
           struct torch_device device)
 {
     if (atomic_load_explicit(&torch.listening, memory_order_acquire)
-        && !thread.inside && device.type != 0) {
+        && device.type != 0) {
         CM_METERED(bytes < 0 ? CM_METER_FREE : CM_METER_ALLOCATION);
-        thread.inside = true;
         tell(address, bytes, allocated, reserved,
              device.index < 0 ? 0 : device.index);
-        thread.inside = false;
     }
     report_function *original =
         atomic_load_explicit(&torch.original, memory_order_relaxed);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Each device has a lock, which its allocator's own lock keeps free, and a
- * short list of events that wait.  An event writes 32 bytes into that list and
- * the totals beside it; when the list is full, or somebody asks, its events go
- * into the tables together.  One by one they would find those out of the
+/* Each device has a line of events that wait: an event is copied there and no
+ * more.  When the line is full, or somebody asks, its events go into the
+ * tables together.  One by one they would find those out of the
  * cache, since a program does much between two allocations: on an H200 that
  * was 115 ns for a free in a training loop where it is 25 ns in a row.
+ *
+ * Events that an allocator's lock has put in order have the line for
+ * themselves and take no lock of ours: the line is a ring with one writer.
+ * (An atomic exchange would wait until the copy, out of the cache too, has
+ * reached it.)  All others share a lock with those who ask, and where events
+ * in order have been seen they go into the tables at once.
+ *
  * Four tables by the hash of the address, so that one that grows holds up its
  * device for a quarter. */
 
@@ -28,18 +34,22 @@
 #define AHEAD 8u
 #define MS UINT64_C(1000000)
 
+/* The writer of the line is who holds the allocator's lock once in_order is
+ * set, else who holds ours. */
 struct device {
+    /* How many events were written in the line, and how many taken out, since
+     * the start.  The first is the writer's, the other guarded by lock. */
+    _Atomic uint32_t written, taken;
+    _Atomic bool in_order; /* guarded by lock; never false again */
     struct cm_lock lock;
-    /* Guarded by lock, all below. */
-    uint32_t waiting_count;
+    /* Guarded by lock, all below but the line. */
     bool tells_totals;
     uint64_t events, lost, unknown;
     uint64_t peak_bytes, allocated, reserved;
     uint64_t bytes, allocations; /* as the tables have them */
     struct cm_block_table tables[TABLES];
     struct cm_site_uses sites;
-    /* live: an allocation, else a free (awaited: a doubtful one). */
-    struct cm_block_entry waiting[WAITING];
+    struct cm_event line[WAITING];
 };
 
 struct cm_blocks {
@@ -171,12 +181,12 @@ allocate(struct device *self, const struct cm_block_entry *event, size_t most)
 }
 
 CM_HOT static void
-release(struct device *self, const struct cm_block_entry *event)
+release(struct device *self, const struct cm_event *event)
 {
     struct cm_block_table *table = table_of(self, event->address);
     struct cm_block_entry *entry = cm_block_table_find(table, event->address);
     if (entry == NULL) {
-        self->unknown += !event->awaited;
+        self->unknown += !event->doubtful;
         return;
     }
     forget(self, table, entry);
@@ -189,39 +199,6 @@ now_ms(void)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     return (uint32_t)((uint64_t)t.tv_sec * 1000
                       + (uint64_t)t.tv_nsec / 1000000);
-}
-
-CM_HOT static void
-take_in(const struct cm_blocks *all, struct device *self)
-{
-    uint32_t now = self->waiting_count != 0 ? now_ms() : 0;
-    for (uint32_t i = 0; i < self->waiting_count; i++) {
-        struct cm_block_entry *event = &self->waiting[i];
-        event->time_ms = event->time_ms != 0 ? event->time_ms : now;
-        if (i + AHEAD < self->waiting_count) {
-            uint64_t next = self->waiting[i + AHEAD].address;
-            cm_block_table_prefetch(table_of(self, next), next);
-        }
-        if (event->live) {
-            allocate(self, event, all->most_in_table);
-        }
-        else {
-            release(self, event);
-        }
-    }
-    self->waiting_count = 0;
-}
-
-/* The device with its lock taken and nothing waiting; NULL: never seen. */
-static struct device *
-hold(struct cm_blocks *self, int index)
-{
-    struct device *device = device_at(self, index);
-    if (device != NULL) {
-        cm_lock_take(&device->lock);
-        take_in(self, device);
-    }
-    return device;
 }
 
 /* Most sources tell what they hold; the others are added up. */
@@ -239,31 +216,109 @@ note_totals(struct device *self, const struct cm_event *event)
     }
 }
 
-CM_HOT static void
-wait_in_line(struct cm_blocks *all, struct device *self,
-             const struct cm_event *event)
+CM_HOT static struct cm_block_entry
+entry_of(struct cm_blocks *all, const struct cm_event *event, uint32_t now)
 {
-    bool live = event->kind == CM_EVENT_ALLOCATE;
-    self->events++;
-    if (live && event->bytes > CM_BLOCK_MAX_BYTES) {
-        self->lost++;
-        return;
-    }
-    self->waiting[self->waiting_count++] = (struct cm_block_entry){
+    uint32_t time = (uint32_t)(event->time_ns / MS);
+    return (struct cm_block_entry){
         .address = event->address,
         .bytes = event->bytes & CM_BLOCK_MAX_BYTES,
-        .live = live,
+        .live = true,
         .device = (uint8_t)(event->device + 1),
         .site = event->site.index,
-        .time_ms = (uint32_t)(event->time_ns / MS),
+        .time_ms = time != 0 ? time : now,
         .thread = event->thread & 0x3FFFFF,
-        .stream =
-            live ? cm_streams_number(&all->streams, event->stream) & 0x1FF : 0,
-        .awaited = live ? event->awaited : event->doubtful,
+        .stream = cm_streams_number(&all->streams, event->stream) & 0x1FF,
+        .awaited = event->awaited,
     };
-    if (self->waiting_count == WAITING) {
-        take_in(all, self);
+}
+
+CM_HOT static void
+take_event(struct cm_blocks *all, struct device *self,
+           const struct cm_event *event, uint32_t now)
+{
+    note_totals(self, event);
+    if (event->kind == CM_EVENT_FREE) {
+        self->events++;
+        release(self, event);
     }
+    else if (event->kind == CM_EVENT_ALLOCATE) {
+        self->events++;
+        if (event->bytes > CM_BLOCK_MAX_BYTES) {
+            self->lost++;
+            return;
+        }
+        struct cm_block_entry entry = entry_of(all, event, now);
+        allocate(self, &entry, all->most_in_table);
+    }
+}
+
+CM_HOT static void
+take_in(struct cm_blocks *all, struct device *self)
+{
+    uint32_t taken = atomic_load_explicit(&self->taken, memory_order_relaxed);
+    uint32_t written =
+        atomic_load_explicit(&self->written, memory_order_acquire);
+    uint32_t now = taken != written ? now_ms() : 0;
+    for (; taken != written; taken++) {
+        if (written - taken > AHEAD) {
+            uint64_t next = self->line[(taken + AHEAD) % WAITING].address;
+            cm_block_table_prefetch(table_of(self, next), next);
+        }
+        take_event(all, self, &self->line[taken % WAITING], now);
+    }
+    atomic_store_explicit(&self->taken, taken, memory_order_release);
+}
+
+/* The device with its lock taken and nothing waiting; NULL: never seen. */
+static struct device *
+hold(struct cm_blocks *self, int index)
+{
+    struct device *device = device_at(self, index);
+    if (device != NULL) {
+        cm_lock_take(&device->lock);
+        take_in(self, device);
+    }
+    return device;
+}
+
+/* By the writer alone; false: the line is full. */
+CM_HOT static bool
+write_line(struct device *self, const struct cm_event *event)
+{
+    uint32_t written =
+        atomic_load_explicit(&self->written, memory_order_relaxed);
+    uint32_t taken = atomic_load_explicit(&self->taken, memory_order_acquire);
+    if (written - taken == WAITING) {
+        return false;
+    }
+    self->line[written % WAITING] = *event;
+    atomic_store_explicit(&self->written, written + 1, memory_order_release);
+    return true;
+}
+
+/* Before: the lock is held. */
+CM_HOT static void
+take_next(struct cm_blocks *all, struct device *self,
+          const struct cm_event *event)
+{
+    bool in_order =
+        atomic_load_explicit(&self->in_order, memory_order_relaxed);
+    if (in_order || !write_line(self, event)) {
+        take_in(all, self);
+        take_event(all, self, event, now_ms());
+    }
+}
+
+/* The first one in order, or one that finds the line full. */
+static void
+take_in_order(struct cm_blocks *all, struct device *self,
+              const struct cm_event *event)
+{
+    cm_lock_take(&self->lock);
+    atomic_store_explicit(&self->in_order, true, memory_order_relaxed);
+    take_next(all, self, event);
+    cm_lock_give(&self->lock);
 }
 
 CM_HOT static struct device *
@@ -293,12 +348,15 @@ cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
         atomic_fetch_add(&self->lost, 1);
         return;
     }
-    cm_lock_take(&device->lock);
-    note_totals(device, event);
-    if (event->kind == CM_EVENT_ALLOCATE || event->kind == CM_EVENT_FREE) {
-        wait_in_line(self, device, event);
+    if (!event->in_order) {
+        cm_lock_take(&device->lock);
+        take_next(self, device, event);
+        cm_lock_give(&device->lock);
     }
-    cm_lock_give(&device->lock);
+    else if (!atomic_load_explicit(&device->in_order, memory_order_relaxed)
+             || !write_line(device, event)) {
+        take_in_order(self, device, event);
+    }
 }
 
 static void

@@ -40,6 +40,8 @@ struct cm_event {
     bool awaited;   /* site is of the thread that waits for this one, as in
                     * backward() */
     bool doubtful;  /* a free of what perhaps was never told */
+    bool in_order;  /* the allocator holds a lock of its own that lets no two
+                     * events of this device come at a time */
     /* The native library that asked, for cm_caller_name(); 0: not known. */
     uint16_t library;
 };

@@ -32,9 +32,12 @@ struct private_pool {
 };
 
 static struct {
-    struct cm_blocks *blocks;             /* owned; never freed */
-    _Atomic(struct cm_objects *) objects; /* borrowed; NULL: no stacks */
-    const struct cm_objects *user;        /* guarded by the GIL, as below */
+    /* What an event reads lies in one cache line. */
+    _Alignas(64) _Atomic(struct cm_objects *)
+        objects; /* borrowed; NULL: no stacks */
+    _Atomic uint64_t bytes_told;
+    struct cm_blocks *blocks;      /* owned; never freed */
+    const struct cm_objects *user; /* guarded by the GIL, as below */
     bool hooked, hopeless;
     bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
@@ -50,15 +53,13 @@ static struct {
     const char *why;
 } host = {.why = "memory of the host does not count"};
 
-static _Atomic uint64_t bytes_told;
-
 CM_HOT static void
 on_event(void *context, const struct cm_event *event)
 {
     if (event->kind == CM_EVENT_ALLOCATE) { /* two threads may lose one */
         atomic_store_explicit(
-            &bytes_told,
-            atomic_load_explicit(&bytes_told, memory_order_relaxed)
+            &torch.bytes_told,
+            atomic_load_explicit(&torch.bytes_told, memory_order_relaxed)
                 + event->bytes,
             memory_order_relaxed);
     }
@@ -204,7 +205,7 @@ cm_allocations_off(void)
 uint64_t
 cm_allocations_bytes(void)
 {
-    return atomic_load_explicit(&bytes_told, memory_order_relaxed);
+    return atomic_load_explicit(&torch.bytes_told, memory_order_relaxed);
 }
 
 struct cm_blocks *

@@ -42,14 +42,14 @@ typedef void *node_function(uint64_t result[4]);
 enum counted { NOT_SEEN = 0, IN_NODE, IN_BLOCK, NOWHERE };
 
 static struct {
-    bool searched; /* guarded by the GIL */
-    /* Read by any thread. */
-    _Atomic(peek_function *) peek;
+    /* Read by any thread; what an allocation reads lies in one cache line. */
+    _Alignas(64) _Atomic(peek_function *) peek;
     _Atomic uint64_t reached; /* written by the thread of the forward pass */
     _Atomic(node_function *) current_node;
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
     _Atomic int counted;        /* enum counted */
     _Atomic int tries;
+    bool searched;           /* guarded by the GIL */
     _Atomic uint64_t thread; /* of the forward pass; UINT64_MAX: several */
     /* A node's number plus 1, and the site that made it in the lower 24
      * bits: eight of them in a cache line, which another core reads. */

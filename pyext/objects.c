@@ -6,6 +6,7 @@
 #include "objects_private.h"
 
 #include "../detector/alloc.h"
+#include "deaths.h"
 #include "phrase.h"
 
 struct cm_objects *
@@ -33,6 +34,7 @@ cm_objects_free(struct cm_objects *self)
     if (self == NULL) {
         return;
     }
+    cm_deaths_stop(self);
     cm_stack_release(self);
     cm_addresses_release(&self->codes);
     cm_addresses_release(&self->types);

@@ -31,11 +31,20 @@ struct cm_label_share {
 enum { CM_MOST_NAMES = 300000, CM_MOST_OTHER_KEYS = 50000 };
 
 struct cm_objects {
+    /* What each stack reads, beside each other. */
+    struct cm_proven proven; /* written by cm_objects_new, then read only */
+    _Atomic bool sites_full; /* no larger table is allowed */
+    _Atomic(struct cm_site_table *) sites; /* read without the lock */
+    /* deaths.h: not 0 while stacks are keyed by addresses alone, with it; for
+     * threads of this interpreter. */
+    _Atomic uint64_t turn;
+    PyInterpreterState *interpreter; /* borrowed; written before turn */
+    _Atomic uint64_t lost_stacks;
+
     struct cm_records *records; /* borrowed */
     struct cm_texts *texts;     /* borrowed: those of the records */
 
     /* Written by cm_objects_new, then read only. */
-    struct cm_proven proven;
     const char *no_attributes; /* why not proven; constant text */
     const char *no_frames;
     const char *no_stack;
@@ -47,10 +56,6 @@ struct cm_objects {
     struct cm_lock lock; /* leaf; guards the two below */
     struct cm_addresses codes;
     struct cm_site_table *newest_sites; /* owned, with those before it */
-
-    _Atomic(struct cm_site_table *) sites; /* read without the lock */
-    _Atomic uint64_t lost_stacks;
-    _Atomic bool sites_full; /* no larger table is allowed */
 
     /* Guarded by the GIL, as all below. */
     struct cm_addresses types;
@@ -227,6 +232,8 @@ bool cm_is_library(const struct cm_objects *self, PyObject *filename);
 /* ---- stack.c */
 
 void cm_stack_release(struct cm_objects *self);
+/* False: so many stacks are known that none should be known twice. */
+bool cm_stack_has_room(struct cm_objects *self);
 /* The innermost frame of a thread that runs Python code; NULL: none. */
 const struct cm_raw_frame *cm_raw_frame_first(PyThreadState *thread);
 /* The next one, from `frame` (included) outwards; NULL at the end. */

@@ -16,6 +16,7 @@
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "allocations.h"
+#include "deaths.h"
 #include "demand.h"
 #include "devices.h"
 #include "driver_events.h"
@@ -83,6 +84,7 @@ on_start(void *context)
         cm_session_notice(self);
     }
     if (self == main_session) {
+        cm_deaths_rest();
         cm_looks_consider(self);
     }
 }
@@ -344,6 +346,7 @@ cm_session_free(struct cm_session *self)
         cm_allocations_stop();
         cm_driver_events_stop();
         cm_tags_off();
+        cm_deaths_stop(self->objects);
         cm_touched_off();
     }
     cm_worker_free(self->worker);
@@ -456,6 +459,9 @@ start_tags(struct cm_session *self, bool stacks)
         main_session = self;
     }
     self->stacks = stacks;
+    if (main_session == self && stacks) {
+        cm_deaths_start(self->objects);
+    }
     if (main_session == self && cm_tags_start(self->objects, stacks) == 0) {
         cm_tags_on_tensor(cm_session_on_tensor);
     }
@@ -503,6 +509,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_driver_events_stop();
         cm_unhooked_forget();
         cm_tags_stop(types);
+        cm_deaths_stop(self->objects);
         cm_touched_off();
         main_session = NULL;
         self->noticed = false;
@@ -526,6 +533,7 @@ cm_session_forked(struct cm_session *self)
         cm_driver_events_off();
         cm_demand_off();
         cm_tags_off();
+        cm_deaths_stop(self->objects);
         cm_touched_off();
         main_session = NULL;
     }

@@ -2,7 +2,8 @@
  * Copyright the cumem authors */
 
 /* Where this thread is.  The stack is hashed frame by frame (instruction, and
- * the check of the code it lies in) and looked up in a table that readers use
+ * the check of the code it lies in, unless deaths.h makes that needless) and
+ * looked up in a table that readers use
  * without a lock; only a stack not seen before is written down.  A frame's
  * code object is alive while we look, for the frame runs on this thread: so
  * this works without the GIL too, where the structures are proven.
@@ -17,8 +18,14 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "deaths.h"
 
-enum { MAX_FRAMES = 256, FIRST_SITES = 1024, MAX_SITES = 1 << 19 };
+enum {
+    MAX_FRAMES = 256,
+    FIRST_SITES = 1024,
+    MAX_SITES = 1 << 19,
+    MANY_SITES = MAX_SITES / 4,
+};
 
 struct site_slot {
     _Atomic uint64_t hash; /* 0: free; written last */
@@ -52,6 +59,16 @@ cm_stack_release(struct cm_objects *self)
     }
     self->newest_sites = NULL;
     atomic_store(&self->sites, NULL);
+}
+
+bool
+cm_stack_has_room(struct cm_objects *self)
+{
+    cm_lock_take(&self->lock);
+    const struct cm_site_table *table = self->newest_sites;
+    bool room = table == NULL || table->capacity < MANY_SITES;
+    cm_lock_give(&self->lock);
+    return room;
 }
 
 /* ---- the table */
@@ -145,6 +162,7 @@ add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
     }
     for (uint32_t i = 0; i < walked->count; i++) {
         PyCodeObject *code = walked->frames[i].code;
+        cm_deaths_note(code);
         int line = PyCode_Addr2Line(code, walked->frames[i].offset);
         frames[i].code = cm_objects_code(self, code);
         frames[i].line = line > 0 ? (uint32_t)line : 0;
@@ -250,6 +268,15 @@ is_shown(const struct cm_raw_frame *frame)
 }
 
 static inline const struct cm_raw_frame *
+skip_no_code(const struct cm_raw_frame *frame)
+{
+    while (frame != NULL && frame->owner >= CM_OWNED_BY_NO_CODE) {
+        frame = frame->previous;
+    }
+    return frame;
+}
+
+static inline const struct cm_raw_frame *
 next_frame(const struct cm_raw_frame *frame)
 {
     while (frame != NULL
@@ -296,14 +323,60 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
     return finish(hash, depth, *cut);
 }
 
-static void
-walk_stack(const struct cm_raw_frame *frame, struct walked *walked)
+/* The same, by addresses alone, of the helper frames and one that is being
+ * entered too: to know these the code would have to be read. */
+CM_HOT static uint64_t
+hash_addresses(const struct cm_raw_frame *frame, uint64_t turn,
+               uint32_t max_frames, uint32_t *count, bool *cut)
 {
-    for (uint32_t i = 0; i < walked->count; i++) {
-        PyCodeObject *code = running_code(frame);
-        walked->frames[i].code = code;
-        walked->frames[i].offset = (int)cm_raw_frame_unit(frame, code) * 2;
-        frame = cm_raw_frame_next(frame->previous);
+    uint64_t hash = 0, key = KEY_STEP;
+    uint32_t depth = 0;
+    while ((frame = skip_no_code(frame)) != NULL && depth < max_frames) {
+        hash += mix((uint64_t)(uintptr_t)frame->instruction ^ key, turn + key);
+        frame = frame->previous;
+        key += KEY_STEP;
+        depth++;
+    }
+    *cut = frame != NULL;
+    *count = depth;
+    return finish(hash, depth, *cut);
+}
+
+static void
+add_walked(struct walked *walked, const struct cm_raw_frame *frame)
+{
+    PyCodeObject *code = running_code(frame);
+    walked->frames[walked->count].code = code;
+    walked->frames[walked->count].offset =
+        (int)cm_raw_frame_unit(frame, code) * 2;
+    walked->count++;
+}
+
+static void
+walk_shown(const struct cm_raw_frame *frame, uint32_t count,
+           struct walked *walked)
+{
+    while (walked->count < count) {
+        add_walked(walked, frame);
+        frame = next_frame(frame->previous);
+    }
+}
+
+/* Of `count` frames those that are shown. */
+static void
+walk_addresses(const struct cm_raw_frame *frame, uint32_t count,
+               struct walked *walked)
+{
+    bool innermost = true;
+    for (uint32_t i = 0; i < count; i++) {
+        frame = skip_no_code(frame);
+        if (is_shown(frame)) {
+            if (!innermost || is_entered(frame)) {
+                add_walked(walked, frame);
+            }
+            innermost = false;
+        }
+        frame = frame->previous;
     }
 }
 
@@ -316,24 +389,61 @@ note_lost(struct cm_objects *self, struct cm_site_id site)
 }
 
 CM_HOT static struct cm_site_id
-raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
+stack_by_code(struct cm_objects *self, PyThreadState *thread,
+              uint32_t max_frames)
 {
     const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
     struct walked walked;
+    uint32_t count;
     bool found = false;
     struct cm_site_id site = {0};
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return site;
     }
-    uint64_t hash = hash_stack(frame, max_frames, &walked.count, &walked.cut);
+    uint64_t hash = hash_stack(frame, max_frames, &count, &walked.cut);
     site = find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
                      hash, &found);
     if (!found) {
-        walk_stack(frame, &walked);
+        walked.count = 0;
+        walk_shown(frame, count, &walked);
         site = add_site(self, &walked, hash);
     }
     note_lost(self, site);
     return site;
+}
+
+CM_HOT static struct cm_site_id
+stack_by_address(struct cm_objects *self, PyThreadState *thread, uint64_t turn,
+                 uint32_t max_frames)
+{
+    const struct cm_raw_frame *frame = raw_frame_current(thread);
+    struct walked walked;
+    uint32_t count;
+    bool found = false;
+    uint64_t hash =
+        hash_addresses(frame, turn, max_frames, &count, &walked.cut);
+    struct cm_site_id site =
+        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                  hash, &found);
+    if (!found) {
+        walked.count = 0;
+        walk_addresses(frame, count, &walked);
+        if (walked.count == 0) {
+            return site;
+        }
+        site = add_site(self, &walked, hash);
+    }
+    note_lost(self, site);
+    return site;
+}
+
+CM_HOT static struct cm_site_id
+raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
+{
+    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
+    return turn != 0 && thread->interp == self->interpreter
+               ? stack_by_address(self, thread, turn, max_frames)
+               : stack_by_code(self, thread, max_frames);
 }
 
 /* The same through public calls, which need the GIL and make frame objects:

@@ -8,6 +8,7 @@
 #include "../detector/alloc.h"
 #include "allocations.h"
 #include "autograd_layout.h"
+#include "deaths.h"
 #include "demand.h"
 #include "driver_events.h"
 #include "tags.h"
@@ -55,8 +56,9 @@ layouts(struct cm_session *self)
 {
     struct cm_objects_status status = {0};
     cm_objects_status(self->objects, &status);
-    return Py_BuildValue("{ssssss}", "stack", status.stack, "attributes",
-                         status.attributes, "frames", status.frames);
+    return Py_BuildValue("{ssssssss}", "stack", status.stack, "code",
+                         cm_deaths_status(), "attributes", status.attributes,
+                         "frames", status.frames);
 }
 
 PyObject *

@@ -13,6 +13,7 @@
 #include "../graph/birth.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
+#include "deaths.h"
 #include "forward.h"
 #include "growth_look.h"
 #include "session_private.h"
@@ -175,6 +176,7 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return;
     }
+    cm_deaths_rest();
     cm_unhooked_update(self->devices);
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks == NULL) {

@@ -22,23 +22,27 @@
 
 /* Guarded by the GIL, all of it. */
 static struct {
-    struct cm_objects *objects; /* borrowed; NULL: not tagging */
-    struct cm_tag *places;      /* owned */
-    uint32_t place_count;       /* a power of two */
+    /* What each tensor reads lies in one cache line. */
+    _Alignas(64) struct cm_objects *objects; /* borrowed; NULL: not tagging */
+    struct cm_tag *places;                   /* owned */
+    uint32_t place_count;                    /* a power of two */
     uint32_t live;
     uint32_t next_order;
-    uint64_t made, lost;
+    uint32_t until_asked; /* tensors, until on_tensor is called again */
+    uint64_t made;
+    uint64_t forward_from; /* autograd's number at which on_forward is due */
+    bool (*on_tensor)(void);
+    uint32_t watched_count;
     bool stacks;
     bool blocks; /* known, and no foreign tensor is being made */
     bool known;  /* the allocator's hook has the stacks of torch's memory */
+    bool have_unhooked; /* objects of frameworks without a hook */
+
+    uint64_t lost;
     uint32_t foreign; /* calls that make tensors of memory that it has not */
-    uint64_t forward_from; /* autograd's number at which on_forward is due */
     void (*on_forward)(void);
-    bool (*on_tensor)(void);
-    uint32_t until_asked; /* tensors, until on_tensor is called again */
-    bool have_unhooked;   /* objects of frameworks without a hook */
-    uint64_t *watched;    /* owned: addresses, open addressing; 0: empty */
-    uint32_t watched_places, watched_count;
+    uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
+    uint32_t watched_places;
     uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 } tags;
 

@@ -65,11 +65,15 @@ def folder():
         pytest.skip(f"cannot build objects_probe: {error}")
 
 
-@pytest.fixture
-def probe(folder):
+def import_probe(folder):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return importlib.import_module("objects_probe")
+
+
+@pytest.fixture
+def probe(folder):
+    return import_probe(folder)
 
 
 class Node:

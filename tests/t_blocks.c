@@ -373,6 +373,70 @@ serves_threads_and_readers_at_once(void **state)
     cm_blocks_free(blocks);
 }
 
+/* An allocator with a lock of its own. */
+struct allocator {
+    struct cm_blocks *blocks;
+    pthread_mutex_t mutex;
+    bool live[1000];
+};
+
+static void *
+turn_blocks(void *context)
+{
+    struct allocator *allocator = context;
+    unsigned seed = (unsigned)(uintptr_t)&seed;
+    for (int i = 0; i < MANY; i++) {
+        size_t at = (size_t)rand_r(&seed) % 1000;
+        pthread_mutex_lock(&allocator->mutex);
+        bool was_live = allocator->live[at];
+        allocator->live[at] = !was_live;
+        cm_blocks_event(allocator->blocks,
+                        &(struct cm_event){.kind = was_live
+                                                       ? CM_EVENT_FREE
+                                                       : CM_EVENT_ALLOCATE,
+                                           .address = BASE + at * 512,
+                                           .bytes = 512,
+                                           .in_order = true});
+        pthread_mutex_unlock(&allocator->mutex);
+    }
+    return NULL;
+}
+
+/* Beside others of the same device that are in no order, and readers. */
+static void
+keeps_the_order_of_an_allocator(void **state)
+{
+    (void)state;
+    struct allocator allocator = {.blocks = cm_blocks_new(MANY),
+                                  .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct worker worker = {allocator.blocks, BASE + 1024 * MIB};
+    pthread_t threads[THREADS], other;
+    uint64_t live = 334; /* the other's */
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, turn_blocks, &allocator), 0);
+    }
+    assert_int_equal(pthread_create(&other, NULL, allocate_and_free, &worker),
+                     0);
+    for (int i = 0; i < 200; i++) {
+        struct cm_block_use use = use_of(allocator.blocks, 0);
+        assert_int_equal(use.live_bytes, use.live_count * 512);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    pthread_join(other, NULL);
+    for (size_t i = 0; i < 1000; i++) {
+        live += allocator.live[i];
+    }
+    assert_int_equal(use_of(allocator.blocks, 0).live_count, live);
+    assert_int_equal(counts_of(allocator.blocks).lost, 0);
+    assert_int_equal(counts_of(allocator.blocks).unknown, 0);
+    assert_int_equal(counts_of(allocator.blocks).events,
+                     THREADS * MANY + 2 * MANY - 334);
+    cm_blocks_free(allocator.blocks);
+}
+
 static enum cm_status
 everything(void *context)
 {
@@ -510,6 +574,7 @@ main(void)
         cmocka_unit_test(takes_at_most_64_bytes_for_a_block),
         cmocka_unit_test(stops_at_its_bound),
         cmocka_unit_test(serves_threads_and_readers_at_once),
+        cmocka_unit_test(keeps_the_order_of_an_allocator),
         cmocka_unit_test(adds_up_what_each_site_holds),
         cmocka_unit_test(forgets_what_was_live),
         cmocka_unit_test(counts_what_it_had_no_memory_for),

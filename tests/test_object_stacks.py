@@ -6,10 +6,27 @@ import asyncio
 import functools
 import sys
 import threading
+import time
 
 import pytest
 
 from objects_zoo import *  # noqa: F403
+
+
+HEARS = sys.version_info >= (3, 12) and not PUBLIC_ONLY
+
+
+@pytest.fixture(params=["compared", "by address"] if HEARS else ["compared"])
+def probe(folder, request):
+    """Once with code objects compared, once while their deaths are heard."""
+    module = import_probe(folder)
+    module.hear(request.param == "by address")
+    if request.param == "by address":
+        while not module.status()["code"].startswith("by address"):
+            assert module.renew()  # another test has left many stacks
+            module.hear(True)
+    yield module
+    module.hear(False)
 
 
 def expected_stack(frame, skip=0):
@@ -110,6 +127,49 @@ def test_stacks_of_code_that_came_and_went(probe):
         namespace = {"stack": probe.stack}
         exec(compile("result = stack()", f"cell{i}", "exec"), namespace)
         assert namespace["result"][1][0] == (f"cell{i}", "<module>", 1)
+
+
+@pytest.mark.skipif(not HEARS, reason="deaths of code are not told")
+def test_addresses_name_code_until_it_dies(folder):
+    probe = import_probe(folder)
+    assert probe.renew()
+    probe.hear(True)
+    seen = set()
+    for turn in range(3):
+        assert probe.status()["code"].startswith("by address")
+        exec(compile("pass", "not noted", "exec"))
+        assert probe.status()["code"].startswith("by address")
+        code = compile("result = stack()", f"turn{turn}", "exec")
+        seen.add(id(code))
+        for _ in range(2):
+            namespace = {"stack": probe.stack}
+            exec(code, namespace)
+            assert namespace["result"][1][0] == (f"turn{turn}", "<module>", 1)
+        del code
+        assert probe.status()["code"].startswith("compared: some died")
+        probe.rest()
+        assert probe.status()["code"].startswith("compared: some died")
+        time.sleep(1.1)
+        probe.rest()
+    assert len(seen) < 3  # else nothing lay where another had lain
+    probe.hear(False)
+
+
+@pytest.mark.skipif(not HEARS, reason="deaths of code are not told")
+def test_no_turn_begins_when_many_stacks_are_known(folder):
+    probe = import_probe(folder)
+    assert probe.renew()
+    for _ in range(3000):
+        probe.hear(True)
+        if not probe.status()["code"].startswith("by address"):
+            break
+        for i in range(60):
+            deep(i, probe.stack)
+        probe.hear(False)
+    assert probe.status()["code"] == "compared: some die again and again"
+    assert probe.stack()[0] != 0
+    probe.hear(False)
+    assert probe.renew()
 
 
 def test_stacks_without_end_are_bounded(probe):

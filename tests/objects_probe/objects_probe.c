@@ -6,6 +6,7 @@
  * afterwards, as cumem itself must do inside a collection. */
 
 #define PY_SSIZE_T_CLEAN
+#include "../../pyext/deaths.h"
 #include "../../pyext/objects.h"
 
 #include <time.h>
@@ -30,9 +31,9 @@ status(PyObject *self, PyObject *arguments)
     (void)self;
     (void)arguments;
     cm_objects_status(objects, &now);
-    return Py_BuildValue("{s:s,s:s,s:s,s:K,s:K}", "stack", now.stack,
-                         "attributes", now.attributes, "frames", now.frames,
-                         "unnamed_edges",
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:K,s:K}", "stack", now.stack,
+                         "code", cm_deaths_status(), "attributes",
+                         now.attributes, "frames", now.frames, "unnamed_edges",
                          (unsigned long long)now.unnamed_edges, "lost_stacks",
                          (unsigned long long)now.lost_stacks);
 }
@@ -305,7 +306,32 @@ renew(PyObject *self, PyObject *arguments)
     return PyBool_FromLong(objects != NULL);
 }
 
+/* (bool): whether deaths of code are heard from here on. */
+static PyObject *
+hear(PyObject *self, PyObject *on)
+{
+    (void)self;
+    if (on == Py_True) {
+        cm_deaths_start(objects);
+    }
+    else {
+        cm_deaths_stop(objects);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rest(PyObject *self, PyObject *arguments)
+{
+    (void)self;
+    (void)arguments;
+    cm_deaths_rest();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"hear", hear, METH_O, NULL},
+    {"rest", rest, METH_NOARGS, NULL},
     {"status", status, METH_NOARGS, NULL},
     {"describe", describe, METH_O, NULL},
     {"edges", edges, METH_VARARGS, NULL},
