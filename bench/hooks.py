@@ -6,9 +6,9 @@
 
 A loop's wall time hides one percent in its noise, and virtual machines count no
 instructions; this counts what cumem's own hooks take in the loops of
-bench/train.py, less what an empty hook would show for the reading of the clock.
-What they cost the program besides, by the cache lines that they take, is not in
-it.  Builds cumem with -DCUMEM_METER=ON in FOLDER, a temporary one unless given.
+bench/train.py, with what a job under CUMEM_WARN_CYCLES=1 has on, less what an
+empty hook would show for the reading of the clock.  What they cost the program
+besides, by the cache lines that they take, is not in it.  Builds cumem with -DCUMEM_METER=ON in FOLDER, a temporary one unless given.
 """
 
 import argparse
@@ -160,8 +160,7 @@ def report(options, folder):
     machine = measure.machine()
     lines = ["command: python bench/hooks.py", json.dumps(machine)]
     results = {}
-    environment = {"CUMEM_DEVICES": "all,cpu", **os.environ,
-                   "PYTHONPATH": os.path.join(folder, "python"),
+    environment = {**os.environ, "PYTHONPATH": os.path.join(folder, "python"),
                    **loop.cumem_environment()}
     for case in CASES:
         done = subprocess.run(

@@ -30,16 +30,42 @@ struct cm_block_table {
     size_t capacity, used, count;   /* used: the live and the freed */
 };
 
+/* For the functions below: it spreads addresses, whose low bits are mostly 0.
+ * Its upper half places them; the lower is the caller's to use. */
+static inline uint64_t
+cm_block_hash(uint64_t address)
+{
+    uint64_t hash = address * UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 32;
+    return hash * UINT64_C(0xD6E8FEB86659FD93);
+}
+
 void cm_block_table_release(struct cm_block_table *self);
 /* Its entry, live or freed, or the free place that is now its own: with
  * address 0, to be filled.  NULL: no memory, or `most` are live. */
 struct cm_block_entry *cm_block_table_place(struct cm_block_table *self,
-                                            uint64_t address, size_t most);
+                                            uint64_t address, uint64_t hash,
+                                            size_t most);
 /* NULL: no such live block. */
 struct cm_block_entry *cm_block_table_find(const struct cm_block_table *self,
-                                           uint64_t address);
-/* The processor may fetch what a later look-up of `address` will read. */
-void cm_block_table_prefetch(const struct cm_block_table *self,
-                             uint64_t address);
+                                           uint64_t address, uint64_t hash);
+
+/* Where the search for an address begins.  Half of a hash spreads over any
+ * capacity, without a division. */
+static inline size_t
+cm_block_table_home(uint64_t hash, size_t capacity)
+{
+    return (size_t)((hash >> 32) * capacity >> 32);
+}
+
+/* The processor may fetch what a later look-up will read. */
+static inline void
+cm_block_table_prefetch(const struct cm_block_table *self, uint64_t hash)
+{
+    if (self->capacity != 0) {
+        __builtin_prefetch(
+            &self->entries[cm_block_table_home(hash, self->capacity)], 1);
+    }
+}
 
 #endif

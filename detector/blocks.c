@@ -33,6 +33,7 @@
 #define WAITING 256u
 #define AHEAD 8u
 #define MS UINT64_C(1000000)
+#define KEEP_APART() __asm__ volatile("" ::: "memory")
 
 /* The writer of the line is who holds the allocator's lock once in_order is
  * set, else who holds ours. */
@@ -47,6 +48,8 @@ struct device {
     uint64_t events, lost, unknown;
     uint64_t peak_bytes, allocated, reserved;
     uint64_t bytes, allocations; /* as the tables have them */
+    uint64_t stream;             /* of the last allocation, and its number */
+    uint32_t stream_number;
     struct cm_block_table tables[TABLES];
     struct cm_site_uses sites;
     struct cm_event line[WAITING];
@@ -115,6 +118,15 @@ device_at(const struct cm_blocks *self, int index)
                                 memory_order_acquire);
 }
 
+/* NULL: nothing to do with a device, or not seen yet. */
+static inline struct device *
+known_device(const struct cm_blocks *self, const struct cm_event *event)
+{
+    return is_index(event->device) && event->address != 0
+               ? device_at(self, event->device)
+               : NULL;
+}
+
 /* Before: self->making is held. */
 static struct device *
 add_device(struct cm_blocks *self, int index)
@@ -128,6 +140,7 @@ add_device(struct cm_blocks *self, int index)
         cm_free(device);
         return NULL;
     }
+    device->stream = CM_STREAM_UNKNOWN;
     atomic_store_explicit(&self->devices[index + 1], device,
                           memory_order_release);
     if (index >= atomic_load(&self->devices_seen)) {
@@ -138,10 +151,10 @@ add_device(struct cm_blocks *self, int index)
 
 /* ---- one device; before all of these: its lock is held */
 
-CM_HOT static struct cm_block_table *
-table_of(struct device *self, uint64_t address)
+static inline struct cm_block_table *
+table_of(struct device *self, uint64_t hash)
 {
-    return &self->tables[address * UINT64_C(0x9E3779B97F4A7C15) >> 62];
+    return &self->tables[(uint32_t)hash >> 30];
 }
 
 CM_HOT static void
@@ -155,12 +168,46 @@ forget(struct device *self, struct cm_block_table *table,
     entry->live = false;
 }
 
-CM_HOT static void
-allocate(struct device *self, const struct cm_block_entry *event, size_t most)
+/* What is written down of an allocation, where it stays: the processor waits
+ * when a copy reads in wide words what was just written in narrow ones. */
+static inline void
+write_entry(struct cm_block_entry *entry, uint32_t stream,
+            const struct cm_event *event, uint32_t now)
 {
-    struct cm_block_table *table = table_of(self, event->address);
+    uint32_t time =
+        event->time_ns != 0 ? (uint32_t)(event->time_ns / MS) : now;
+    *entry = (struct cm_block_entry){
+        .address = event->address,
+        .bytes = event->bytes & CM_BLOCK_MAX_BYTES,
+        .live = true,
+        .device = (uint8_t)(event->device + 1),
+        .site = event->site.index,
+        .time_ms = time,
+        .thread = event->thread & 0x3FFFFF,
+        .stream = stream & 0x1FF,
+        .awaited = event->awaited,
+    };
+}
+
+static inline uint32_t
+stream_of(struct cm_blocks *all, struct device *self, uint64_t handle)
+{
+    if (handle != self->stream) {
+        self->stream = handle;
+        self->stream_number = cm_streams_number(&all->streams, handle);
+    }
+    return self->stream_number;
+}
+
+static inline void
+allocate(struct cm_blocks *all, struct device *self,
+         const struct cm_event *event, uint64_t hash, uint32_t now)
+{
+    struct cm_block_table *table = table_of(self, hash);
     struct cm_block_entry *entry =
-        cm_block_table_place(table, event->address, most);
+        event->bytes <= CM_BLOCK_MAX_BYTES ? cm_block_table_place(
+            table, event->address, hash, all->most_in_table)
+                                           : NULL;
     if (entry == NULL) {
         self->lost++;
         return;
@@ -169,22 +216,22 @@ allocate(struct device *self, const struct cm_block_entry *event, size_t most)
         forget(self, table, entry);
         self->lost++;
     }
-    *entry = *event;
+    write_entry(entry, stream_of(all, self, event->stream), event, now);
     table->count++;
     self->bytes += event->bytes;
     self->allocations++;
-    cm_site_uses_add(&self->sites, (struct cm_site_id){event->site},
-                     event->bytes);
+    cm_site_uses_add(&self->sites, event->site, event->bytes);
     if (!self->tells_totals && self->bytes > self->peak_bytes) {
         self->peak_bytes = self->bytes;
     }
 }
 
-CM_HOT static void
-release(struct device *self, const struct cm_event *event)
+static inline void
+release(struct device *self, const struct cm_event *event, uint64_t hash)
 {
-    struct cm_block_table *table = table_of(self, event->address);
-    struct cm_block_entry *entry = cm_block_table_find(table, event->address);
+    struct cm_block_table *table = table_of(self, hash);
+    struct cm_block_entry *entry =
+        cm_block_table_find(table, event->address, hash);
     if (entry == NULL) {
         self->unknown += !event->doubtful;
         return;
@@ -216,41 +263,28 @@ note_totals(struct device *self, const struct cm_event *event)
     }
 }
 
-CM_HOT static struct cm_block_entry
-entry_of(struct cm_blocks *all, const struct cm_event *event, uint32_t now)
-{
-    uint32_t time = (uint32_t)(event->time_ns / MS);
-    return (struct cm_block_entry){
-        .address = event->address,
-        .bytes = event->bytes & CM_BLOCK_MAX_BYTES,
-        .live = true,
-        .device = (uint8_t)(event->device + 1),
-        .site = event->site.index,
-        .time_ms = time != 0 ? time : now,
-        .thread = event->thread & 0x3FFFFF,
-        .stream = cm_streams_number(&all->streams, event->stream) & 0x1FF,
-        .awaited = event->awaited,
-    };
-}
-
-CM_HOT static void
+static inline void
 take_event(struct cm_blocks *all, struct device *self,
-           const struct cm_event *event, uint32_t now)
+           const struct cm_event *event, uint64_t hash, uint32_t now)
 {
     note_totals(self, event);
     if (event->kind == CM_EVENT_FREE) {
         self->events++;
-        release(self, event);
+        release(self, event, hash);
     }
     else if (event->kind == CM_EVENT_ALLOCATE) {
         self->events++;
-        if (event->bytes > CM_BLOCK_MAX_BYTES) {
-            self->lost++;
-            return;
-        }
-        struct cm_block_entry entry = entry_of(all, event, now);
-        allocate(self, &entry, all->most_in_table);
+        allocate(all, self, event, hash, now);
     }
+}
+
+/* The hash of an event that will be taken in soon. */
+static inline uint64_t
+seek(struct device *self, uint32_t at)
+{
+    uint64_t hash = cm_block_hash(self->line[at % WAITING].address);
+    cm_block_table_prefetch(table_of(self, hash), hash);
+    return hash;
 }
 
 CM_HOT static void
@@ -260,12 +294,16 @@ take_in(struct cm_blocks *all, struct device *self)
     uint32_t written =
         atomic_load_explicit(&self->written, memory_order_acquire);
     uint32_t now = taken != written ? now_ms() : 0;
+    uint64_t hashes[AHEAD];
+    for (uint32_t at = taken; at != written && at - taken < AHEAD; at++) {
+        hashes[at % AHEAD] = seek(self, at);
+    }
     for (; taken != written; taken++) {
+        uint64_t hash = hashes[taken % AHEAD];
         if (written - taken > AHEAD) {
-            uint64_t next = self->line[(taken + AHEAD) % WAITING].address;
-            cm_block_table_prefetch(table_of(self, next), next);
+            hashes[taken % AHEAD] = seek(self, taken + AHEAD);
         }
-        take_event(all, self, &self->line[taken % WAITING], now);
+        take_event(all, self, &self->line[taken % WAITING], hash, now);
     }
     atomic_store_explicit(&self->taken, taken, memory_order_release);
 }
@@ -282,8 +320,37 @@ hold(struct cm_blocks *self, int index)
     return device;
 }
 
+/* Field by field, and no two as one: see write_entry(). */
+static inline void
+copy_event(struct cm_event *to, const struct cm_event *from)
+{
+    to->address = from->address;
+    KEEP_APART();
+    to->bytes = from->bytes;
+    KEEP_APART();
+    to->stream = from->stream;
+    KEEP_APART();
+    to->allocated = from->allocated;
+    KEEP_APART();
+    to->reserved = from->reserved;
+    KEEP_APART();
+    to->time_ns = from->time_ns;
+    KEEP_APART();
+    to->thread = from->thread;
+    KEEP_APART();
+    to->site = from->site;
+    KEEP_APART();
+    to->device = from->device;
+    KEEP_APART();
+    to->kind = from->kind;
+    KEEP_APART();
+    to->awaited = from->awaited;
+    KEEP_APART();
+    to->doubtful = from->doubtful;
+}
+
 /* By the writer alone; false: the line is full. */
-CM_HOT static bool
+static inline bool
 write_line(struct device *self, const struct cm_event *event)
 {
     uint32_t written =
@@ -292,7 +359,7 @@ write_line(struct device *self, const struct cm_event *event)
     if (written - taken == WAITING) {
         return false;
     }
-    self->line[written % WAITING] = *event;
+    copy_event(&self->line[written % WAITING], event);
     atomic_store_explicit(&self->written, written + 1, memory_order_release);
     return true;
 }
@@ -306,56 +373,52 @@ take_next(struct cm_blocks *all, struct device *self,
         atomic_load_explicit(&self->in_order, memory_order_relaxed);
     if (in_order || !write_line(self, event)) {
         take_in(all, self);
-        take_event(all, self, event, now_ms());
+        take_event(all, self, event, cm_block_hash(event->address), now_ms());
     }
 }
 
-/* The first one in order, or one that finds the line full. */
-static void
-take_in_order(struct cm_blocks *all, struct device *self,
-              const struct cm_event *event)
-{
-    cm_lock_take(&self->lock);
-    atomic_store_explicit(&self->in_order, true, memory_order_relaxed);
-    take_next(all, self, event);
-    cm_lock_give(&self->lock);
-}
-
-CM_HOT static struct device *
+static struct device *
 device_of(struct cm_blocks *self, const struct cm_event *event)
 {
     if (!is_index(event->device) || event->address == 0) {
         return NULL;
     }
-    struct device *device = device_at(self, event->device);
-    if (device == NULL) {
-        cm_lock_take(&self->making);
-        device = add_device(self, event->device);
-        cm_lock_give(&self->making);
-    }
+    cm_lock_take(&self->making);
+    struct device *device = add_device(self, event->device);
+    cm_lock_give(&self->making);
     return device;
 }
 
-CM_HOT void
-cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
+/* Apart, so that the others need no frame on the stack. */
+CM_HOT static __attribute__((noinline)) void
+take_under_lock(struct cm_blocks *self, const struct cm_event *event)
 {
     if (event->kind == CM_EVENT_OUT_OF_MEMORY) {
         atomic_fetch_add(&self->out_of_memory, 1);
         return;
     }
-    struct device *device = device_of(self, event);
+    struct device *device = known_device(self, event);
+    device = device != NULL ? device : device_of(self, event);
     if (device == NULL) {
         atomic_fetch_add(&self->lost, 1);
         return;
     }
-    if (!event->in_order) {
-        cm_lock_take(&device->lock);
-        take_next(self, device, event);
-        cm_lock_give(&device->lock);
+    cm_lock_take(&device->lock);
+    if (event->in_order) { /* the first one, or the line is full */
+        atomic_store_explicit(&device->in_order, true, memory_order_relaxed);
     }
-    else if (!atomic_load_explicit(&device->in_order, memory_order_relaxed)
-             || !write_line(device, event)) {
-        take_in_order(self, device, event);
+    take_next(self, device, event);
+    cm_lock_give(&device->lock);
+}
+
+CM_HOT void
+cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
+{
+    struct device *device = known_device(self, event);
+    if (device == NULL || !event->in_order
+        || !atomic_load_explicit(&device->in_order, memory_order_relaxed)
+        || !write_line(device, event)) {
+        take_under_lock(self, event);
     }
 }
 
@@ -411,9 +474,10 @@ find_in_device(struct cm_blocks *self, int index, uint64_t address,
                struct cm_block *result)
 {
     struct device *device = hold(self, index);
+    uint64_t hash = cm_block_hash(address);
     const struct cm_block_entry *entry =
         device != NULL
-            ? cm_block_table_find(table_of(device, address), address)
+            ? cm_block_table_find(table_of(device, hash), address, hash)
             : NULL;
     if (entry != NULL) {
         *result = block_of(self, entry);

@@ -10,12 +10,6 @@
 
 enum { MOST_SITES = 1 << 22 };
 
-struct cm_site_place {
-    uint64_t bytes;
-    uint32_t count;
-    uint32_t turn; /* in which it changed last, plus 1 */
-};
-
 void
 cm_site_uses_release(struct cm_site_uses *self)
 {
@@ -37,9 +31,8 @@ grow(struct cm_site_uses *self, size_t index)
     return &self->places[index];
 }
 
-/* Its place, marked as changed; NULL: no memory. */
-CM_HOT static struct cm_site_place *
-touch(struct cm_site_uses *self, struct cm_site_id site)
+CM_HOT struct cm_site_place *
+cm_site_uses_touch(struct cm_site_uses *self, struct cm_site_id site)
 {
     struct cm_site_place *place = site.index < self->capacity
                                       ? &self->places[site.index]
@@ -56,28 +49,6 @@ touch(struct cm_site_uses *self, struct cm_site_id site)
     self->changed[self->changed_count++] = site.index;
     place->turn = self->turn + 1;
     return place;
-}
-
-CM_HOT void
-cm_site_uses_add(struct cm_site_uses *self, struct cm_site_id site,
-                 uint64_t bytes)
-{
-    struct cm_site_place *place = touch(self, site);
-    if (place != NULL) {
-        place->bytes += bytes;
-        place->count++;
-    }
-}
-
-CM_HOT void
-cm_site_uses_subtract(struct cm_site_uses *self, struct cm_site_id site,
-                      uint64_t bytes)
-{
-    struct cm_site_place *place = touch(self, site);
-    if (place != NULL && place->count != 0) { /* 0: its start was lost */
-        place->bytes -= bytes <= place->bytes ? bytes : place->bytes;
-        place->count--;
-    }
 }
 
 struct cm_site_use

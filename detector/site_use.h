@@ -8,6 +8,7 @@
  * looks at these alone.  Not thread-safe.  Memory: 16 bytes for each site up
  * to the highest number, 4 for each that changed. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,12 @@
 struct cm_site_use {
     struct cm_site_id site;
     uint64_t bytes, count; /* live by now */
+};
+
+struct cm_site_place {
+    uint64_t bytes;
+    uint32_t count;
+    uint32_t turn; /* in which it changed last, plus 1 */
 };
 
 struct cm_site_uses {
@@ -29,10 +36,40 @@ struct cm_site_uses {
 };
 
 void cm_site_uses_release(struct cm_site_uses *self);
-void cm_site_uses_add(struct cm_site_uses *self, struct cm_site_id site,
-                      uint64_t bytes);
-void cm_site_uses_subtract(struct cm_site_uses *self, struct cm_site_id site,
-                           uint64_t bytes);
+/* Its place, marked as changed; NULL: no memory. */
+struct cm_site_place *cm_site_uses_touch(struct cm_site_uses *self,
+                                         struct cm_site_id site);
+
+static inline struct cm_site_place *
+cm_site_uses_place(struct cm_site_uses *self, struct cm_site_id site)
+{
+    bool marked = site.index < self->capacity
+                  && self->places[site.index].turn == self->turn + 1;
+    return marked ? &self->places[site.index] : cm_site_uses_touch(self, site);
+}
+
+static inline void
+cm_site_uses_add(struct cm_site_uses *self, struct cm_site_id site,
+                 uint64_t bytes)
+{
+    struct cm_site_place *place = cm_site_uses_place(self, site);
+    if (place != NULL) {
+        place->bytes += bytes;
+        place->count++;
+    }
+}
+
+static inline void
+cm_site_uses_subtract(struct cm_site_uses *self, struct cm_site_id site,
+                      uint64_t bytes)
+{
+    struct cm_site_place *place = cm_site_uses_place(self, site);
+    if (place != NULL && place->count != 0) { /* 0: its start was lost */
+        place->bytes -= bytes <= place->bytes ? bytes : place->bytes;
+        place->count--;
+    }
+}
+
 /* The sites that changed since the last call, in no order; *result is the
  * caller's to free with cm_free().  CM_NO_MEMORY: they stay changed. */
 enum cm_status cm_site_uses_take(struct cm_site_uses *self,

@@ -268,15 +268,6 @@ is_shown(const struct cm_raw_frame *frame)
 }
 
 static inline const struct cm_raw_frame *
-skip_no_code(const struct cm_raw_frame *frame)
-{
-    while (frame != NULL && frame->owner >= CM_OWNED_BY_NO_CODE) {
-        frame = frame->previous;
-    }
-    return frame;
-}
-
-static inline const struct cm_raw_frame *
 next_frame(const struct cm_raw_frame *frame)
 {
     while (frame != NULL
@@ -323,23 +314,24 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
     return finish(hash, depth, *cut);
 }
 
-/* The same, by addresses alone, of the helper frames and one that is being
- * entered too: to know these the code would have to be read. */
+/* The same, by addresses alone, of all frames: to know which are shown their
+ * code would have to be read.  An entry from C stands at an instruction of the
+ * interpreter's own. */
 CM_HOT static uint64_t
 hash_addresses(const struct cm_raw_frame *frame, uint64_t turn,
                uint32_t max_frames, uint32_t *count, bool *cut)
 {
-    uint64_t hash = 0, key = KEY_STEP;
-    uint32_t depth = 0;
-    while ((frame = skip_no_code(frame)) != NULL && depth < max_frames) {
-        hash += mix((uint64_t)(uintptr_t)frame->instruction ^ key, turn + key);
+    uint64_t hash = turn;
+    uint32_t left = max_frames;
+    while (frame != NULL && left > 0) {
+        hash ^= (uint64_t)(uintptr_t)frame->instruction;
+        hash = (hash << 25 | hash >> 39) * KEY_STEP;
         frame = frame->previous;
-        key += KEY_STEP;
-        depth++;
+        left--;
     }
     *cut = frame != NULL;
-    *count = depth;
-    return finish(hash, depth, *cut);
+    *count = max_frames - left;
+    return finish(hash, *count, *cut);
 }
 
 static void
@@ -369,8 +361,7 @@ walk_addresses(const struct cm_raw_frame *frame, uint32_t count,
 {
     bool innermost = true;
     for (uint32_t i = 0; i < count; i++) {
-        frame = skip_no_code(frame);
-        if (is_shown(frame)) {
+        if (frame->owner < CM_OWNED_BY_NO_CODE && is_shown(frame)) {
             if (!innermost || is_entered(frame)) {
                 add_walked(walked, frame);
             }

@@ -12,7 +12,8 @@ enum { MOST = 1 << 20 };
 static bool
 put(struct cm_block_table *table, uint64_t address, size_t most)
 {
-    struct cm_block_entry *entry = cm_block_table_place(table, address, most);
+    struct cm_block_entry *entry =
+        cm_block_table_place(table, address, cm_block_hash(address), most);
     if (entry != NULL) {
         table->count += !entry->live;
         *entry = (struct cm_block_entry){.address = address, .live = true};
@@ -20,10 +21,16 @@ put(struct cm_block_table *table, uint64_t address, size_t most)
     return entry != NULL;
 }
 
+static struct cm_block_entry *
+find(const struct cm_block_table *table, uint64_t address)
+{
+    return cm_block_table_find(table, address, cm_block_hash(address));
+}
+
 static void
 take(struct cm_block_table *table, uint64_t address)
 {
-    cm_block_table_find(table, address)->live = false;
+    find(table, address)->live = false;
     table->count--;
 }
 
@@ -32,8 +39,8 @@ finds_what_is_live(void **state)
 {
     (void)state;
     struct cm_block_table table = {0};
-    assert_null(cm_block_table_find(&table, BASE));
-    cm_block_table_prefetch(&table, BASE);
+    assert_null(find(&table, BASE));
+    cm_block_table_prefetch(&table, cm_block_hash(BASE));
     for (uint64_t i = 0; i < 5000; i++) {
         assert_true(put(&table, BASE + i * 512, MOST));
     }
@@ -41,9 +48,8 @@ finds_what_is_live(void **state)
         take(&table, BASE + i * 512);
     }
     for (uint64_t i = 0; i < 5000; i++) {
-        assert_int_equal(cm_block_table_find(&table, BASE + i * 512) != NULL,
-                         i % 2);
-        cm_block_table_prefetch(&table, BASE + i * 512);
+        assert_int_equal(find(&table, BASE + i * 512) != NULL, i % 2);
+        cm_block_table_prefetch(&table, cm_block_hash(BASE + i * 512));
     }
     cm_block_table_release(&table);
 }

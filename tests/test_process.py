@@ -75,9 +75,12 @@ tracemalloc.start(); faulthandler.enable()
 profile = cProfile.Profile(); profile.enable()
 tracer = lambda *args: None
 sys.settrace(tracer)
-before = sys.getprofile()
+def profiled():  # from 3.12 on cProfile is a tool of sys.monitoring
+    tools = [i for i in range(6) if sys.monitoring.get_tool(i)] if hasattr(sys, "monitoring") else ()
+    return sys.getprofile(), [(sys.monitoring.get_tool(i), sys.monitoring.get_events(i)) for i in tools]
+before = profiled()
 make_pair(); gc.collect(); cumem.find_cycles()
-assert sys.getprofile() is before is not None
+assert profiled() == before != (None, [])
 assert sys.gettrace() is tracer; sys.settrace(None)
 profile.disable()
 assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 1
