@@ -225,7 +225,7 @@ def _medians(result, samples, mode):
     flat = [sample for one in samples for sample in one.get(mode, ())]
     for key in ("wall_ms", "collections"):
         result.setdefault(f"median_{key}", {})[mode] = measure.median(
-            [sample[key] for sample in flat])
+            [sample[key] for sample in flat if key in sample])
 
 
 def _round(team, specs, chunks, iterations, clock):

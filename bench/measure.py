@@ -11,6 +11,7 @@ fresh processes (addresses, hash seeds).  Every raw sample is written.
 import argparse
 import ctypes
 import datetime
+import gc
 import json
 import os
 import pathlib
@@ -255,17 +256,27 @@ def serve(make):
 
 
 def timed(function, count, counter, synchronize=lambda: None):
-    """Wall, processor time and instructions of `count` calls, per call."""
+    """Wall, processor time and instructions of `count` calls, per call.
+
+    A call in which Python made a full collection is not among those timed: it takes
+    fifty times as long as another, and falls into few turns of either side.
+    """
     synchronize()
     instructions = counter.read()
-    cpu = time.process_time_ns()
-    start = time.perf_counter_ns()
+    walls, cpus = [], []
     for _ in range(count):
+        young = gc.get_count()[2]
+        cpu = time.process_time_ns()
+        start = time.perf_counter_ns()
         function()
+        end = time.perf_counter_ns()
+        if gc.get_count()[2] >= young:  # a full collection sets it to 0
+            walls.append(end - start)
+            cpus.append(time.process_time_ns() - cpu)
     synchronize()
-    wall = time.perf_counter_ns() - start
-    sample = {"wall_ms": wall / count / 1e6,
-              "cpu_ms": (time.process_time_ns() - cpu) / count / 1e6}
+    sample = {}
+    if walls:
+        sample = {"wall_ms": statistics.fmean(walls) / 1e6, "cpu_ms": statistics.fmean(cpus) / 1e6}
     if instructions is not None:
         sample["instructions"] = (counter.read() - instructions) / count
     return sample

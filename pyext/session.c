@@ -127,7 +127,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 
 /* One part in so many of the time goes into asking, which costs 0.1 to 1 ms;
  * more in the beginning, when what leaks is to be found in ten iterations. */
-enum { MEMORY_SHARE = 3000, EARLY_SHARE = 10, EARLY = 64 };
+enum { MEMORY_SHARE = 3000, EARLY_SHARE = 10, EARLY = 24 };
 
 void
 cm_session_ask_memory(struct cm_session *self)

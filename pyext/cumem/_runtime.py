@@ -327,8 +327,9 @@ def _deliver(kind, payload):
     elif kind == "memory":
         from . import _steps
 
-        _steps.attach()
-        _note_memory(snapshot=False)
+        with _no_collection():  # the program's finalizers are not to run at the end of an iteration
+            _steps.attach()
+            _note_memory(snapshot=False)
     elif kind == "asked":
         return _answer()
     return None
