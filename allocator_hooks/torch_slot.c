@@ -51,20 +51,11 @@ static struct {
     struct cm_slots slots; /* guarded by the caller of start and stop */
 } torch;
 
-static _Thread_local struct {
+struct thread {
     bool inside;
-    uint32_t id;
-} thread;
-
-/* gettid() is a system call. */
-CM_HOT static uint32_t
-thread_id(void)
-{
-    if (thread.id == 0) {
-        thread.id = (uint32_t)gettid();
-    }
-    return thread.id;
-}
+    uint32_t id; /* 0: not known yet; gettid() is a system call */
+};
+static _Thread_local struct thread this_thread;
 
 /* The allocator's lock orders the events of one device. */
 CM_HOT static void
@@ -78,16 +69,28 @@ check_sum(int device, int64_t bytes, uint64_t allocated)
     atomic_store_explicit(sum, allocated + 1, memory_order_relaxed);
 }
 
-CM_HOT static void
+/* Its address is asked for once, since in a library that is loaded late that
+ * is a call; the compiler would ask again. */
+CM_HOT static __attribute__((noinline)) void
 tell_allocation(struct cm_event *event)
 {
+    struct thread *thread = &this_thread;
+    __asm__("" : "+r"(thread));
+    if (thread->inside) {
+        return;
+    }
+    thread->inside = true;
+    if (thread->id == 0) {
+        thread->id = (uint32_t)gettid();
+    }
     event->kind = CM_EVENT_ALLOCATE;
     event->stream = cm_torch_stream_now(event->device);
-    event->thread = thread_id();
+    event->thread = thread->id;
     if (torch.sink.site != NULL) {
         event->site = torch.sink.site(torch.sink.context, &event->awaited);
     }
     torch.sink.event(torch.sink.context, event);
+    thread->inside = false;
 }
 
 /* A free calls nothing that could come back here; an allocation asks torch for
@@ -112,10 +115,8 @@ tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
     if (bytes < 0) {
         torch.sink.event(torch.sink.context, &event);
     }
-    else if (!thread.inside) {
-        thread.inside = true;
+    else {
         tell_allocation(&event);
-        thread.inside = false;
     }
 }
 

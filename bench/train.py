@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5,
                         help="fresh processes (default 5, fewer when time is over)")
     parser.add_argument("--chunks", type=int, default=40, help="turns in a round")
-    parser.add_argument("--iterations", type=int, default=20, help="in one turn")
+    parser.add_argument("--iterations", type=int, default=60, help="in one turn")
     options = parser.parse_args()
     output = measure.Output("train", __doc__.splitlines()[0], options)
     work = list(cases(options))
