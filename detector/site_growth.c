@@ -402,6 +402,5 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
             rows[(*count)++] = row;
         }
     }
-    self->due = false;
     return CM_OK;
 }

@@ -59,9 +59,10 @@ struct cm_growth {
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool forward_noted; /* since the last boundary */
-    bool due;           /* a verdict that a person should hear of is new */
-    uint64_t lost;      /* numbers that there was no memory for */
-    size_t known;       /* series that cm_growth_next_site() has told of */
+    bool due; /* a verdict is new that a person should hear of; whoever tells
+               * it clears this */
+    uint64_t lost; /* numbers that there was no memory for */
+    size_t known;  /* series that cm_growth_next_site() has told of */
 };
 
 struct cm_growth_row {

@@ -103,6 +103,7 @@ find_rows(struct cm_growth_look *self)
     if (status != CM_OK) {
         return status;
     }
+    self->session->growth.due = false;
     self->findings = cm_calloc(MOST_FINDINGS, sizeof(*self->findings));
     if (self->findings != NULL) {
         qsort(rows, count, sizeof(*rows), by_rank);
@@ -513,7 +514,6 @@ cm_session_growing(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return PyLong_FromLong(0);
     }
-    bool due = self->growth.due;
     if (cm_growth_rows(&self->growth, self->iteration, &rows, &count)
         != CM_OK) {
         return PyErr_NoMemory();
@@ -521,7 +521,6 @@ cm_session_growing(struct cm_session *self)
     for (size_t i = 0; i < count; i++) {
         found += rank_of(&rows[i]) != 0;
     }
-    self->growth.due = due;
     cm_free(rows);
     return PyLong_FromLong(found);
 }
