@@ -274,14 +274,36 @@ find_saved(struct probes *self, struct cm_autograd_layout *layout)
 }
 
 static bool
-is_packed(struct probes *self, uint64_t address)
+is_packed(struct probes *self, uint64_t address, size_t hook_bytes)
 {
-    uint64_t words[4];
-    return cm_cpp_kind_at(address) == CM_CPP_SAVED_HOOKS
-           && cm_torch_peek(address, words, 4)
-           && words[1] == fact(self, "pack")
-           && words[2] == fact(self, "unpack")
-           && words[3] == fact(self, "packed");
+    static const char *const names[] = {"pack", "unpack", "packed"};
+    uint64_t words[CM_GRAD_HOOK_WORDS];
+    bool right =
+        cm_cpp_kind_at(address) == CM_CPP_SAVED_HOOKS
+        && cm_torch_peek(address, words, cm_grad_hook_words(hook_bytes));
+    for (size_t i = 0; right && i < 3; i++) {
+        right =
+            cm_grad_hook_object(words, hook_bytes, i) == fact(self, names[i]);
+    }
+    return right;
+}
+
+/* How many places of both variables, at `a` and `b` of a node, lead to hooks
+ * that are laid out so; the layout has the last of them. */
+static size_t
+find_hooks(struct probes *self, const uint64_t *words, size_t a, size_t b,
+           size_t hook_bytes, struct cm_autograd_layout *layout)
+{
+    size_t found = 0;
+    for (size_t at = 8; at < layout->saved_bytes; at += 8) {
+        if (is_packed(self, words[(a + at) / 8], hook_bytes)
+            && is_packed(self, words[(b + at) / 8], hook_bytes)) {
+            layout->saved_hooks = at;
+            layout->hook_bytes = hook_bytes;
+            found++;
+        }
+    }
+    return found;
 }
 
 /* The same product under hooks that pack it: where its two saved variables
@@ -291,7 +313,7 @@ find_packed(struct probes *self, struct cm_autograd_layout *layout)
 {
     uint64_t plain = node_of(self, "product_fn");
     uint64_t node = node_of(self, "packed_fn"), words[CM_GRAD_NODE_WORDS];
-    size_t from = layout->node_end / 8, to = words_of_node(plain), found = 0;
+    size_t from = layout->node_end / 8, to = words_of_node(plain);
     size_t a = place_of(plain, from, to, fact(self, "a_impl"));
     size_t b = place_of(plain, from, to, fact(self, "b_impl"));
     need(self, a, "unsupported: SavedVariable of a product");
@@ -302,13 +324,8 @@ find_packed(struct probes *self, struct cm_autograd_layout *layout)
         return;
     }
     read_words(node, words, CM_GRAD_NODE_WORDS);
-    for (size_t at = 8; at < layout->saved_bytes; at += 8) {
-        if (is_packed(self, words[(a + at) / 8])
-            && is_packed(self, words[(b + at) / 8])) {
-            layout->saved_hooks = at;
-            found++;
-        }
-    }
+    size_t found = find_hooks(self, words, a, b, 8, layout)
+                   + find_hooks(self, words, a, b, 24, layout);
     need(self, found == 1 ? 0 : CM_GRAD_NONE,
          "unsupported: SavedVariable.hooks_");
     size_t words_of_one = layout->saved_bytes / 8;
@@ -435,17 +452,18 @@ describe(void)
 {
     const struct cm_autograd_layout *l = &learnt.layout;
     return Py_BuildValue(
-        "{snsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsNsNsNsNsN}", "object_node",
+        "{snsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsNsNsNsNsN}", "object_node",
         l->object_node, "impl_meta", l->impl_meta, "impl_object",
         l->impl_object, "meta_grad_fn", l->meta_grad_fn, "meta_grad",
         l->meta_grad, "view_base", l->view_base, "edges", l->edges,
         "edge_bytes", l->edge_bytes, "node_object", l->node_object,
         "python_node_object", l->python_node_object, "node_depth",
         l->node_depth, "node_end", l->node_end, "saved_bytes", l->saved_bytes,
-        "saved_hooks", l->saved_hooks, "saved_grad_fn", l->saved_grad_fn,
-        "saved_accumulator", l->saved_accumulator, "function_node",
-        l->function_node, "function_saved", l->function_saved,
-        "counted_in_node", PyBool_FromLong(l->counted_in_node), "sized",
+        "saved_hooks", l->saved_hooks, "hook_bytes", l->hook_bytes,
+        "saved_grad_fn", l->saved_grad_fn, "saved_accumulator",
+        l->saved_accumulator, "function_node", l->function_node,
+        "function_saved", l->function_saved, "counted_in_node",
+        PyBool_FromLong(l->counted_in_node), "sized",
         PyBool_FromLong(l->sized), "has_uses", PyBool_FromLong(l->has_uses),
         "tensors_are_mutual", PyBool_FromLong(l->tensors_are_mutual),
         "nodes_are_mutual", PyBool_FromLong(l->nodes_are_mutual));

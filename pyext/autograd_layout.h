@@ -19,6 +19,7 @@ enum {
     CM_GRAD_META_WORDS = 32,
     CM_GRAD_NODE_WORDS = 128, /* with what its class adds */
     CM_GRAD_NONE = 0xFFFF,    /* an offset: torch has no such place */
+    CM_GRAD_HOOK_WORDS = 10,  /* of a hook, at most */
 };
 
 struct cm_autograd_layout {
@@ -31,6 +32,8 @@ struct cm_autograd_layout {
     size_t node_depth; /* number of nodes on the longest way down */
     size_t node_end; /* where a class's own fields begin; a leaf's variable */
     size_t saved_bytes, saved_hooks, saved_grad_fn, saved_accumulator;
+    size_t hook_bytes; /* from one object of a hook's three to the next: a
+                        * pointer, or an optional (torch 2.15) */
     size_t function_node, function_saved; /* of a Function's context */
     bool counted_in_node;    /* the uses of a node, else beside the pointer */
     bool sized;              /* a block's size stands before it */
@@ -42,6 +45,22 @@ struct cm_autograd_layout {
     PyTypeObject *function;     /* owned: torch._C._FunctionBase */
     traverseproc node_traverse; /* of every other grad_fn */
 };
+
+static inline size_t
+cm_grad_hook_words(size_t hook_bytes)
+{
+    return 1 + 3 * hook_bytes / 8;
+}
+
+/* What packs (0), what unpacks (1) and what was packed (2), by the words of a
+ * hook; 0: an optional that holds nothing, whose value nobody wrote. */
+static inline uint64_t
+cm_grad_hook_object(const uint64_t *words, size_t hook_bytes, size_t which)
+{
+    size_t each = hook_bytes / 8;
+    const uint64_t *at = words + 1 + which * each;
+    return each == 1 || (at[each - 1] & 0xFF) == 1 ? at[0] : 0;
+}
 
 /* NULL: not learnt, and why. */
 const struct cm_autograd_layout *cm_autograd_learnt(const char **reason);

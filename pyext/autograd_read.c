@@ -17,7 +17,6 @@ enum {
     MOST_SAVED = 1 << 12,
     EDGES_AT_ONCE = 64,
     MOST_HOOKS = 64,
-    HOOK_WORDS = 4,
     IMPL_WORDS = 24,
 };
 
@@ -267,7 +266,7 @@ read_edges(struct cm_grad_reading *self, const uint64_t vector[3])
  * are told by where they stand. */
 static void
 read_pointer(struct cm_grad_reading *self, uint64_t pointer,
-             const uint64_t words[HOOK_WORDS])
+             const uint64_t *words)
 {
     const struct cm_cpp_class *class = cm_cpp_class_of(words[0]);
     if (class == NULL) {
@@ -277,9 +276,13 @@ read_pointer(struct cm_grad_reading *self, uint64_t pointer,
         link_to_tensor(self, pointer, CM_GRAD_SAVED);
     }
     else if (class->kind == CM_CPP_SAVED_HOOKS) {
-        link_to_object(self, words[1], CM_GRAD_PACKER);
-        link_to_object(self, words[2], CM_GRAD_PACKER);
-        link_to_object(self, words[3], CM_GRAD_PACKED);
+        size_t each = self->layout->hook_bytes;
+        link_to_object(self, cm_grad_hook_object(words, each, 0),
+                       CM_GRAD_PACKER);
+        link_to_object(self, cm_grad_hook_object(words, each, 1),
+                       CM_GRAD_PACKER);
+        link_to_object(self, cm_grad_hook_object(words, each, 2),
+                       CM_GRAD_PACKED);
     }
 }
 
@@ -288,15 +291,16 @@ static void
 read_pointers(struct cm_grad_reading *self, const uint64_t *pointers,
               size_t count)
 {
-    uint64_t words[2 * HOOK_WORDS];
+    uint64_t words[2 * CM_GRAD_HOOK_WORDS];
+    size_t each = cm_grad_hook_words(self->layout->hook_bytes);
     bool there[2];
     if (count == 0) {
         return;
     }
-    cm_torch_peek_many(pointers, count, words, HOOK_WORDS, there);
+    cm_torch_peek_many(pointers, count, words, each, there);
     for (size_t i = 0; i < count; i++) {
         if (there[i]) {
-            read_pointer(self, pointers[i], words + i * HOOK_WORDS);
+            read_pointer(self, pointers[i], words + i * each);
         }
     }
 }
