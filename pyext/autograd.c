@@ -271,6 +271,22 @@ cm_grad_leads(PyObject *object)
     return impl != 0 && cm_word_at(impl, self.layout->impl_meta) != 0;
 }
 
+/* c10's PyObjectSlot marks the pointer that it owns in the lowest bit. */
+bool
+cm_grad_kept_by_cpp(PyObject *object)
+{
+    struct cm_grad_reading self;
+    struct cm_grad_graph none = {0};
+    if (!begin(&self, &none)
+        || !cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
+        return false;
+    }
+    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
+    return impl != 0
+           && cm_word_at(impl, self.layout->impl_object)
+                  == ((uintptr_t)object | 1);
+}
+
 /* An object and its C++ side hold each other once, in one of two ways. */
 int64_t
 cm_grad_uses(const struct cm_grad_vertex *vertex, bool python)

@@ -95,6 +95,9 @@ bool cm_grad_concerns(PyTypeObject *type);
 /* Is it worth adding?  A tensor that autograd knows nothing of has nothing
  * behind it: one look tells, where reading it would be a system call. */
 bool cm_grad_leads(PyObject *object);
+/* A tensor that nothing in Python holds any more: C++ does, and keeps the
+ * object for whoever asks for it again (torch up to 2.8 at least). */
+bool cm_grad_kept_by_cpp(PyObject *object);
 /* References to this vertex from outside Python and outside the pair of it and
  * its object; -1: not known.  Those of Python are counted when `python`. */
 int64_t cm_grad_uses(const struct cm_grad_vertex *vertex, bool python);

@@ -13,6 +13,7 @@
 #include "../allocator_hooks/process_use.h"
 #include "../detector/alloc.h"
 #include "allocations.h"
+#include "autograd.h"
 #include "driver_events.h"
 #include "session_private.h"
 #include "tags.h"
@@ -202,6 +203,9 @@ note_object(void *context, PyObject *object)
 {
     struct explained *self = context;
     struct cm_device_memory memory = {0};
+    if (cm_grad_kept_by_cpp(object)) {
+        return false;
+    }
     /* Devices that nobody watches are explained all the same. */
     bool read = cm_devices_read(self->session->devices, object, &memory);
     do {

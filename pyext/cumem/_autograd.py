@@ -98,9 +98,19 @@ def _uses(tensors):
 
 def is_hooked(torch):
     """Our tensors would go through hooks or transforms of the program's: not now."""
-    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     transforms = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
-    return bool((top and top(True) is not None) or (transforms and transforms() is not None))
+    return bool(_has_saved_hooks(torch) or (transforms and transforms() is not None))
+
+
+def _has_saved_hooks(torch):
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    if top:
+        return top(True) is not None
+    try:  # torch 2.6 says it in this way alone
+        with torch.autograd.graph.disable_saved_tensors_hooks("cumem asks whether there are any"):
+            return False
+    except RuntimeError:
+        return True
 
 
 def probe():
