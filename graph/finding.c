@@ -14,7 +14,6 @@
 
 #include "component.h"
 #include "cut.h"
-#include "dominator.h"
 #include "fingerprint.h"
 #include "outline.h"
 #include "payload.h"
@@ -300,8 +299,8 @@ list_storages(const struct analysis *self, uint32_t component,
         return CM_NO_MEMORY;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (self->payloads.survived[component]
-            || !cm_storage_is_freed(&self->heap->storages[carried[i]])) {
+        if (!cm_payloads_frees(&self->payloads, self->heap, component,
+                               carried[i])) {
             result->held_elsewhere[result->held_elsewhere_count++] =
                 carried[i];
         }
@@ -341,13 +340,11 @@ add_entry_bytes(const struct analysis *self, uint32_t component,
     uint32_t count = cm_payloads_count(&self->payloads, component);
     enum cm_status status = CM_OK;
 
-    if (self->payloads.survived[component]) {
-        return CM_OK;
-    }
     for (uint32_t i = 0; status == CM_OK && i < count; i++) {
         const struct cm_storage *storage = &self->heap->storages[carried[i]];
 
-        if (cm_storage_is_freed(storage)) {
+        if (cm_payloads_frees(&self->payloads, self->heap, component,
+                              carried[i])) {
             status = add_bytes_on(result, storage->device, storage->bytes);
         }
     }

@@ -254,6 +254,14 @@ cm_payloads_release(struct cm_payloads *self)
     *self = (struct cm_payloads){0};
 }
 
+bool
+cm_payloads_frees(const struct cm_payloads *self, const struct cm_heap *heap,
+                  uint32_t component, uint32_t storage)
+{
+    return !self->survived[component]
+           && cm_storage_is_freed(&heap->storages[storage]);
+}
+
 uint64_t
 cm_payloads_bytes(const struct cm_payloads *self, const struct cm_heap *heap,
                   uint32_t component)
@@ -261,13 +269,10 @@ cm_payloads_bytes(const struct cm_payloads *self, const struct cm_heap *heap,
     const uint32_t *carried = cm_payloads_carried(self, component);
     uint64_t bytes = 0;
 
-    if (self->survived[component]) {
-        return 0;
-    }
     for (uint32_t i = 0; i < cm_payloads_count(self, component); i++) {
-        const struct cm_storage *storage = &heap->storages[carried[i]];
-
-        bytes += cm_storage_is_freed(storage) ? storage->bytes : 0;
+        if (cm_payloads_frees(self, heap, component, carried[i])) {
+            bytes += heap->storages[carried[i]].bytes;
+        }
     }
     return bytes;
 }

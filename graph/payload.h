@@ -36,6 +36,11 @@ enum cm_status cm_payloads_find(const struct cm_heap *heap,
 /* A zeroed value is valid and empty. */
 void cm_payloads_release(struct cm_payloads *self);
 
+/* Whether a storage that the component carries goes when it goes. */
+bool cm_payloads_frees(const struct cm_payloads *self,
+                       const struct cm_heap *heap, uint32_t component,
+                       uint32_t storage);
+
 /* Bytes that go when the component goes; 0 when it survived. */
 uint64_t cm_payloads_bytes(const struct cm_payloads *self,
                            const struct cm_heap *heap, uint32_t component);

@@ -380,10 +380,12 @@ note_lost(struct cm_objects *self, struct cm_site_id site)
 }
 
 CM_HOT static struct cm_site_id
-stack_by_code(struct cm_objects *self, PyThreadState *thread,
-              uint32_t max_frames)
+raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
 {
-    const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
+    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
+    bool by_address = turn != 0 && thread->interp == self->interpreter;
+    const struct cm_raw_frame *frame =
+        by_address ? raw_frame_current(thread) : cm_raw_frame_first(thread);
     struct walked walked;
     uint32_t count;
     bool found = false;
@@ -391,50 +393,22 @@ stack_by_code(struct cm_objects *self, PyThreadState *thread,
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return site;
     }
-    uint64_t hash = hash_stack(frame, max_frames, &count, &walked.cut);
+    uint64_t hash =
+        by_address
+            ? hash_addresses(frame, turn, max_frames, &count, &walked.cut)
+            : hash_stack(frame, max_frames, &count, &walked.cut);
     site = find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
                      hash, &found);
     if (!found) {
         walked.count = 0;
-        walk_shown(frame, count, &walked);
-        site = add_site(self, &walked, hash);
-    }
-    note_lost(self, site);
-    return site;
-}
-
-CM_HOT static struct cm_site_id
-stack_by_address(struct cm_objects *self, PyThreadState *thread, uint64_t turn,
-                 uint32_t max_frames)
-{
-    const struct cm_raw_frame *frame = raw_frame_current(thread);
-    struct walked walked;
-    uint32_t count;
-    bool found = false;
-    uint64_t hash =
-        hash_addresses(frame, turn, max_frames, &count, &walked.cut);
-    struct cm_site_id site =
-        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
-                  hash, &found);
-    if (!found) {
-        walked.count = 0;
-        walk_addresses(frame, count, &walked);
-        if (walked.count == 0) {
+        (by_address ? walk_addresses : walk_shown)(frame, count, &walked);
+        if (walked.count == 0) { /* the interpreter's own frames alone */
             return site;
         }
         site = add_site(self, &walked, hash);
     }
     note_lost(self, site);
     return site;
-}
-
-CM_HOT static struct cm_site_id
-raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
-{
-    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
-    return turn != 0 && thread->interp == self->interpreter
-               ? stack_by_address(self, thread, turn, max_frames)
-               : stack_by_code(self, thread, max_frames);
 }
 
 /* The same through public calls, which need the GIL and make frame objects:
