@@ -8,7 +8,8 @@ A loop's wall time hides one percent in its noise, and virtual machines count no
 instructions; this counts what cumem's own hooks take in the loops of
 bench/train.py, with what a job under CUMEM_WARN_CYCLES=1 has on, less what an
 empty hook would show for the reading of the clock.  What they cost the program
-besides, by the cache lines that they take, is not in it.  Builds cumem with -DCUMEM_METER=ON in FOLDER, a temporary one unless given.
+besides, by the cache lines that they take, is not in it.  Builds cumem with
+-DCUMEM_METER=ON in FOLDER, a temporary one unless given.
 """
 
 import argparse

