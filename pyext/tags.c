@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* An open-addressing table from object address to site (16 bytes a place,
- * at most 3/4 full, linear probing with backward-shift deletion).  Cost of one
- * tensor made and freed: two look-ups, and a stack where nobody else has it. */
+/* Cost of one tensor made and freed: two lines of sixteen bytes written, and a
+ * stack where nobody else has it; the table (detector/tag_table.h) learns of
+ * many tensors together. */
 
 #include "tags.h"
 
@@ -14,127 +14,37 @@
 #include "../detector/meter.h"
 #include "forward.h"
 
-#define FIRST_PLACES 256u /* few: they stay in the cache */
-#define MAX_PLACES (1u << 24)
 #define STACK_FRAMES 64
-#define SELDOM 8u
+#define SELDOM 16u
 #define MAX_WATCHED 8192u
 
 /* Guarded by the GIL, all of it. */
 static struct {
-    /* What each tensor reads lies in one cache line. */
+    /* What each tensor reads lies in one cache line, with the table's first. */
     _Alignas(64) struct cm_objects *objects; /* borrowed; NULL: not tagging */
-    struct cm_tag *places;                   /* owned */
-    uint32_t place_count;                    /* a power of two */
-    uint32_t live;
-    uint32_t next_order;
-    uint32_t until_asked; /* tensors, until on_tensor is called again */
-    uint64_t made;
     uint64_t forward_from; /* autograd's number at which on_forward is due */
-    bool (*on_tensor)(void);
+    uint32_t until_asked;  /* tensors, until on_tensor is called again */
     uint32_t watched_count;
     bool stacks;
     bool blocks; /* known, and no foreign tensor is being made */
     bool known;  /* the allocator's hook has the stacks of torch's memory */
     bool have_unhooked; /* objects of frameworks without a hook */
+    struct cm_tag_table table;
 
-    uint64_t lost;
     uint32_t foreign; /* calls that make tensors of memory that it has not */
+    bool (*on_tensor)(void);
     void (*on_forward)(void);
     uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places;
-    uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 } tags;
 
-CM_HOT static uint32_t
-place_of(uint64_t address, uint32_t place_count)
-{
-    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(hash >> 32) & (place_count - 1);
-}
-
-CM_HOT static uint32_t
-find_place(const struct cm_tag *places, uint32_t count, uint64_t address)
-{
-    uint32_t at = place_of(address, count);
-    while (places[at].address != 0 && places[at].address != address) {
-        at = (at + 1) & (count - 1);
-    }
-    return at;
-}
-
-static bool
-grow_places(void)
-{
-    uint32_t count = tags.place_count ? tags.place_count * 2 : FIRST_PLACES;
-    struct cm_tag *bigger =
-        count <= MAX_PLACES ? cm_calloc(count, sizeof(*bigger)) : NULL;
-    if (bigger == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < tags.place_count; i++) {
-        const struct cm_tag *tag = &tags.places[i];
-        if (tag->address != 0) {
-            bigger[find_place(bigger, count, tag->address)] = *tag;
-        }
-    }
-    cm_free(tags.places);
-    tags.places = bigger;
-    tags.place_count = count;
-    return true;
-}
-
-CM_HOT static void
-add_tag(PyObject *object, struct cm_site_id site)
-{
-    if (tags.live >= tags.place_count / 4 * 3 && !grow_places()) {
-        tags.lost++;
-        return;
-    }
-    uint64_t address = (uint64_t)(uintptr_t)object;
-    uint32_t at = find_place(tags.places, tags.place_count, address);
-    tags.live += tags.places[at].address == 0;
-    tags.places[at].address = address;
-    tags.places[at].order = tags.next_order++;
-    tags.places[at].site = site;
-    tags.made++;
-}
-
-/* Moves later tags of the same run back over the hole at `at`. */
-CM_HOT static void
-close_hole(uint32_t at)
-{
-    uint32_t mask = tags.place_count - 1;
-    uint32_t hole = at;
-    for (uint32_t i = (at + 1) & mask; tags.places[i].address != 0;
-         i = (i + 1) & mask) {
-        uint32_t home = place_of(tags.places[i].address, tags.place_count);
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
-            tags.places[hole] = tags.places[i];
-            hole = i;
-        }
-    }
-    tags.places[hole].address = 0;
-}
-
-CM_HOT static void
-drop_tag(uint64_t address)
-{
-    CM_METERED(CM_METER_TENSOR_FREE);
-    if (tags.place_count == 0) {
-        return;
-    }
-    uint32_t at = find_place(tags.places, tags.place_count, address);
-    if (tags.places[at].address != 0) {
-        tags.live--;
-        close_hole(at);
-    }
-}
+static uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 
 static uint32_t
 find_watched(uint64_t address)
 {
-    uint32_t at = place_of(address, tags.watched_places);
+    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t at = (uint32_t)(hash >> 32) & (tags.watched_places - 1);
     while (tags.watched[at] != 0
            && (tags.watched[at] & ~UINT64_C(1)) != address) {
         at = (at + 1) & (tags.watched_places - 1);
@@ -142,25 +52,47 @@ find_watched(uint64_t address)
     return at;
 }
 
-CM_HOT static void
-tag(PyObject *object, bool asks)
+static __attribute__((noinline)) void
+tell(void)
 {
-    CM_METERED(CM_METER_TENSOR);
-    struct cm_site_id site = {0};
-    if (object == NULL || tags.objects == NULL) {
-        return;
-    }
-    if (tags.stacks && asks) {
-        site = cm_objects_stack(tags.objects, STACK_FRAMES);
-        cm_forward_note(site, false);
-    }
-    add_tag(object, site);
-    if (tags.on_tensor != NULL && tags.until_asked-- == 0) {
+    if (tags.on_tensor != NULL && tags.until_asked == UINT32_MAX) {
         tags.until_asked = tags.on_tensor() ? 0 : SELDOM - 1;
     }
     if (tags.forward_from != 0 && cm_forward_number() >= tags.forward_from) {
         tags.forward_from = 0;
         tags.on_forward();
+    }
+}
+
+static inline void
+tag(PyObject *object, struct cm_site_id site)
+{
+    cm_tag_table_add(&tags.table, (uint64_t)(uintptr_t)object, site);
+    if (tags.until_asked-- == 0 || tags.forward_from != 0) {
+        tell();
+    }
+}
+
+static __attribute__((noinline)) void
+tag_with_stack(PyObject *object)
+{
+    struct cm_site_id site = cm_objects_stack(tags.objects, STACK_FRAMES);
+    cm_forward_note(site, false);
+    tag(object, site);
+}
+
+static inline void
+note_made(PyObject *object, bool asks)
+{
+    CM_METERED(CM_METER_TENSOR);
+    if (object == NULL || tags.objects == NULL) {
+        return;
+    }
+    if (asks && tags.stacks) {
+        tag_with_stack(object);
+    }
+    else {
+        tag(object, (struct cm_site_id){0});
     }
 }
 
@@ -170,7 +102,7 @@ tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
     tags.have_unhooked = true;
-    tag(object, true);
+    note_made(object, true);
     return object;
 }
 
@@ -179,8 +111,26 @@ CM_HOT static PyObject *
 tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
-    tag(object, !tags.blocks);
+    note_made(object, !tags.blocks);
     return object;
+}
+
+static inline void
+note_end(uint64_t address)
+{
+    CM_METERED(CM_METER_TENSOR_FREE);
+    if (tags.objects != NULL) {
+        cm_tag_table_remove(&tags.table, address);
+    }
+}
+
+static __attribute__((noinline)) void
+note_watched_end(uint64_t address)
+{
+    uint32_t at = find_watched(address);
+    if (tags.watched[at] != 0) {
+        tags.watched[at] = address | 1; /* died */
+    }
 }
 
 /* [none; never] as PyObject_GC_Del. */
@@ -188,14 +138,9 @@ CM_HOT static void
 tagging_free(void *object)
 {
     uint64_t address = (uint64_t)(uintptr_t)object;
-    if (tags.live != 0) {
-        drop_tag(address);
-    }
+    note_end(address);
     if (tags.watched_count != 0) {
-        uint32_t at = find_watched(address);
-        if (tags.watched[at] != 0) {
-            tags.watched[at] = address | 1; /* died */
-        }
+        note_watched_end(address);
     }
     PyObject_GC_Del(object);
 }
@@ -203,7 +148,7 @@ tagging_free(void *object)
 int
 cm_tags_start(struct cm_objects *objects, bool stacks)
 {
-    if (tags.place_count == 0 && !grow_places()) {
+    if (cm_tag_table_begin(&tags.table) != CM_OK) {
         return -1;
     }
     tags.objects = objects;
@@ -296,7 +241,7 @@ cm_tags_stop(PyObject *types)
 void
 cm_tags_off(void)
 {
-    cm_free(tags.places);
+    cm_tag_table_release(&tags.table);
     cm_free(tags.watched);
     memset(&tags, 0, sizeof(tags));
 }
@@ -304,12 +249,7 @@ cm_tags_off(void)
 const struct cm_tag *
 cm_tags_find(PyObject *object)
 {
-    if (tags.live == 0) {
-        return NULL;
-    }
-    uint64_t address = (uint64_t)(uintptr_t)object;
-    uint32_t at = find_place(tags.places, tags.place_count, address);
-    return tags.places[at].address != 0 ? &tags.places[at] : NULL;
+    return cm_tag_table_find(&tags.table, (uint64_t)(uintptr_t)object);
 }
 
 bool
@@ -339,7 +279,7 @@ cm_tags_watch_begin(void)
     }
     else if (tags.watched_count != 0) {
         for (uint32_t i = 0; i < tags.watched_count; i++) {
-            tags.watched[tags.watched_at[i]] = 0;
+            tags.watched[watched_at[i]] = 0;
         }
     }
     tags.watched_count = 0;
@@ -354,7 +294,7 @@ cm_tags_watch(PyObject *object)
         uint32_t at = find_watched(address);
         if (tags.watched[at] == 0) {
             tags.watched[at] = address;
-            tags.watched_at[tags.watched_count++] = at;
+            watched_at[tags.watched_count++] = at;
         }
     }
 }
@@ -372,16 +312,18 @@ cm_tags_survived(uint64_t address)
 void
 cm_tags_counts(struct cm_tags_counts *result)
 {
-    result->live = tags.live;
-    result->made = tags.made;
-    result->lost = tags.lost;
+    cm_tag_table_take_in(&tags.table);
+    result->live = tags.table.live;
+    result->made = tags.table.made;
+    result->lost = tags.table.lost;
 }
 
 PyObject *
 cm_tags_any(bool (*fits)(void *context, PyObject *object), void *context)
 {
-    for (uint32_t i = 0; i < tags.place_count; i++) {
-        PyObject *object = (PyObject *)(uintptr_t)tags.places[i].address;
+    cm_tag_table_take_in(&tags.table);
+    for (uint32_t i = 0; i < tags.table.place_count; i++) {
+        PyObject *object = (PyObject *)(uintptr_t)tags.table.places[i].address;
         if (object != NULL && Py_REFCNT(object) > 0
             && PyObject_GC_IsTracked(object) && fits(context, object)) {
             return object;

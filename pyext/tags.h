@@ -13,21 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../detector/records.h"
+#include "../detector/tag_table.h"
 #include "objects.h"
-
-struct cm_tag {
-    uint64_t address;       /* of the object; 0: empty place */
-    uint32_t order;         /* counts up: which object was made first */
-    struct cm_site_id site; /* 0: that of its memory */
-};
 
 /* Starts tagging objects of types given to cm_tags_type(); `objects` captures
  * the stacks and is borrowed until cm_tags_stop(). */
 int cm_tags_start(struct cm_objects *objects, bool stacks);
 /* Called for a tensor made, with the GIL, from the tensor's constructor: must
  * not run Python.  Its answer: whether the next tensor is worth the call too,
- * else each eighth.  NULL: nothing is called. */
+ * else each sixteenth.  NULL: nothing is called. */
 void cm_tags_on_tensor(bool (*hook)(void));
 /* The same, once: for the first tensor after autograd's numbers of its thread
  * have come to `number`; 0: never. */
@@ -44,7 +38,8 @@ void cm_tags_blocks_known(bool known);
 /* Until it ends, tensors made may be of memory that it does not hear of: they
  * take stacks all the same.  Calls nest, also of several threads. */
 void cm_tags_foreign(bool begins);
-/* NULL: the object is not tagged (made before tagging, or an own allocator). */
+/* NULL: the object is not tagged (made before tagging, or an own allocator).
+ * Good until the next tensor is made. */
 const struct cm_tag *cm_tags_find(PyObject *object);
 /* Objects of this type die without a word: tp_free is not ours. */
 bool cm_tags_covers(PyTypeObject *type);

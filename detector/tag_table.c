@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "tag_table.h"
+
+#include <stddef.h>
+
+#include "alloc.h"
+#include "hot.h"
+
+#define FIRST_PLACES 256u /* few: they stay in the cache */
+#define MAX_PLACES (1u << 24)
+#define AHEAD 8u
+
+CM_HOT static inline uint32_t
+place_of(uint64_t address, uint32_t place_count)
+{
+    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32) & (place_count - 1);
+}
+
+/* That of the object, or the empty one where it belongs. */
+CM_HOT static inline uint32_t
+find_place(const struct cm_tag *places, uint32_t count, uint64_t address)
+{
+    uint32_t at = place_of(address, count);
+    while (places[at].address != 0 && places[at].address != address) {
+        at = (at + 1) & (count - 1);
+    }
+    return at;
+}
+
+static enum cm_status
+grow(struct cm_tag_table *self)
+{
+    uint32_t count = self->place_count ? self->place_count * 2 : FIRST_PLACES;
+    struct cm_tag *bigger =
+        count <= MAX_PLACES ? cm_calloc(count, sizeof(*bigger)) : NULL;
+    if (bigger == NULL) {
+        return CM_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < self->place_count; i++) {
+        const struct cm_tag *tag = &self->places[i];
+        if (tag->address != 0) {
+            bigger[find_place(bigger, count, tag->address)] = *tag;
+        }
+    }
+    cm_free(self->places);
+    self->places = bigger;
+    self->place_count = count;
+    return CM_OK;
+}
+
+enum cm_status
+cm_tag_table_begin(struct cm_tag_table *self)
+{
+    if (self->line == NULL) {
+        self->line = cm_calloc(CM_TAGS_WAITING, sizeof(*self->line));
+    }
+    if (self->line == NULL) {
+        return CM_NO_MEMORY;
+    }
+    return self->place_count == 0 ? grow(self) : CM_OK;
+}
+
+void
+cm_tag_table_release(struct cm_tag_table *self)
+{
+    cm_free(self->line);
+    cm_free(self->places);
+    *self = (struct cm_tag_table){0};
+}
+
+static void
+add(struct cm_tag_table *self, const struct cm_tag_change *change)
+{
+    if (self->live >= self->place_count / 4 * 3 && grow(self) != CM_OK) {
+        self->lost++;
+        return;
+    }
+    uint32_t at = find_place(self->places, self->place_count, change->address);
+    self->live += self->places[at].address == 0;
+    self->places[at] = (struct cm_tag){.address = change->address,
+                                       .order = self->next_order++,
+                                       .site = change->site};
+    self->made++;
+}
+
+/* Moves later tags of the same run back over the hole at `at`. */
+static void
+close_hole(struct cm_tag_table *self, uint32_t at)
+{
+    uint32_t mask = self->place_count - 1;
+    uint32_t hole = at;
+    for (uint32_t i = (at + 1) & mask; self->places[i].address != 0;
+         i = (i + 1) & mask) {
+        uint32_t home = place_of(self->places[i].address, self->place_count);
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            self->places[hole] = self->places[i];
+            hole = i;
+        }
+    }
+    self->places[hole].address = 0;
+}
+
+static void
+drop(struct cm_tag_table *self, uint64_t address)
+{
+    uint32_t at = find_place(self->places, self->place_count, address);
+    if (self->places[at].address != 0) {
+        self->live--;
+        close_hole(self, at);
+    }
+}
+
+static inline void
+prefetch(const struct cm_tag_table *self, uint32_t number)
+{
+    if (number < self->waiting) {
+        __builtin_prefetch(&self->places[place_of(self->line[number].address,
+                                                  self->place_count)]);
+    }
+}
+
+CM_HOT void
+cm_tag_table_take_in(struct cm_tag_table *self)
+{
+    for (uint32_t i = 0; i < self->waiting; i++) {
+        const struct cm_tag_change *change = &self->line[i];
+        prefetch(self, i + AHEAD);
+        if (change->made) {
+            add(self, change);
+        }
+        else {
+            drop(self, change->address);
+        }
+    }
+    self->waiting = 0;
+}
+
+const struct cm_tag *
+cm_tag_table_find(struct cm_tag_table *self, uint64_t address)
+{
+    cm_tag_table_take_in(self);
+    if (self->live == 0) {
+        return NULL;
+    }
+    uint32_t at = find_place(self->places, self->place_count, address);
+    return self->places[at].address != 0 ? &self->places[at] : NULL;
+}
