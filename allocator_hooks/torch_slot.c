@@ -69,12 +69,17 @@ check_sum(int device, int64_t bytes, uint64_t allocated)
     atomic_store_explicit(sum, allocated + 1, memory_order_relaxed);
 }
 
-/* Its address is asked for once, since in a library that is loaded late that
- * is a call; the compiler would ask again. */
+/* The stack is walked before the event is written down: a load waits for a
+ * store that has the same place in another page, and the walk is all loads. */
 CM_HOT static __attribute__((noinline)) void
-tell_allocation(struct cm_event *event)
+tell_allocation(void *address, int64_t bytes, size_t allocated,
+                size_t reserved, int device)
 {
     struct thread *thread = &this_thread;
+    bool awaited = false;
+    struct cm_site_id site = {0};
+    /* Its address is asked for once, since in a library that is loaded late
+     * that is a call; the compiler would ask again. */
     __asm__("" : "+r"(thread));
     if (thread->inside) {
         return;
@@ -83,41 +88,43 @@ tell_allocation(struct cm_event *event)
     if (thread->id == 0) {
         thread->id = (uint32_t)gettid();
     }
-    event->kind = CM_EVENT_ALLOCATE;
-    event->stream = cm_torch_stream_now(event->device);
-    event->thread = thread->id;
     if (torch.sink.site != NULL) {
-        event->site = torch.sink.site(torch.sink.context, &event->awaited);
+        site = torch.sink.site(torch.sink.context, &awaited);
     }
-    torch.sink.event(torch.sink.context, event);
+    struct cm_event event = {
+        .kind = CM_EVENT_ALLOCATE,
+        .address = (uint64_t)(uintptr_t)address,
+        .bytes = (uint64_t)bytes,
+        .stream = cm_torch_stream_now(device),
+        .allocated = allocated,
+        .reserved = reserved,
+        .thread = thread->id,
+        .site = site,
+        .device = (int16_t)device,
+        .awaited = awaited,
+        .in_order = true,
+    };
+    torch.sink.event(torch.sink.context, &event);
     thread->inside = false;
 }
 
-/* A free calls nothing that could come back here; an allocation asks torch for
- * its stream. */
-CM_HOT static void
-tell(void *address, int64_t bytes, size_t allocated, size_t reserved,
-     int device)
+/* It calls nothing that could come back here; an allocation asks torch for its
+ * stream. */
+CM_HOT static __attribute__((noinline)) void
+tell_free(void *address, int64_t bytes, size_t allocated, size_t reserved,
+          int device)
 {
     struct cm_event event = {
         .kind = CM_EVENT_FREE,
         .address = (uint64_t)(uintptr_t)address,
-        .bytes = bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes,
+        .bytes = -(uint64_t)bytes,
         .stream = CM_STREAM_UNKNOWN,
         .allocated = allocated,
         .reserved = reserved,
         .device = (int16_t)device,
         .in_order = true,
     };
-    if (device < CM_MAX_DEVICES) {
-        check_sum(device, bytes, allocated);
-    }
-    if (bytes < 0) {
-        torch.sink.event(torch.sink.context, &event);
-    }
-    else {
-        tell_allocation(&event);
-    }
+    torch.sink.event(torch.sink.context, &event);
 }
 
 CM_HOT static void
@@ -127,8 +134,16 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
     if (atomic_load_explicit(&torch.listening, memory_order_acquire)
         && device.type != 0) {
         CM_METERED(bytes < 0 ? CM_METER_FREE : CM_METER_ALLOCATION);
-        tell(address, bytes, allocated, reserved,
-             device.index < 0 ? 0 : device.index);
+        int index = device.index < 0 ? 0 : device.index;
+        if (index < CM_MAX_DEVICES) {
+            check_sum(index, bytes, allocated);
+        }
+        if (bytes < 0) {
+            tell_free(address, bytes, allocated, reserved, index);
+        }
+        else {
+            tell_allocation(address, bytes, allocated, reserved, index);
+        }
     }
     report_function *original =
         atomic_load_explicit(&torch.original, memory_order_relaxed);
