@@ -83,7 +83,7 @@ on_start(void *context)
     if (!quiet) {
         cm_session_notice(self);
     }
-    if (self == main_session) {
+    if (self == main_session && !quiet) { /* else tensors and steps come by */
         cm_deaths_rest();
         cm_looks_consider(self);
     }
@@ -127,7 +127,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 
 /* One part in so many of the time goes into asking, which costs 0.1 to 1 ms;
  * more in the beginning, when what leaks is to be found in ten iterations. */
-enum { MEMORY_SHARE = 3000, EARLY_SHARE = 10, EARLY = 24 };
+enum { MEMORY_SHARE = 10000, EARLY_SHARE = 10, EARLY = 24 };
 
 void
 cm_session_ask_memory(struct cm_session *self)
