@@ -66,9 +66,9 @@ struct cm_freezer {
 
 /* Percent of the time after which each pass must leave the rest to the next. */
 enum {
-    CM_CHOOSE_UNTIL = 50, /* later passes always look at some objects */
-    CM_CONNECT_UNTIL = 30,
-    CM_NODES_UNTIL = 60,
+    CM_CHOOSE_UNTIL = 15, /* later passes always look at some objects */
+    CM_CONNECT_UNTIL = 35,
+    CM_NODES_UNTIL = 70,
     CM_EDGES_UNTIL = 100
 };
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,

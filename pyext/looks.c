@@ -27,7 +27,7 @@ static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
 
 /* Nobody asked: as in a collection. */
 static const struct cm_freeze_bounds unasked = {
-    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 11000000};
+    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
 
 struct scan {
     struct cm_session *session;

@@ -34,7 +34,7 @@ enum { MOST_SERIES = 20000 };
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
 /* A collection may be held up by at most this much (DESIGN.md section 7). */
 static const struct cm_freeze_bounds in_collection = {
-    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 11000000};
+    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
 #define SLOW_COLLECTION_NS UINT64_C(1000000)
 /* Once all is attached, frameworks are looked for after imports, and in each of
  * so many collections: one may have taken another's place. */
