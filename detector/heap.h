@@ -122,6 +122,7 @@ struct cm_storage {
     struct cm_text_id pool; /* of the records; id 0: the common one */
     uint32_t thread;        /* the kernel's id; 0: not known */
     bool awaited;           /* site is of the thread that waited for it */
+    bool starts_block;      /* and its end will be told by the same hook */
     uint32_t use_count;     /* how many uses the framework counts; 0: not
                              * known, then every use is taken to be here */
     uint32_t uses_here;     /* uses by objects of this heap */

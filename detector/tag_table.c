@@ -74,7 +74,7 @@ cm_tag_table_release(struct cm_tag_table *self)
 static void
 add(struct cm_tag_table *self, const struct cm_tag_change *change)
 {
-    if (self->live >= self->place_count / 4 * 3 && grow(self) != CM_OK) {
+    if (self->live >= self->place_count / 2 && grow(self) != CM_OK) {
         self->lost++;
         return;
     }

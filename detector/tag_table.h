@@ -8,7 +8,7 @@
  * is written at the end of the line and no more; the table, which is out of the
  * cache when the next object is made, is gone through when the line is full.
  * Not thread-safe.  Memory: 8 KiB, and 16 bytes a place of a table that is at
- * most 3/4 full (linear probing, deletion by shifting back). */
+ * most half full (linear probing, deletion by shifting back). */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -279,6 +279,8 @@ explain_storage(struct cm_storage *storage, const struct cm_block *block,
         storage->site = block->site;
         storage->awaited = block->awaited;
     }
+    bool told = block->device == CM_DEVICE_HOST ? host.hooked : torch.hooked;
+    storage->starts_block = told && block->address == storage->device_address;
     storage->block_bytes = block->bytes;
     storage->stream = block->stream;
     storage->thread = block->thread;
@@ -328,6 +330,14 @@ cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
         }
     }
     explain_nodes(heap);
+}
+
+bool
+cm_allocations_gone(const struct cm_storage *storage)
+{
+    struct cm_block block;
+    return storage->starts_block
+           && !cm_blocks_at(torch.blocks, storage->device_address, &block);
 }
 
 /* ---- from Python */

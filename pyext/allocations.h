@@ -53,6 +53,9 @@ const char *cm_allocations_hook(const char **why);
  * run in a collection. */
 void cm_allocations_explain(struct cm_heap *heap,
                             const struct cm_records *records);
+/* Of a storage that was explained: its memory has been given back since.  What
+ * is not known to be gone may be. */
+bool cm_allocations_gone(const struct cm_storage *storage);
 
 /* [none; raises] blocks that are live and were not seen being allocated: a
  * list of (address, bytes, device, stream or None, site). */
