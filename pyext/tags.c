@@ -52,6 +52,7 @@ find_watched(uint64_t address)
     return at;
 }
 
+/* until_asked has just gone below 0, or a forward pass is awaited. */
 static __attribute__((noinline)) void
 tell(void)
 {
