@@ -12,18 +12,11 @@
 #define MAX_PLACES (1u << 24)
 #define AHEAD 8u
 
-CM_HOT static inline uint32_t
-place_of(uint64_t address, uint32_t place_count)
-{
-    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(hash >> 32) & (place_count - 1);
-}
-
 /* That of the object, or the empty one where it belongs. */
 CM_HOT static inline uint32_t
 find_place(const struct cm_tag *places, uint32_t count, uint64_t address)
 {
-    uint32_t at = place_of(address, count);
+    uint32_t at = cm_tag_place(address, count);
     while (places[at].address != 0 && places[at].address != address) {
         at = (at + 1) & (count - 1);
     }
@@ -94,7 +87,8 @@ close_hole(struct cm_tag_table *self, uint32_t at)
     uint32_t hole = at;
     for (uint32_t i = (at + 1) & mask; self->places[i].address != 0;
          i = (i + 1) & mask) {
-        uint32_t home = place_of(self->places[i].address, self->place_count);
+        uint32_t home =
+            cm_tag_place(self->places[i].address, self->place_count);
         if (((i - home) & mask) >= ((i - hole) & mask)) {
             self->places[hole] = self->places[i];
             hole = i;
@@ -117,8 +111,8 @@ static inline void
 prefetch(const struct cm_tag_table *self, uint32_t number)
 {
     if (number < self->waiting) {
-        __builtin_prefetch(&self->places[place_of(self->line[number].address,
-                                                  self->place_count)]);
+        __builtin_prefetch(&self->places[cm_tag_place(
+            self->line[number].address, self->place_count)]);
     }
 }
 

@@ -40,6 +40,14 @@ struct cm_tag_table {
     uint64_t made, lost;        /* lost: no memory for them */
 };
 
+/* Where a table of so many places, a power of two, looks for an object first. */
+static inline uint32_t
+cm_tag_place(uint64_t address, uint32_t place_count)
+{
+    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32) & (place_count - 1);
+}
+
 /* Before all others. */
 enum cm_status cm_tag_table_begin(struct cm_tag_table *self) CM_CHECKED;
 void cm_tag_table_release(struct cm_tag_table *self);

@@ -22,6 +22,9 @@
  * list, and its end will be told.  Out of the cache, both. */
 #define OBJECT_NS 30u
 
+const struct cm_freeze_bounds cm_freeze_in_collection = {
+    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
+
 bool
 cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                        uint64_t percent)
@@ -357,7 +360,7 @@ copy_chosen(struct cm_freezer *self)
     return status;
 }
 
-/* Part of the time has been spent by then, or will be; half of it is ours. */
+/* Part of the time has been spent by then, or will be; half is left. */
 static uint64_t
 spent_besides(const struct cm_garbage *garbage,
               const struct cm_freeze_bounds *bounds)

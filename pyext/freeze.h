@@ -18,10 +18,15 @@
 #include "objects.h"
 
 struct cm_freeze_bounds {
-    size_t max_objects;   /* garbage objects whose references are read */
-    size_t max_nodes;     /* objects copied with names */
-    uint64_t max_time_ns; /* of one freeze */
+    size_t max_objects; /* garbage objects whose references are read */
+    size_t max_nodes;   /* objects copied with names */
+    uint64_t
+        max_time_ns; /* of one freeze, and what the garbage costs besides */
 };
+
+/* A collection, or a look that nobody asked for, may be held up by at most this
+ * much (DESIGN.md section 7). */
+extern const struct cm_freeze_bounds cm_freeze_in_collection;
 
 struct cm_freezer;
 

@@ -25,10 +25,6 @@ static const struct cm_freeze_bounds in_scan = {.max_objects = 4000000,
                                                 .max_time_ns =
                                                     UINT64_C(10000000000)};
 
-/* Nobody asked: as in a collection. */
-static const struct cm_freeze_bounds unasked = {
-    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
-
 struct scan {
     struct cm_session *session;
     const struct cm_freeze_bounds *bounds;
@@ -151,7 +147,7 @@ static void
 look(struct cm_session *self)
 {
     struct cm_looks *looks = &self->looks;
-    struct scan scan = {self, &unasked};
+    struct scan scan = {self, &cm_freeze_in_collection};
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     self->collector_off = !PyGC_IsEnabled();
     cm_steps_tell(self);

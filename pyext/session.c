@@ -32,9 +32,6 @@
 /* About 1.2 KiB each. */
 enum { MOST_SERIES = 20000 };
 #define RECORD_BYTES ((size_t)256 * 1024 * 1024)
-/* A collection may be held up by at most this much (DESIGN.md section 7). */
-static const struct cm_freeze_bounds in_collection = {
-    .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
 #define SLOW_COLLECTION_NS UINT64_C(1000000)
 /* Once all is attached, frameworks are looked for after imports, and in each of
  * so many collections: one may have taken another's place. */
@@ -80,10 +77,11 @@ on_start(void *context)
         return;
     }
     self->collecting = true;
-    if (!quiet) {
-        cm_session_notice(self);
+    if (quiet) { /* tensors and steps come by */
+        return;
     }
-    if (self == main_session && !quiet) { /* else tensors and steps come by */
+    cm_session_notice(self);
+    if (self == main_session) {
         cm_deaths_rest();
         cm_looks_consider(self);
     }
@@ -101,7 +99,7 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     }
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     enum cm_status status =
-        cm_freeze(self->freezer, garbage, &in_collection, &heap);
+        cm_freeze(self->freezer, garbage, &cm_freeze_in_collection, &heap);
     uint64_t took = cm_clock_ns(CLOCK_MONOTONIC) - start;
     if (took > self->longest_freeze_ns) {
         self->longest_freeze_ns = took;

@@ -43,8 +43,7 @@ static uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
 static uint32_t
 find_watched(uint64_t address)
 {
-    uint64_t hash = (address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t at = (uint32_t)(hash >> 32) & (tags.watched_places - 1);
+    uint32_t at = cm_tag_place(address, tags.watched_places);
     while (tags.watched[at] != 0
            && (tags.watched[at] & ~UINT64_C(1)) != address) {
         at = (at + 1) & (tags.watched_places - 1);

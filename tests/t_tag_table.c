@@ -8,6 +8,14 @@
 #define SITE(number) ((struct cm_site_id){number})
 enum { OBJECTS = 3000, STEPS = 40000 };
 
+static struct cm_tag_table
+begun(void)
+{
+    struct cm_tag_table table = {0};
+    assert_int_equal(cm_tag_table_begin(&table), CM_OK);
+    return table;
+}
+
 static uint32_t
 site_at(struct cm_tag_table *table, uint64_t address)
 {
@@ -19,8 +27,7 @@ static void
 knows_an_object_as_long_as_it_lives(void **state)
 {
     (void)state;
-    struct cm_tag_table table = {0};
-    assert_int_equal(cm_tag_table_begin(&table), CM_OK);
+    struct cm_tag_table table = begun();
     cm_tag_table_add(&table, 0x1000, SITE(3));
     cm_tag_table_add(&table, 0x2000, SITE(4));
     assert_int_equal(site_at(&table, 0x1000), 3);
@@ -37,8 +44,7 @@ static void
 tells_who_came_first(void **state)
 {
     (void)state;
-    struct cm_tag_table table = {0};
-    assert_int_equal(cm_tag_table_begin(&table), CM_OK);
+    struct cm_tag_table table = begun();
     cm_tag_table_add(&table, 0x1000, SITE(1));
     cm_tag_table_add(&table, 0x2000, SITE(1));
     uint32_t first = cm_tag_table_find(&table, 0x1000)->order;
@@ -54,10 +60,9 @@ static void
 holds_what_lives_after_many_changes(void **state)
 {
     (void)state;
-    struct cm_tag_table table = {0};
+    struct cm_tag_table table = begun();
     static uint32_t sites[OBJECTS];
     uint32_t live = 0, random = 1;
-    assert_int_equal(cm_tag_table_begin(&table), CM_OK);
     for (uint32_t i = 1; i <= STEPS; i++) {
         random = random * 1664525u + 1013904223u;
         uint32_t number = (random >> 8) % OBJECTS;
