@@ -132,6 +132,19 @@ cm_tag_table_take_in(struct cm_tag_table *self)
     self->waiting = 0;
 }
 
+void
+cm_tag_table_keep(struct cm_tag_table *self, bool (*keeps)(uint64_t address))
+{
+    cm_tag_table_take_in(self);
+    for (uint32_t at = 0; at < self->place_count; at++) {
+        while (self->places[at].address != 0
+               && !keeps(self->places[at].address)) {
+            self->live--;
+            close_hole(self, at); /* a later one may stand here now */
+        }
+    }
+}
+
 const struct cm_tag *
 cm_tag_table_find(struct cm_tag_table *self, uint64_t address)
 {

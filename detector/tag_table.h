@@ -54,6 +54,15 @@ void cm_tag_table_release(struct cm_tag_table *self);
 
 /* Nothing waits any more: called by all that ask. */
 void cm_tag_table_take_in(struct cm_tag_table *self);
+/* Drops the tags of all objects but those. */
+void cm_tag_table_keep(struct cm_tag_table *self,
+                       bool (*keeps)(uint64_t address));
+/* Nothing is there, and nothing waits. */
+static inline bool
+cm_tag_table_is_empty(const struct cm_tag_table *self)
+{
+    return (self->live | self->waiting) == 0;
+}
 /* NULL: not there.  Good until the table is used again. */
 const struct cm_tag *cm_tag_table_find(struct cm_tag_table *self,
                                        uint64_t address);

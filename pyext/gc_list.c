@@ -129,6 +129,19 @@ cm_gc_list(const struct cm_gc_module *self, const char *name)
     return Py_NewRef(list);
 }
 
+enum cm_status
+cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
+{
+    if (self->count == self->capacity) {
+        enum cm_status status = cm_grow((void **)&self->items, &self->capacity,
+                                        self->count + 1, sizeof(*self->items));
+        if (status != CM_OK)
+            return status;
+    }
+    self->items[self->count++] = object;
+    return CM_OK;
+}
+
 #ifndef Py_GIL_DISABLED
 
 void
@@ -222,19 +235,6 @@ cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
     self->permanent = proved ? permanent_of(first) : NULL;
     self->known = proved;
     PyObject_GC_UnTrack(newest);
-}
-
-enum cm_status
-cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
-{
-    if (self->count == self->capacity) {
-        enum cm_status status = cm_grow((void **)&self->items, &self->capacity,
-                                        self->count + 1, sizeof(*self->items));
-        if (status != CM_OK)
-            return status;
-    }
-    self->items[self->count++] = object;
-    return CM_OK;
 }
 
 enum cm_status

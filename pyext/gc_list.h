@@ -39,6 +39,14 @@ Py_ssize_t cm_gc_frozen(const struct cm_gc_module *self);
 /* gc's C list of this name ("callbacks", "garbage").  [new; raises] */
 PyObject *cm_gc_list(const struct cm_gc_module *self, const char *name);
 
+struct cm_objects_array {
+    PyObject **items; /* owned; borrowed references */
+    size_t count, capacity;
+};
+
+enum cm_status cm_objects_array_add(struct cm_objects_array *self,
+                                    PyObject *object) CM_CHECKED;
+
 #ifndef Py_GIL_DISABLED
 
 /* Some builds (Debian's 3.13.18) put the heads of the generations at addresses
@@ -98,14 +106,6 @@ struct cm_gc_heads {
  * After: it is not tracked.  [none; never] */
 void cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
                       PyObject *newest);
-
-struct cm_objects_array {
-    PyObject **items; /* owned; borrowed references */
-    size_t count, capacity;
-};
-
-enum cm_status cm_objects_array_add(struct cm_objects_array *self,
-                                    PyObject *object) CM_CHECKED;
 
 /* Reads the list that `first` is in, which must have one head without the
  * COLLECTING bit, all else with it, and `twin` in it once.  The two are left

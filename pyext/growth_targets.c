@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* The tensors are those with a tag; which of them belong to a site is asked
- * of the table of blocks. */
+/* All live tensors are listed; which of them belong to a site is asked of the
+ * table of blocks. */
 
 #include "growth_private.h"
 
 #include "../detector/alloc.h"
 #include "allocations.h"
 #include "autograd_behind.h"
+#include "live.h"
 #include "session_private.h"
-#include "tags.h"
 #include "unhooked.h"
 
 /* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
@@ -71,9 +71,8 @@ cm_growing_add(struct cm_growth_look *self, struct cm_growing *finding,
 }
 
 static bool
-note_target(void *context, PyObject *object)
+note_target(struct cm_growth_look *self, PyObject *object)
 {
-    struct cm_growth_look *self = context;
     struct cm_block block;
     struct cm_growing *finding =
         cm_growing_block(self->session, object, &block)
@@ -142,9 +141,8 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
 }
 
 static bool
-note_behind(void *context, PyObject *object)
+note_behind(struct cm_growth_look *self, PyObject *object)
 {
-    struct cm_growth_look *self = context;
     struct cm_autograd_behind behind = {0};
     uint32_t counts[MOST_FINDINGS] = {0};
     bool whole = true;
@@ -186,11 +184,25 @@ has_few(const struct cm_growing *finding)
            && finding->targets < MOST_TARGETS;
 }
 
+/* Until one answers that it is enough. */
+static void
+note_each(struct cm_growth_look *self, const struct cm_objects_array *live,
+          bool (*note)(struct cm_growth_look *self, PyObject *object))
+{
+    for (size_t i = 0; i < live->count && !note(self, live->items[i]); i++) {
+    }
+}
+
 void
 cm_growing_find(struct cm_growth_look *self)
 {
     bool any = false;
-    (void)cm_tags_any(note_target, self);
+    struct cm_objects_array live = {0};
+    if (cm_live_list(self->session->devices, &live) != CM_OK) {
+        self->status = CM_NO_MEMORY;
+        return;
+    }
+    note_each(self, &live, note_target);
     for (size_t i = 0; i < self->count; i++) {
         struct cm_growing *finding = &self->findings[i];
         self->by_others[i] = has_few(finding);
@@ -199,7 +211,8 @@ cm_growing_find(struct cm_growth_look *self)
         any |= self->by_others[i];
     }
     if (any) {
-        (void)cm_tags_any(note_behind, self);
+        note_each(self, &live, note_behind);
         drop_targets_of_no_group(self);
     }
+    cm_free(live.items);
 }

@@ -15,8 +15,8 @@
 #include "allocations.h"
 #include "autograd.h"
 #include "driver_events.h"
+#include "live.h"
 #include "session_private.h"
-#include "tags.h"
 #include "unhooked.h"
 
 enum { MOST_HELD = 4096 };
@@ -198,20 +198,30 @@ note_memory(struct explained *self, const struct cm_device_memory *memory)
     }
 }
 
-static bool
-note_object(void *context, PyObject *object)
+static void
+note_object(struct explained *self, PyObject *object)
 {
-    struct explained *self = context;
     struct cm_device_memory memory = {0};
     if (cm_grad_kept_by_cpp(object)) {
-        return false;
+        return;
     }
     /* Devices that nobody watches are explained all the same. */
     bool read = cm_devices_read(self->session->devices, object, &memory);
     do {
         note_memory(self, &memory);
     } while (read && cm_devices_next(self->session->devices, object, &memory));
-    return false;
+}
+
+static enum cm_status
+note_objects(struct explained *self)
+{
+    struct cm_objects_array live = {0};
+    enum cm_status status = cm_live_list(self->session->devices, &live);
+    for (size_t i = 0; i < live.count; i++) {
+        note_object(self, live.items[i]);
+    }
+    cm_free(live.items);
+    return status;
 }
 
 static int
@@ -375,12 +385,14 @@ find_held(struct cm_session *self, struct explained *explained,
     }
     explained->session = self;
     explained->host = cm_allocations_host_heard();
-    (void)cm_tags_any(note_object, explained);
+    enum cm_status status = note_objects(explained);
     if (explained->count != 0) {
         qsort(explained->addresses, explained->count, sizeof(uint64_t),
               by_number);
     }
-    enum cm_status status = add_torch(groups, explained);
+    if (status == CM_OK) {
+        status = add_torch(groups, explained);
+    }
     if (status == CM_OK) {
         status = add_driver(groups);
     }

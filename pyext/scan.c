@@ -66,6 +66,7 @@ struct heap {
     struct cm_objects_array objects;
     size_t frozen_from; /* index of the first frozen object */
     bool by_heads;
+    bool tried; /* trial deletion will be made on it */
     struct cm_trial trial;
 };
 
@@ -97,7 +98,7 @@ static enum cm_status
 enter(struct heap *self, PyObject *object, Py_ssize_t bias)
 {
     enum cm_status status = cm_objects_array_add(&self->objects, object);
-    if (status == CM_OK)
+    if (status == CM_OK && self->tried)
         status = cm_trial_add(&self->trial, object, bias);
     return status;
 }
@@ -177,7 +178,9 @@ enter_all(struct heap *self, const struct cm_gc_module *gc)
         status = enter_by_heads(self, gc, &heads);
     self->by_heads = status != CM_BAD_INPUT;
     if (status == CM_BAD_INPUT) {
+        bool tried = self->tried;
         heap_release(self);
+        self->tried = tried;
         status = enter_by_visit(self);
     }
     return status;
@@ -252,7 +255,7 @@ static enum cm_status
 scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
      struct cm_scan_counts *counts)
 {
-    struct heap heap = {0};
+    struct heap heap = {.tried = true};
     struct cm_objects_array for_ever = {0};
     enum cm_status status = enter_all(&heap, gc);
     PyObject *const *objects = heap.objects.items;

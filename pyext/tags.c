@@ -2,8 +2,11 @@
  * Copyright the cumem authors */
 
 /* Cost of one tensor made and freed: two lines of sixteen bytes written, and a
- * stack where nobody else has it; the table (detector/tag_table.h) learns of
- * many tensors together. */
+ * stack; the table (detector/tag_table.h) learns of many tensors together.
+ * Where the allocator's hook has the stacks of torch's memory its tensors need
+ * no tag: then they are told of while somebody waits for one, which each
+ * iteration does until its forward pass is under way, and rest otherwise.  A
+ * type rests once its next tensor is made. */
 
 #include "tags.h"
 
@@ -16,6 +19,7 @@
 
 #define STACK_FRAMES 64
 #define SELDOM 16u
+#define RESTING 256u /* tensors that end, between two questions */
 #define MAX_WATCHED 8192u
 
 /* Guarded by the GIL, all of it. */
@@ -29,8 +33,11 @@ static struct {
     bool blocks; /* known, and no foreign tensor is being made */
     bool known;  /* the allocator's hook has the stacks of torch's memory */
     bool have_unhooked; /* objects of frameworks without a hook */
+    bool awaited;       /* by who was asked last */
+    bool resting;       /* torch's types that make a tensor are let go of */
     struct cm_tag_table table;
 
+    PyTypeObject *tensor; /* borrowed from torch, which is never unloaded */
     uint32_t foreign; /* calls that make tensors of memory that it has not */
     bool (*on_tensor)(void);
     void (*on_forward)(void);
@@ -39,6 +46,8 @@ static struct {
 } tags;
 
 static uint32_t watched_at[MAX_WATCHED]; /* places in use: few, mostly */
+
+static PyObject *tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items);
 
 static uint32_t
 find_watched(uint64_t address)
@@ -51,16 +60,57 @@ find_watched(uint64_t address)
     return at;
 }
 
+static void
+ask(uint32_t seldom)
+{
+    tags.awaited = tags.on_tensor != NULL && tags.on_tensor();
+    tags.until_asked = tags.awaited ? 0 : seldom - 1;
+}
+
+void
+cm_tags_wake(void)
+{
+    if (tags.resting) {
+        tags.resting = false;
+        tags.until_asked = 0;
+        if (tags.tensor->tp_alloc == PyType_GenericAlloc) {
+            tags.tensor->tp_alloc = tagging_alloc_of_torch;
+        }
+    }
+}
+
 /* until_asked has just gone below 0, or a forward pass is awaited. */
 static __attribute__((noinline)) void
 tell(void)
 {
-    if (tags.on_tensor != NULL && tags.until_asked == UINT32_MAX) {
-        tags.until_asked = tags.on_tensor() ? 0 : SELDOM - 1;
+    if (tags.until_asked == UINT32_MAX) {
+        ask(SELDOM);
     }
     if (tags.forward_from != 0 && cm_forward_number() >= tags.forward_from) {
         tags.forward_from = 0;
         tags.on_forward();
+    }
+    if (tags.forward_from == 0 && tags.blocks && !tags.awaited
+        && tags.tensor != NULL) {
+        tags.resting = true;
+        tags.until_asked = RESTING;
+    }
+}
+
+static __attribute__((noinline)) void
+tell_resting(void)
+{
+    ask(RESTING);
+    if (tags.awaited) {
+        cm_tags_wake();
+    }
+}
+
+static inline void
+note_one_more(void)
+{
+    if (tags.until_asked-- == 0 || tags.forward_from != 0) {
+        tell();
     }
 }
 
@@ -68,9 +118,7 @@ static inline void
 tag(PyObject *object, struct cm_site_id site)
 {
     cm_tag_table_add(&tags.table, (uint64_t)(uintptr_t)object, site);
-    if (tags.until_asked-- == 0 || tags.forward_from != 0) {
-        tell();
-    }
+    note_one_more();
 }
 
 static __attribute__((noinline)) void
@@ -82,17 +130,30 @@ tag_with_stack(PyObject *object)
 }
 
 static inline void
-note_made(PyObject *object, bool asks)
+note_made(PyObject *object)
 {
     CM_METERED(CM_METER_TENSOR);
     if (object == NULL || tags.objects == NULL) {
         return;
     }
-    if (asks && tags.stacks) {
+    if (tags.stacks) {
         tag_with_stack(object);
     }
     else {
         tag(object, (struct cm_site_id){0});
+    }
+}
+
+/* A tensor whose memory's allocation is heard. */
+static inline void
+note_passing(PyTypeObject *type)
+{
+    CM_METERED(CM_METER_TENSOR);
+    if (!tags.resting) {
+        note_one_more();
+    }
+    if (tags.resting) {
+        type->tp_alloc = PyType_GenericAlloc;
     }
 }
 
@@ -102,16 +163,20 @@ tagging_alloc(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
     tags.have_unhooked = true;
-    note_made(object, true);
+    note_made(object);
     return object;
 }
 
-/* A tensor whose memory's allocation is heard needs no stack of its own. */
 CM_HOT static PyObject *
 tagging_alloc_of_torch(PyTypeObject *type, Py_ssize_t items)
 {
     PyObject *object = PyType_GenericAlloc(type, items);
-    note_made(object, !tags.blocks);
+    if (tags.blocks) {
+        note_passing(type);
+    }
+    else {
+        note_made(object);
+    }
     return object;
 }
 
@@ -119,8 +184,11 @@ static inline void
 note_end(uint64_t address)
 {
     CM_METERED(CM_METER_TENSOR_FREE);
-    if (tags.objects != NULL) {
+    if (!cm_tag_table_is_empty(&tags.table)) {
         cm_tag_table_remove(&tags.table, address);
+    }
+    if (tags.resting && tags.until_asked-- == 0) {
+        tell_resting();
     }
 }
 
@@ -168,7 +236,8 @@ wrap(PyTypeObject *type, allocfunc alloc)
 {
     if (tags.objects != NULL && PyType_IS_GC(type)
         && type->tp_alloc == PyType_GenericAlloc
-        && type->tp_free == PyObject_GC_Del) {
+        && (type->tp_free == PyObject_GC_Del
+            || type->tp_free == tagging_free)) {
         type->tp_alloc = alloc;
         type->tp_free = tagging_free;
     }
@@ -177,6 +246,7 @@ wrap(PyTypeObject *type, allocfunc alloc)
 void
 cm_tags_on_forward(uint64_t number, void (*hook)(void))
 {
+    cm_tags_wake();
     tags.on_forward = hook;
     tags.forward_from = number;
 }
@@ -190,14 +260,34 @@ cm_tags_type(PyTypeObject *type)
 void
 cm_tags_torch_type(PyTypeObject *type)
 {
+    tags.tensor = tags.tensor != NULL ? tags.tensor : type;
     wrap(type, tagging_alloc_of_torch);
+}
+
+/* Of a framework whose memory is not heard. */
+static bool
+needs_tag(uint64_t address)
+{
+    return cm_tags_unhooked(Py_TYPE((PyObject *)(uintptr_t)address));
+}
+
+static void
+update_blocks(void)
+{
+    tags.blocks = tags.known && tags.foreign == 0;
+    if (!tags.blocks) {
+        cm_tags_wake();
+    }
 }
 
 void
 cm_tags_blocks_known(bool known)
 {
+    if (known && !tags.known) {
+        cm_tag_table_keep(&tags.table, needs_tag);
+    }
     tags.known = known;
-    tags.blocks = known && tags.foreign == 0;
+    update_blocks();
 }
 
 void
@@ -209,7 +299,7 @@ cm_tags_foreign(bool begins)
     else if (tags.foreign != 0) { /* forgotten by cm_tags_off() meanwhile */
         tags.foreign--;
     }
-    tags.blocks = tags.known && tags.foreign == 0;
+    update_blocks();
 }
 
 static void

@@ -3,10 +3,10 @@
 #ifndef CM_TAGS_H
 #define CM_TAGS_H
 
-/* Where each live tensor object was made, and whether it still lives: the
- * tensor types' tp_alloc and tp_free are wrapped, so a tag is there exactly as
- * long as its object.  Guarded by the GIL; one table per process, since torch
- * lives in one interpreter. */
+/* Where each live tensor object was made, unless its memory's allocation is
+ * heard, and whether it still lives: the tensor types' tp_alloc and tp_free
+ * are wrapped, so a tag is there exactly as long as its object.  Guarded by the
+ * GIL; one table per process, since torch lives in one interpreter. */
 
 #include <Python.h>
 
@@ -19,21 +19,27 @@
 /* Starts tagging objects of types given to cm_tags_type(); `objects` captures
  * the stacks and is borrowed until cm_tags_stop(). */
 int cm_tags_start(struct cm_objects *objects, bool stacks);
-/* Called for a tensor made, with the GIL, from the tensor's constructor: must
- * not run Python.  Its answer: whether the next tensor is worth the call too,
- * else each sixteenth.  NULL: nothing is called. */
+/* Called for a tensor made, with the GIL, from the tensor's constructor, or for
+ * one that ends: must not run Python.  Its answer: whether the next tensor is
+ * worth the call too, else each sixteenth; where the blocks are known, none
+ * before cm_tags_wake(), and in between one for 256 that end.  NULL: nothing
+ * is called. */
 void cm_tags_on_tensor(bool (*hook)(void));
 /* The same, once: for the first tensor after autograd's numbers of its thread
  * have come to `number`; 0: never. */
 void cm_tags_on_forward(uint64_t number, void (*hook)(void));
+/* Somebody awaits the next tensor made; so does cm_tags_on_forward(). */
+void cm_tags_wake(void);
 /* Takes every wrapper back from `types` (a list) and drops the table. */
 void cm_tags_stop(PyObject *types);
 /* Wraps one type, which may be static; types with an allocator of their own are
  * left alone. */
 void cm_tags_type(PyTypeObject *type);
-/* The same for torch's, whose stacks the allocator's hook may have. */
+/* The same for torch's, torch.Tensor first, whose stacks the allocator's hook
+ * may have. */
 void cm_tags_torch_type(PyTypeObject *type);
-/* Whether it has those of all tensors that count. */
+/* Whether it has those of all tensors that count.  Where it no longer has
+ * them, types have to be given anew. */
 void cm_tags_blocks_known(bool known);
 /* Until it ends, tensors made may be of memory that it does not hear of: they
  * take stacks all the same.  Calls nest, also of several threads. */

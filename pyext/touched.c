@@ -109,7 +109,7 @@ seek(PyObject *object, uint32_t group)
     enum cm_status status =
         cm_page_table_make(&touched.table, (uintptr_t)object, &slot);
     if (status == CM_OK) {
-        *slot = 2 * (group + 1) + (cm_tags_find(object) == NULL);
+        *slot = 2 * (group + 1) + !cm_tags_covers(Py_TYPE(object));
     }
     return status;
 }
@@ -153,6 +153,7 @@ cm_session_touch(struct cm_session *self, PyObject *groups)
         return NULL;
     }
     if (touched.group_count != 0) {
+        cm_tags_wake();
         note_old();
     }
     return PyBool_FromLong(readable);

@@ -104,6 +104,33 @@ counts_what_it_had_no_memory_for(void **state)
     cm_tag_table_release(&table);
 }
 
+static bool
+is_even(uint64_t address)
+{
+    return (address >> 4) % 2 == 0;
+}
+
+static void
+keeps_those_that_are_asked_for(void **state)
+{
+    (void)state;
+    struct cm_tag_table table = begun();
+    assert_true(cm_tag_table_is_empty(&table));
+    for (uint64_t i = 1; i <= OBJECTS; i++) {
+        cm_tag_table_add(&table, 16 * i, SITE((uint32_t)i));
+    }
+    cm_tag_table_keep(&table, is_even);
+    assert_int_equal(table.live, OBJECTS / 2);
+    for (uint64_t i = 1; i <= OBJECTS; i++) {
+        assert_int_equal(site_at(&table, 16 * i), i % 2 == 0 ? i : 0);
+        cm_tag_table_remove(&table, 16 * i);
+    }
+    assert_false(cm_tag_table_is_empty(&table)); /* they wait */
+    cm_tag_table_take_in(&table);
+    assert_true(cm_tag_table_is_empty(&table));
+    cm_tag_table_release(&table);
+}
+
 int
 main(void)
 {
@@ -111,6 +138,7 @@ main(void)
         cmocka_unit_test(knows_an_object_as_long_as_it_lives),
         cmocka_unit_test(tells_who_came_first),
         cmocka_unit_test(holds_what_lives_after_many_changes),
+        cmocka_unit_test(keeps_those_that_are_asked_for),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

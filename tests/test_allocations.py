@@ -166,6 +166,51 @@ assert over_dlpack(BASE).data_ptr() == BASE
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+RESTING = """
+def address_of(name): return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
+def is_hooked(cls=torch.Tensor):       # tp_alloc, behind 38 words of a type
+    return ctypes.c_void_p.from_address(id(cls) + 304).value != address_of("PyType_GenericAlloc")
+class Own(torch.Tensor): pass
+def make(count, cls=torch.Tensor):
+    for _ in range(count): torch.zeros(1).as_subclass(cls)
+def forward():
+    made = torch.ones(1, requires_grad=True)
+    for _ in range(32): made = made * 2
+torch.cuda._initialized = True         # nothing else waits for a tensor
+"""
+
+
+def test_tensors_are_told_of_only_while_somebody_waits_for_one(stand_in, tmp_path):
+    run_ok(START + FOREIGN + RESTING + """
+assert not is_hooked()
+with observe() as handle:
+    make(100, Own)
+    assert is_hooked() and is_hooked(Own), "no block is known yet: each tensor needs a stack"
+    allocate(BASE - 512)
+    for _ in range(4):
+        cumem.step()
+        gc.collect()
+        assert is_hooked(), "the forward pass is awaited"
+        forward()
+        make(100, Own)
+        assert not is_hooked() and not is_hooked(Own)
+        make(5000)                     # that end: nothing waits, they are let go
+        assert not is_hooked()
+        assert "over_dlpack" in names(lambda: over_dlpack(BASE))
+        assert is_hooked(), "until the next tensor"
+        make(100)
+        assert not is_hooked()
+    with cumem.observe_tensor_cycles(print, devices="cpu"):
+        assert is_hooked() and is_hooked(Own), "now tensors count that no hook hears of"
+        make(100, Own)
+        assert is_hooked() and is_hooked(Own)
+    cumem.step()
+    forward()
+    assert not is_hooked()
+assert not is_hooked() and not is_hooked(Own)
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_no_stacks_when_they_are_off(stand_in, tmp_path):
     run_ok(START + """
 with cumem.observe_tensor_cycles(print):

@@ -277,6 +277,7 @@ def _apply():
         _driver.ask()
         stacks = not _stacks_off() and all(handle._stacks for handle in _handles)
         _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, stacks)
+        _retag()
         _looks.attach() if warners else _looks.detach()
     else:
         _detach()
@@ -289,6 +290,14 @@ def _detach(ending=False):
     _steps.detach()
     _recorder.disarm()
     _core.remove(_tensor_types())
+
+
+def _retag():
+    """What did not count before may do so now, with its classes let go of."""
+    if hasattr(sys.modules.get("torch"), "compile"):  # torch is whole
+        from . import _torch
+
+        _torch.retag()
 
 
 def _stacks_off():

@@ -120,8 +120,8 @@ def probe():
 
 
 def _tensor_types(torch):
-    """torch.Tensor, its storage, and every class derived from them so far."""
-    found, todo = [], [torch.Tensor, torch.UntypedStorage]
+    """torch.Tensor, first, its storage, and every class derived from them so far."""
+    found, todo = [], [torch.UntypedStorage, torch.Tensor]
     while todo and len(found) < 4096:
         cls = todo.pop()
         found.append(cls)
@@ -130,7 +130,5 @@ def _tensor_types(torch):
 
 
 def retag():
-    """Tag tensor classes that were made since."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        _core.tag_types(_tensor_types(torch))
+    """Tag tensor classes anew, with those that were made since."""
+    _core.tag_types(_tensor_types(sys.modules["torch"]))
