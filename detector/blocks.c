@@ -361,16 +361,27 @@ cm_blocks_mark(struct cm_blocks *self)
     }
 }
 
+void
+cm_blocks_sites(struct cm_blocks *self, int index, struct cm_site_use *uses,
+                size_t count)
+{
+    struct cm_device_blocks *device =
+        is_index(index) ? hold(self, index) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        uses[i] = device != NULL
+                      ? cm_site_uses_of(&device->sites, uses[i].site)
+                      : (struct cm_site_use){.site = uses[i].site};
+    }
+    if (device != NULL) {
+        cm_lock_give(&device->lock);
+    }
+}
+
 struct cm_site_use
 cm_blocks_site(struct cm_blocks *self, int index, struct cm_site_id site)
 {
     struct cm_site_use use = {.site = site};
-    struct cm_device_blocks *device =
-        is_index(index) ? hold(self, index) : NULL;
-    if (device != NULL) {
-        use = cm_site_uses_of(&device->sites, site);
-        cm_lock_give(&device->lock);
-    }
+    cm_blocks_sites(self, index, &use, 1);
     return use;
 }
 

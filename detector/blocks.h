@@ -83,6 +83,9 @@ void cm_blocks_mark(struct cm_blocks *self);
 /* What one site holds on one device by now. */
 struct cm_site_use cm_blocks_site(struct cm_blocks *self, int index,
                                   struct cm_site_id site);
+/* The same of many at once, each of them told by its `site`. */
+void cm_blocks_sites(struct cm_blocks *self, int index,
+                     struct cm_site_use *uses, size_t count);
 /* The sites of one device whose live bytes changed since the last call, in no
  * order; *result is the caller's to free with cm_free(). */
 enum cm_status cm_blocks_changes(struct cm_blocks *self, int index,

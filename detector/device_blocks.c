@@ -9,6 +9,8 @@
 #include "hot.h"
 
 #define AHEAD 8u
+/* Another core may have written them. */
+#define EVENTS_AHEAD 24u
 #define MS UINT64_C(1000000)
 
 struct cm_device_blocks *
@@ -19,6 +21,7 @@ cm_device_blocks_new(struct cm_streams *streams, size_t most_in_table)
         cm_free(self);
         return NULL;
     }
+    self->line = (struct cm_event *)(((uintptr_t)self->room + 63) & ~(uintptr_t)63);
     self->streams = streams;
     self->stream = CM_STREAM_UNKNOWN;
     self->most_in_table = most_in_table;
@@ -168,6 +171,7 @@ take_event(struct cm_device_blocks *self, const struct cm_event *event,
 static inline uint64_t
 seek(struct cm_device_blocks *self, uint32_t at)
 {
+    __builtin_prefetch(&self->line[(at + EVENTS_AHEAD) % CM_BLOCKS_WAITING]);
     uint64_t hash = cm_block_hash(self->line[at % CM_BLOCKS_WAITING].address);
     cm_block_table_prefetch(&self->tables[table_of(hash)], hash);
     return hash;

@@ -30,7 +30,7 @@
 
 /* Four tables by the hash of the address, so that one that grows holds up its
  * device for a quarter. */
-enum { CM_BLOCK_TABLES = 4, CM_BLOCKS_WAITING = 256 };
+enum { CM_BLOCK_TABLES = 4, CM_BLOCKS_WAITING = 512 };
 
 /* The writer of the line is who holds the allocator's lock once in_order is
  * set, else who holds ours. */
@@ -38,9 +38,10 @@ struct cm_device_blocks {
     /* How many events were written in the line, and how many taken out, since
      * the start.  The first is the writer's, the other guarded by lock. */
     _Atomic uint32_t written, taken;
+    struct cm_event *line; /* in `room`: an event fills a cache line */
     _Atomic bool in_order; /* guarded by lock; never false again */
     struct cm_lock lock;
-    /* Guarded by lock, all below but the line. */
+    /* Guarded by lock, all below but the room. */
     bool tells_totals;
     uint64_t events, lost, unknown;
     uint64_t peak_bytes, allocated, reserved;
@@ -51,8 +52,10 @@ struct cm_device_blocks {
     struct cm_streams *streams; /* borrowed */
     struct cm_block_table tables[CM_BLOCK_TABLES];
     struct cm_site_uses sites;
-    struct cm_event line[CM_BLOCKS_WAITING];
+    struct cm_event room[CM_BLOCKS_WAITING + 1];
 };
+
+_Static_assert(sizeof(struct cm_event) == 64, "one cache line");
 
 /* NULL: no memory. */
 struct cm_device_blocks *cm_device_blocks_new(struct cm_streams *streams,

@@ -29,6 +29,7 @@ cm_growth_release(struct cm_growth *self)
     cm_free(self->categories);
     cm_free(self->suspects);
     cm_free(self->gradients);
+    cm_free(self->gradient_uses);
     *self = (struct cm_growth){0};
 }
 
@@ -211,15 +212,23 @@ is_for_a_person(enum cm_verdict verdict)
 }
 
 static void
-add_gradient(struct cm_growth *self, size_t number)
+add_gradient(struct cm_growth *self, size_t number, uint32_t site,
+             uint32_t device)
 {
-    if (cm_grow((void **)&self->gradients, &self->gradient_capacity,
-                self->gradient_count + 1, sizeof(*self->gradients))
-        != CM_OK) {
+    size_t at = self->gradient_count;
+    if (cm_grow((void **)&self->gradients, &self->gradient_capacity, at + 1,
+                sizeof(*self->gradients))
+            != CM_OK
+        || cm_grow((void **)&self->gradient_uses, &self->use_capacity, at + 1,
+                   sizeof(*self->gradient_uses))
+               != CM_OK) {
         self->lost++;
         return;
     }
-    self->gradients[self->gradient_count++] = (uint32_t)number;
+    self->gradients[at] = (struct cm_growth_gradient){
+        .series = (uint32_t)number, .device = device};
+    self->gradient_uses[at] = (struct cm_site_use){.site = {site}};
+    self->gradient_count++;
 }
 
 /* The sums of every category, and which series are gradients. */
@@ -236,7 +245,7 @@ add_up(struct cm_growth *self)
         enum cm_category category = cm_growth_category(self, site);
         add_bytes(self, device, category, &self->states[i], 1);
         if (category == CM_GRADIENT) {
-            add_gradient(self, i);
+            add_gradient(self, i, site, device);
         }
     }
 }
@@ -302,6 +311,40 @@ cm_growth_gradients(struct cm_growth *self, int device, struct cm_site_id site,
     state->other_bytes = other;
 }
 
+/* What is kept is told, and once that nothing is any more. */
+static void
+note_gradient(struct cm_growth *self, const struct cm_growth_gradient *gradient,
+              int64_t iteration, uint64_t now)
+{
+    struct cm_growth_state *state = &self->states[gradient->series];
+    uint64_t kept = state->bytes != 0 ? kept_gradients(state, now) : 0;
+    if (kept == 0 && !state->kept) {
+        return;
+    }
+    uint32_t site, device;
+    struct cm_series *series =
+        cm_series_table_at(&self->table, gradient->series, &site, &device);
+    state->kept = kept != 0;
+    cm_series_note_forward(series, iteration, kept);
+    if (is_open(state) || cm_series_suspect(series, iteration)) {
+        suspect(self, series);
+    }
+}
+
+/* Those of one device, which stand in a row; where the next one's begin. */
+static size_t
+ask_for_gradients(struct cm_growth *self, struct cm_blocks *blocks, size_t from)
+{
+    uint32_t device = self->gradients[from].device;
+    size_t to = from + 1;
+    while (to < self->gradient_count && self->gradients[to].device == device) {
+        to++;
+    }
+    cm_blocks_sites(blocks, (int)device - 1, &self->gradient_uses[from],
+                    to - from);
+    return to;
+}
+
 void
 cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                   int64_t iteration)
@@ -310,22 +353,12 @@ cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
         return;
     }
     self->forward_noted = true;
+    for (size_t i = 0; i < self->gradient_count;) {
+        i = ask_for_gradients(self, blocks, i);
+    }
     for (size_t i = 0; i < self->gradient_count; i++) {
-        uint32_t site, device;
-        struct cm_series *series = cm_series_table_at(
-            &self->table, self->gradients[i], &site, &device);
-        const struct cm_growth_state *state =
-            &self->states[self->gradients[i]];
-        if (state->bytes == 0) {
-            continue;
-        }
-        uint64_t now =
-            cm_blocks_site(blocks, (int)device - 1, (struct cm_site_id){site})
-                .bytes;
-        cm_series_note_forward(series, iteration, kept_gradients(state, now));
-        if (is_open(state) || cm_series_suspect(series, iteration)) {
-            suspect(self, series);
-        }
+        note_gradient(self, &self->gradients[i], iteration,
+                      self->gradient_uses[i].bytes);
     }
 }
 

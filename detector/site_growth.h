@@ -37,11 +37,16 @@ struct cm_growth_state {
     uint8_t verdict; /* enum cm_verdict, the last one */
     uint8_t told;    /* the last one that made a look due */
     uint8_t doubts;  /* boundaries since it was told at which it only grew */
+    bool kept;       /* gradients, through the last forward pass */
     uint64_t bytes, count, peak_bytes;
     /* Of a site that allocates gradients: theirs when they were last counted,
      * and what else of it was live then, such as a workspace of cuBLAS that a
      * backward pass left. */
     uint64_t gradient_bytes, other_bytes;
+};
+
+struct cm_growth_gradient {
+    uint32_t series, device; /* its number; the index + 1 */
 };
 
 /* max_sites of the table is set before the first use, the rest zero. */
@@ -54,8 +59,9 @@ struct cm_growth {
     uint64_t bytes[CM_MAX_DEVICES + 1][CM_CATEGORIES]; /* by device + 1 */
     uint32_t *suspects; /* owned: series to be judged at this boundary */
     size_t suspect_count, suspect_capacity;
-    uint32_t *gradients; /* owned: series of gradients */
-    size_t gradient_count, gradient_capacity;
+    struct cm_growth_gradient *gradients; /* owned */
+    struct cm_site_use *gradient_uses;    /* owned: at the forward pass */
+    size_t gradient_count, gradient_capacity, use_capacity;
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool forward_noted; /* since the last boundary */

@@ -76,7 +76,7 @@ on_site(void *context, bool *awaited)
     *awaited = false;
     if (objects != NULL) {
         site = cm_backward_stack(objects, awaited);
-        if (!*awaited && cm_forward_asks()) {
+        if (!*awaited) {
             cm_forward_note(site, true);
         }
     }

@@ -104,21 +104,13 @@ cm_forward_number(void)
     return peek != NULL ? peek() : 0;
 }
 
-CM_HOT bool
-cm_forward_asks(void)
-{
-    peek_function *peek = atomic_load(&forward.peek);
-    uint64_t next = peek != NULL ? peek() : 0;
-    return next != 0 && next != atomic_load(&forward.reached);
-}
-
 CM_HOT void
 cm_forward_note(struct cm_site_id site, bool newest_alone)
 {
     peek_function *peek = atomic_load(&forward.peek);
     uint64_t next = peek != NULL ? peek() : 0;
     uint64_t reached = atomic_load(&forward.reached);
-    if (next == 0 || site.index == 0) {
+    if (next == 0 || next == reached || site.index == 0) {
         return;
     }
     if (!is_forward_thread()) {

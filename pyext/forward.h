@@ -15,9 +15,6 @@
 
 #include "objects.h"
 
-/* Whether this thread's operations have taken numbers that were not noted:
- * then cm_forward_note is worth a stack; any thread. */
-bool cm_forward_asks(void);
 /* That this thread's next operation will take; 0: not known. */
 uint64_t cm_forward_number(void);
 /* A tensor was made at this site, and all nodes since the last; or its memory
