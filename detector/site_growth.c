@@ -25,6 +25,9 @@ void
 cm_growth_release(struct cm_growth *self)
 {
     cm_series_table_release(&self->table);
+    for (size_t i = 0; i <= CM_MAX_DEVICES; i++) {
+        cm_free(self->numbers[i].of_site);
+    }
     cm_free(self->states);
     cm_free(self->categories);
     cm_free(self->suspects);
@@ -94,11 +97,51 @@ add_bytes(struct cm_growth *self, uint32_t device, enum cm_category category,
     self->bytes[device][CM_OTHER] += sign > 0 ? other : -other;
 }
 
+/* NULL: no series is known to be this site's. */
+static struct cm_growth_state *
+known_state(struct cm_growth *self, int device, struct cm_site_id site)
+{
+    const struct cm_growth_numbers *numbers = &self->numbers[device + 1];
+    uint32_t number =
+        site.index < numbers->capacity ? numbers->of_site[site.index] : 0;
+    return number != 0 ? &self->states[number - 1] : NULL;
+}
+
+/* Without memory it is sought in the table again. */
+static void
+note_number(struct cm_growth *self, int device, struct cm_site_id site,
+            const struct cm_series *series)
+{
+    struct cm_growth_numbers *numbers = &self->numbers[device + 1];
+    if (cm_grow_zeroed((void **)&numbers->of_site, &numbers->capacity,
+                       (size_t)site.index + 1, sizeof(*numbers->of_site))
+        == CM_OK) {
+        numbers->of_site[site.index] = series->number + 1;
+    }
+}
+
+/* Most sites hold at each boundary what they held at the one before, and then
+ * their series, out of the cache, has nothing to learn; but that gradients were
+ * made anew. */
+static bool
+says_nothing_new(const struct cm_growth *self,
+                 const struct cm_growth_state *state,
+                 const struct cm_site_use *use)
+{
+    return state != NULL && state->bytes == use->bytes
+           && state->count == use->count && !state->suspected && !state->kept
+           && !is_open(state)
+           && cm_growth_category(self, use->site.index) != CM_GRADIENT;
+}
+
 static void
 note_site(struct cm_growth *self, int device, int64_t iteration,
           const struct cm_site_use *use)
 {
     struct cm_series *series;
+    if (says_nothing_new(self, known_state(self, device, use->site), use)) {
+        return;
+    }
     if (cm_series_table_get(&self->table, use->site.index,
                             (uint32_t)(device + 1), &series)
         != CM_OK) {
@@ -108,6 +151,7 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
     if (state == NULL) {
         return;
     }
+    note_number(self, device, use->site, series);
     cm_series_add(series, iteration, use->count, use->bytes);
     enum cm_category category = cm_growth_category(self, use->site.index);
     self->stale |= category == CM_GRADIENT && state->peak_bytes == 0;
@@ -121,6 +165,7 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
     if (is_open(state) || cm_series_suspect(series, iteration)) {
         suspect(self, series);
     }
+    state->suspected = series->suspected;
 }
 
 void
@@ -167,6 +212,7 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
             .peak_bytes = state->bytes,
             .gradient_bytes = state->gradient_bytes,
             .other_bytes = state->other_bytes,
+            .suspected = true, /* its series is empty */
         };
         if (state->count != 0) {
             cm_series_add(series, iteration, state->count, state->bytes);

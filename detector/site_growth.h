@@ -38,6 +38,7 @@ struct cm_growth_state {
     uint8_t told;    /* the last one that made a look due */
     uint8_t doubts;  /* boundaries since it was told at which it only grew */
     bool kept;       /* gradients, through the last forward pass */
+    bool suspected;  /* its series, when it changed last */
     uint64_t bytes, count, peak_bytes;
     /* Of a site that allocates gradients: theirs when they were last counted,
      * and what else of it was live then, such as a workspace of cuBLAS that a
@@ -49,11 +50,18 @@ struct cm_growth_gradient {
     uint32_t series, device; /* its number; the index + 1 */
 };
 
+/* The number of a site's series, plus 1; 0: none yet. */
+struct cm_growth_numbers {
+    uint32_t *of_site; /* owned */
+    size_t capacity;
+};
+
 /* max_sites of the table is set before the first use, the rest zero. */
 struct cm_growth {
     struct cm_series_table table;   /* by site and device + 1 */
     struct cm_growth_state *states; /* owned; by the series' number */
     size_t state_capacity;
+    struct cm_growth_numbers numbers[CM_MAX_DEVICES + 1]; /* by device + 1 */
     uint8_t *categories; /* owned; by site: enum cm_category */
     size_t category_capacity;
     uint64_t bytes[CM_MAX_DEVICES + 1][CM_CATEGORIES]; /* by device + 1 */

@@ -106,6 +106,10 @@ struct cm_gc_heads {
  * After: it is not tracked.  [none; never] */
 void cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
                       PyObject *newest);
+/* Where gc.get_debug() reads, just before the heads: proved by setting flags
+ * that have no meaning, and setting them back.  NULL: not found. */
+const int *cm_gc_debug_find(const struct cm_gc_heads *heads,
+                            const struct cm_gc_module *gc);
 
 /* Reads the list that `first` is in, which must have one head without the
  * COLLECTING bit, all else with it, and `twin` in it once.  The two are left

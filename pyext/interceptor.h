@@ -72,6 +72,7 @@ struct cm_interceptor_counts {
     uint64_t no_memory;
     bool attached; /* our callback is still in gc.callbacks */
     bool first;    /* sentinel: runs before users' weakref callbacks */
+    bool flags;    /* sentinel: gc's debug flags are read, not asked for */
 };
 
 struct cm_interceptor; /* one per interpreter, per kind */

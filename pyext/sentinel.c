@@ -84,6 +84,7 @@ struct sentinel {
     struct cm_interceptor base;
     PyTypeObject *lure_type, *waker_type; /* owned */
     struct cm_gc_heads heads;
+    const int *debug; /* borrowed of the interpreter; NULL: gc is asked */
     struct level levels[CM_LEVELS_MAX];
     struct cm_objects_array garbage; /* reused by each walk */
 };
@@ -267,6 +268,15 @@ link_pair_first(struct sentinel *self, struct level *level, int generation)
     cm_gc_link_first(cm_gc_of(level->first), head);
 }
 
+/* gc would print S and its twin. */
+static bool
+prints_collectable(const struct sentinel *self)
+{
+    long flags = self->debug != NULL ? *self->debug
+                                     : cm_gc_debug(&self->base.gc);
+    return (flags & DEBUG_COLLECTABLE) != 0;
+}
+
 static void
 opened(struct cm_interceptor *base, int number)
 {
@@ -275,8 +285,8 @@ opened(struct cm_interceptor *base, int number)
     level->armed = level->fired = level->read = false;
     /* Released here, where gc's allocation count is about to be zeroed. */
     Py_CLEAR(level->weak);
-    if (cm_gc_debug(&base->gc) & DEBUG_COLLECTABLE) {
-        base->counts.stood_aside++; /* gc would print S and its twin */
+    if (prints_collectable(self)) {
+        base->counts.stood_aside++;
         return;
     }
     if (level_make(self, level) == 0)
@@ -375,7 +385,9 @@ install(PyObject *module, const struct cm_sinks *sinks)
         || level_make(self, &self->levels[0]) < 0)
         goto failed;
     cm_gc_heads_find(&self->heads, &self->base.gc, self->levels[0].first);
+    self->debug = cm_gc_debug_find(&self->heads, &self->base.gc);
     self->base.counts.first = self->heads.known;
+    self->base.counts.flags = self->debug != NULL;
     if (cm_hook_attach(&self->base, module) < 0)
         goto failed;
     return &self->base;

@@ -256,7 +256,9 @@ on_stop(void *context, const struct cm_collection *collection)
         hand_over(self);
     }
     cm_session_drain_warnings(self);
-    fall_back(self);
+    if (!collection->seen) {
+        fall_back(self);
+    }
 }
 
 /* --- the native thread --------------------------------------------------- */

@@ -51,14 +51,27 @@ lost_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
         "unnamed_edges", objects.unnamed_edges);
 }
 
+/* What is read of the collector. */
+static const char *
+collector(const struct cm_session *self,
+          const struct cm_interceptor_counts *counts)
+{
+    bool on = self->interceptor != NULL && !self->silent;
+    return !on || self->kind != &cm_sentinel ? "not read"
+           : counts->first && counts->flags  ? "struct layout"
+           : counts->first                   ? "lists; flags are asked for"
+                                             : "none: asked for";
+}
+
 static PyObject *
-layouts(struct cm_session *self)
+layouts(struct cm_session *self, const struct cm_interceptor_counts *counts)
 {
     struct cm_objects_status status = {0};
     cm_objects_status(self->objects, &status);
-    return Py_BuildValue("{ssssssss}", "stack", status.stack, "code",
+    return Py_BuildValue("{ssssssssss}", "stack", status.stack, "code",
                          cm_deaths_status(), "attributes", status.attributes,
-                         "frames", status.frames);
+                         "frames", status.frames, "collector",
+                         collector(self, counts));
 }
 
 PyObject *
@@ -77,7 +90,7 @@ cm_session_status(struct cm_session *self)
         "{sssssNsNsssOsNsNszs{sssn}sNsNsNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
-        layouts(self), "frameworks", cm_devices_status(self->devices),
+        layouts(self, &counts), "frameworks", cm_devices_status(self->devices),
         "autograd", autograd, "accelerator",
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),

@@ -421,7 +421,7 @@ status = cumem.status()
 assert status["interceptor"] == "sentinel" and status["why"]
 layouts = status["layouts"]
 assert layouts.pop("code").startswith("by address" if sys.version_info >= (3, 12) else "compared"), status
-assert layouts == dict.fromkeys(("stack", "attributes", "frames"), "struct layout"), status
+assert layouts == dict.fromkeys(("stack", "attributes", "frames", "collector"), "struct layout"), status
 handle()
 os.environ["CUMEM_INTERCEPTOR"] = "saveall"
 with cumem.observe_tensor_cycles(pages.append):

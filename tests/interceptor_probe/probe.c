@@ -192,13 +192,14 @@ probe_counts(PyObject *module, PyObject *unused)
     struct cm_interceptor_counts counts = {0};
     self->kind->counts(self->interceptor, &counts);
     return Py_BuildValue(
-        "{sKsKsKsKsKsKsKsKsKsKsOsO}", "collections", counts.collections,
+        "{sKsKsKsKsKsKsKsKsKsKsOsOsO}", "collections", counts.collections,
         "walks", counts.walks, "bad_walks", counts.bad_walks, "unfired",
         counts.unfired, "lost_stops", counts.lost_stops, "stood_aside",
         counts.stood_aside, "nested", counts.nested, "too_deep",
         counts.too_deep, "objects", counts.objects, "no_memory",
         counts.no_memory, "attached", counts.attached ? Py_True : Py_False,
-        "first", counts.first ? Py_True : Py_False);
+        "first", counts.first ? Py_True : Py_False, "flags",
+        counts.flags ? Py_True : Py_False);
 }
 
 /* What the garbage sink saw since the last call of this. */
