@@ -21,7 +21,8 @@ cm_device_blocks_new(struct cm_streams *streams, size_t most_in_table)
         cm_free(self);
         return NULL;
     }
-    self->line = (struct cm_event *)(((uintptr_t)self->room + 63) & ~(uintptr_t)63);
+    self->line =
+        (struct cm_event *)(((uintptr_t)self->room + 63) & ~(uintptr_t)63);
     self->streams = streams;
     self->stream = CM_STREAM_UNKNOWN;
     self->most_in_table = most_in_table;

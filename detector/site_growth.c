@@ -359,8 +359,9 @@ cm_growth_gradients(struct cm_growth *self, int device, struct cm_site_id site,
 
 /* What is kept is told, and once that nothing is any more. */
 static void
-note_gradient(struct cm_growth *self, const struct cm_growth_gradient *gradient,
-              int64_t iteration, uint64_t now)
+note_gradient(struct cm_growth *self,
+              const struct cm_growth_gradient *gradient, int64_t iteration,
+              uint64_t now)
 {
     struct cm_growth_state *state = &self->states[gradient->series];
     uint64_t kept = state->bytes != 0 ? kept_gradients(state, now) : 0;
@@ -379,7 +380,8 @@ note_gradient(struct cm_growth *self, const struct cm_growth_gradient *gradient,
 
 /* Those of one device, which stand in a row; where the next one's begin. */
 static size_t
-ask_for_gradients(struct cm_growth *self, struct cm_blocks *blocks, size_t from)
+ask_for_gradients(struct cm_growth *self, struct cm_blocks *blocks,
+                  size_t from)
 {
     uint32_t device = self->gradients[from].device;
     size_t to = from + 1;

@@ -2,14 +2,10 @@
  * Copyright the cumem authors */
 
 /* at::sequence_number::peek() says the number of the next node; it is a
- * counter of the thread.  torch::autograd::get_current_node() answers with a
- * reference of its own, which has to be given back: an intrusive pointer (one
- * word, count in the node) or a shared one (two words, count in the second's
- * block) by version.  Which one is seen by asking twice: the count must have
- * gone up by one.  Where the number stands in a node is learnt from the
+ * counter of the thread.  Where the number stands in a node is learnt from the
  * grad_fn of two tensors on the CPU.
  *
- * Cost: 2 ns for each tensor, some 30 ns for each allocation in backward:
+ * Cost: 2 ns for each tensor, some 10 ns for each allocation in backward:
  * stacks that were joined once are found by their two numbers. */
 
 #include "forward.h"
@@ -20,6 +16,7 @@
 
 #include "../allocator_hooks/slot.h"
 #include "../detector/hot.h"
+#include "current_node.h"
 #include "objects_private.h"
 #include "torch_layout.h"
 
@@ -28,7 +25,6 @@ enum {
     JOINED = 1 << 10,
     MOST_AT_ONCE = 256, /* nodes between two tensors: more are one operation */
     NODE_WORDS = 16,
-    TRIES = 16,
     MOST_FRAMES = 256,
     SITE_BITS = 24,
     LINE = 8,           /* places in a cache line */
@@ -36,21 +32,13 @@ enum {
 };
 
 typedef uint64_t peek_function(void);
-/* C++ returns what is no plain value through a hidden first argument. */
-typedef void *node_function(uint64_t result[4]);
-
-enum counted { NOT_SEEN = 0, IN_NODE, IN_BLOCK, NOWHERE };
-
 static struct {
     /* Read by any thread; what an allocation reads lies in one cache line. */
     _Alignas(64) _Atomic(peek_function *) peek;
-    _Atomic uint64_t reached; /* written by the thread of the forward pass */
-    _Atomic(node_function *) current_node;
+    _Atomic uint64_t reached;   /* written by the thread of the forward pass */
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
-    _Atomic int counted;        /* enum counted */
-    _Atomic int tries;
-    bool searched;           /* guarded by the GIL */
-    _Atomic uint64_t thread; /* of the forward pass; UINT64_MAX: several */
+    bool searched;              /* guarded by the GIL */
+    _Atomic uint64_t thread;    /* of the forward pass; UINT64_MAX: several */
     /* A node's number plus 1, and the site that made it in the lower 24
      * bits: eight of them in a cache line, which another core reads. */
     _Atomic uint64_t ring[RING];
@@ -68,9 +56,7 @@ cm_forward_start(void)
         return;
     }
     forward.searched = true;
-    atomic_store(&forward.current_node,
-                 (node_function *)cm_slot_original(
-                     path, "_ZN5torch8autograd16get_current_nodeEv"));
+    cm_current_node_start(path);
     peek_function *peek = (peek_function *)cm_slot_original(
         path, "_ZN2at15sequence_number4peekEv");
     atomic_store(&forward.reached, peek != NULL ? peek() : 0);
@@ -159,61 +145,13 @@ site_of(uint64_t number)
 
 /* ---- the backward pass */
 
-static _Atomic uint32_t *
-count_of(const uint64_t node[4], enum counted counted)
-{
-    uintptr_t at =
-        counted == IN_NODE ? (uintptr_t)node[0] + 8 : (uintptr_t)node[1] + 8;
-    return (_Atomic uint32_t *)at;
-}
-
-/* Asks twice; the second time one more reference must be counted. */
-static void
-learn_count(node_function *current_node)
-{
-    uint64_t first[4] = {0}, second[4] = {0};
-    current_node(first);
-    enum counted where = first[1] == 0 ? IN_NODE : IN_BLOCK;
-    if (first[0] == 0) {
-        return;
-    }
-    uint32_t before = atomic_load(count_of(first, where));
-    current_node(second);
-    uint32_t after = atomic_load(count_of(first, where));
-    bool right = memcmp(first, second, sizeof(first)) == 0
-                 && after == before + 1 && before > 1;
-    if (right) {
-        atomic_fetch_sub(count_of(first, where), 2);
-        atomic_store(&forward.counted, where);
-    }
-    else if (atomic_fetch_add(&forward.tries, 1) == TRIES) {
-        atomic_store(&forward.counted, NOWHERE);
-    }
-}
-
 CM_HOT struct cm_site_id
 cm_forward_site(void)
 {
-    struct cm_site_id site = {0};
-    node_function *current_node = atomic_load(&forward.current_node);
+    struct cm_site_id none = {0};
     uint32_t at = atomic_load(&forward.number_at);
-    if (current_node == NULL || at == 0) {
-        return site;
-    }
-    if (atomic_load(&forward.counted) == NOT_SEEN) {
-        learn_count(current_node);
-    }
-    int counted = atomic_load(&forward.counted);
-    if (counted != IN_NODE && counted != IN_BLOCK) {
-        return site;
-    }
-    uint64_t node[4] = {0};
-    current_node(node);
-    if (node[0] != 0) {
-        site = site_of(((const uint64_t *)(uintptr_t)node[0])[at]);
-        atomic_fetch_sub(count_of(node, (enum counted)counted), 1);
-    }
-    return site;
+    uint64_t node = at != 0 ? cm_current_node() : 0;
+    return node != 0 ? site_of(((const uint64_t *)(uintptr_t)node)[at]) : none;
 }
 
 struct cm_site_id
@@ -328,9 +266,12 @@ cm_forward_stop(void)
 const char *
 cm_forward_status(void)
 {
-    if (atomic_load(&forward.peek) == NULL
-        || atomic_load(&forward.current_node) == NULL) {
-        return "torch does not say which node runs";
+    const char *missing = cm_current_node_missing();
+    if (missing != NULL) {
+        return missing;
+    }
+    if (atomic_load(&forward.peek) == NULL) {
+        return "torch does not say how far its numbers have come";
     }
     if (atomic_load(&forward.number_at) == 0) {
         return "not learnt";
@@ -338,8 +279,8 @@ cm_forward_status(void)
     if (atomic_load(&forward.thread) == UINT64_MAX) {
         return "several threads run forward passes";
     }
-    return atomic_load(&forward.counted) == NOWHERE
-               ? "this torch counts references another way"
+    return cm_current_node_read()
+               ? "by autograd's own numbers; its node is read in place"
                : "by autograd's own numbers";
 }
 
@@ -401,4 +342,16 @@ cm_forward_of(PyObject *module, PyObject *number)
     uint64_t wanted = PyLong_AsUnsignedLongLong(number);
     return PyErr_Occurred() ? NULL
                             : PyLong_FromUnsignedLong(site_of(wanted).index);
+}
+
+PyObject *
+cm_forward_running(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    uint32_t at = atomic_load(&forward.number_at);
+    uint64_t node = at != 0 ? cm_current_node() : 0;
+    return node == 0 ? Py_NewRef(Py_None)
+                     : PyLong_FromUnsignedLongLong(
+                         ((const uint64_t *)(uintptr_t)node)[at]);
 }

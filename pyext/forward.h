@@ -42,5 +42,7 @@ const char *cm_forward_status(void);
 PyObject *cm_forward_probe(PyObject *module, PyObject *facts);
 /* [new; raises] the site of the node with this number; 0: not known. */
 PyObject *cm_forward_of(PyObject *module, PyObject *number);
+/* [new; raises] the number of the node that this thread works for, or None. */
+PyObject *cm_forward_running(PyObject *module, PyObject *unused);
 
 #endif

@@ -148,6 +148,7 @@ static PyMethodDef methods[] = {
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"forward_probe", cm_forward_probe, METH_O, NULL},
     {"forward_of", cm_forward_of, METH_O, NULL},
+    {"forward_running", cm_forward_running, METH_NOARGS, NULL},
     {"autograd_behind", cm_autograd_behind_of, METH_O, NULL},
     {"autograd_probe", cm_autograd_probe, METH_VARARGS, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},

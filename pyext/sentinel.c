@@ -272,8 +272,8 @@ link_pair_first(struct sentinel *self, struct level *level, int generation)
 static bool
 prints_collectable(const struct sentinel *self)
 {
-    long flags = self->debug != NULL ? *self->debug
-                                     : cm_gc_debug(&self->base.gc);
+    long flags =
+        self->debug != NULL ? *self->debug : cm_gc_debug(&self->base.gc);
     return (flags & DEBUG_COLLECTABLE) != 0;
 }
 

@@ -401,3 +401,32 @@ with cumem.observe_tensor_cycles(print):
     assert _core.forward_of(numbers[0]) == 0 and "several" in hook()["forward"]
 assert _core.forward_of(numbers[0]) == 0
 """, cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_the_node_that_runs_is_read_where_torch_keeps_it(stand_in, tmp_path):
+    """Asked for at first; found by several nodes, in whatever thread they run."""
+    run_ok(START + """
+import threading
+from cumem import _core
+seen = []
+def note(*gradients):
+    node = torch._C._current_autograd_node()
+    seen.append((_core.forward_running(), node._sequence_nr()))
+def run(depth=8):
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(depth):
+        x = x * 2
+        x.grad_fn.register_prehook(note)
+    x.sum().backward()
+with cumem.observe_tensor_cycles(print):
+    assert _core.forward_running() is None
+    allocate()
+    run()
+    assert "read in place" in hook()["forward"], hook()
+    run()
+    assert _core.forward_running() is None
+    for _ in range(3):
+        thread = threading.Thread(target=run)
+        thread.start(); thread.join()
+assert len(seen) == 40 and all(ours == torchs for ours, torchs in seen), seen
+""", cwd=tmp_path, STAND_IN=stand_in)
