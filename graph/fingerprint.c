@@ -18,6 +18,9 @@
 
 #define ROUNDS 8u
 
+/* A small heap has few, and room for many would have to be zeroed. */
+enum { FEWEST_TEXTS = 32, MOST_TEXTS = 4096 };
+
 /* Two words in, one well-mixed word out (the finalizer of splitmix64). */
 static uint64_t
 mix(uint64_t a, uint64_t b)
@@ -85,7 +88,7 @@ static uint64_t
 hash_cached(struct cm_fingerprints *self, struct cm_text_id text)
 {
     struct cm_hashed_text *slot =
-        &self->texts[text.index % CM_FINGERPRINT_CACHE];
+        &self->texts[text.index & (self->text_places - 1)];
 
     if (slot->text != text.index) {
         slot->text = text.index;
@@ -130,7 +133,12 @@ cm_fingerprints_init(struct cm_fingerprints *self, const struct cm_heap *heap,
         .heap = heap, .records = records, .components = components};
     self->colors = cm_calloc(words, sizeof *self->colors);
     self->sums = cm_calloc(words, sizeof *self->sums);
-    self->texts = cm_calloc(CM_FINGERPRINT_CACHE, sizeof *self->texts);
+    self->text_places = FEWEST_TEXTS;
+    while (self->text_places < words
+           && self->text_places < MOST_TEXTS) {
+        self->text_places *= 2;
+    }
+    self->texts = cm_calloc(self->text_places, sizeof *self->texts);
     if (self->colors == NULL || self->sums == NULL || self->texts == NULL) {
         cm_fingerprints_release(self);
         return CM_NO_MEMORY;

@@ -16,8 +16,6 @@
 #include "component.h"
 #include "../detector/records.h"
 
-#define CM_FINGERPRINT_CACHE 4096
-
 struct cm_hashed_text {
     uint32_t text;
     uint64_t hash;
@@ -30,6 +28,7 @@ struct cm_fingerprints {
     uint64_t *colors;             /* owned; [node_count] by position */
     uint64_t *sums;               /* owned; the same, of the round at hand */
     struct cm_hashed_text *texts; /* owned; labels seen lately */
+    uint32_t text_places;         /* a power of two */
 };
 
 /* `self` is zeroed before, empty after a failure. */

@@ -47,6 +47,29 @@ assert cumem.status()["interceptor"] == "none"
 """, cwd=tmp_path)
 
 
+def test_a_report_is_given_out_again_when_nobody_has_kept_it(tmp_path):
+    """Equal findings have one page; each report tells of its own event all the same."""
+    run_ok(NODES + """
+seen, kept = [], []
+def look(report):
+    seen.append((id(report), str(report), report.report["cycles"][0]["bytes_each"]))
+    if keeping: kept.append(report)
+with cumem.observe_tensor_cycles(look):
+    for size, keeping in ((1, False), (2, False), (3, True), (4, True), (5, False), (6, False)):
+        make_pair(size << 10)
+        gc.collect()
+ids, pages, sizes = zip(*seen)
+assert sizes == tuple(size << 12 for size in (1, 2, 3, 4, 5, 6)), sizes
+assert set(pages) == {pages[0]}
+assert ids[0] == ids[1] == ids[2] and ids[4] == ids[5]
+assert len(set(ids)) == 3, "one that is kept is nobody else's"
+assert [report.report["cycles"][0]["bytes_each"] for report in kept] == [3 << 12, 4 << 12]
+from cumem import _report
+last, = _report._kept.values()
+assert last._event is None and last._json is None, "nothing of the event is held on to"
+""", cwd=tmp_path)
+
+
 def test_exception_of_a_callback_goes_to_the_unraisable_hook(tmp_path):
     done = run_ok(NODES + """
 caught, seen = [], []

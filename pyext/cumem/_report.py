@@ -3,12 +3,13 @@
 """What a callback and find_cycles() hand over: the page, the report, the text."""
 
 import os
+import sys
 
 from . import _core
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cyclereport")
 _DRAWING_SECONDS = 30
-_KEPT_PAGES = 64
+_KEPT = 64
 
 
 class CycleReport(str):
@@ -83,19 +84,45 @@ def _restore(page, document):
     return self
 
 
-_pages = {}
+_kept = {}  # by the set of fingerprints: the last report, whose page is that of the next one
 
 
 def _page(event):
-    """The page for an event; pages are kept by the set of fingerprints."""
+    """The page for an event: equal findings have one page."""
     key = _core.event_key(event)
-    page = _pages.get(key)
-    if page is None:
-        page = _draw(_core.event_document(event))
-        if len(_pages) >= _KEPT_PAGES:
-            del _pages[next(iter(_pages))]
-        _pages[key] = page
-    return page
+    return _kept[key] if key in _kept else _draw(_core.event_document(event))
+
+
+def _is_kept_by_nobody(key):
+    return sys.getrefcount(_kept[key]) <= _BY_NOBODY
+
+
+def take(event):
+    """The report for an event; one that nobody has kept is given out again.
+
+    Its page is the same, and to copy it would empty the processor's first cache.
+    """
+    key = _core.event_key(event)
+    if key in _kept and _is_kept_by_nobody(key):
+        _kept[key]._event, _kept[key]._json = event, None
+        return _kept[key]
+    report = CycleReport(event)
+    if key not in _kept and len(_kept) >= _KEPT:
+        del _kept[next(iter(_kept))]
+    _kept[key] = report
+    return report
+
+
+def give_back(event):
+    """Let go of what a report has of the event, unless somebody has kept it."""
+    key = _core.event_key(event)
+    if key in _kept and _is_kept_by_nobody(key):
+        _kept[key]._event = _kept[key]._json = None
+
+
+_kept[None] = object()
+_BY_NOBODY = sys.getrefcount(_kept[None])  # whatever this Python counts of its own
+del _kept[None]
 
 
 def _draw(document):

@@ -17,7 +17,7 @@ import sys
 import threading
 
 from . import _core, _driver, _growth, _looks, _recorder, _settings
-from ._report import CycleReport
+from ._report import CycleReport, give_back, take
 from ._version import __version__
 
 GC, SCAN, OOM, EXIT, MANUAL = range(5)
@@ -361,10 +361,13 @@ def _call_observers(event):
         if handle._min_bytes and _core.event_largest(event) < handle._min_bytes:
             continue
         try:
-            report = report or CycleReport(event)
+            report = report or take(event)
             handle._callback(report)
         except Exception:
             _core.unraisable(handle._callback)
+    if report is not None:
+        del report
+        give_back(event)
 
 
 def _notice():
