@@ -134,8 +134,7 @@ cm_fingerprints_init(struct cm_fingerprints *self, const struct cm_heap *heap,
     self->colors = cm_calloc(words, sizeof *self->colors);
     self->sums = cm_calloc(words, sizeof *self->sums);
     self->text_places = FEWEST_TEXTS;
-    while (self->text_places < words
-           && self->text_places < MOST_TEXTS) {
+    while (self->text_places < words && self->text_places < MOST_TEXTS) {
         self->text_places *= 2;
     }
     self->texts = cm_calloc(self->text_places, sizeof *self->texts);

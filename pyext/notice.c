@@ -84,6 +84,14 @@ notice_pending(void *context)
     return 0;
 }
 
+/* A device that will be initialised is of a torch with its allocator. */
+static bool
+waits(const struct cm_session *self)
+{
+    return !self->noticed
+           && (cm_devices_learning(self->devices) || cm_allocations_heard());
+}
+
 /* A tensor was made and something still waits to be attached: do it at the
  * next safe point, since memory may run out before any collection. */
 bool
@@ -99,7 +107,7 @@ cm_session_on_tensor(void)
     if (self == NULL || self->noticed || self->notice_pending
         || !(cm_devices_learning(self->devices)
              || accelerator_initialized(self))) {
-        return again || (self != NULL && !self->noticed);
+        return again || (self != NULL && waits(self));
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
     return true;
