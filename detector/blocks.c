@@ -147,6 +147,9 @@ CM_HOT void
 cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
 {
     struct cm_device_blocks *device = known_device(self, event);
+    if (device != NULL && cm_device_blocks_is_needless(device, event)) {
+        return;
+    }
     if (device == NULL || !event->in_order
         || !atomic_load_explicit(&device->in_order, memory_order_relaxed)
         || !cm_device_blocks_write(device, event)) {

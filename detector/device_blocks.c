@@ -199,10 +199,32 @@ cm_device_blocks_take_in(struct cm_device_blocks *self)
     atomic_store_explicit(&self->taken, taken, memory_order_release);
 }
 
+static void
+renew_filter(struct cm_device_blocks *self)
+{
+    struct cm_address_filter fresh = {0};
+    cm_device_blocks_take_in(self);
+    for (size_t i = 0; i < CM_BLOCK_TABLES; i++) {
+        const struct cm_block_table *table = &self->tables[i];
+        for (size_t k = 0; k < table->capacity; k++) {
+            if (table->entries[k].live) {
+                cm_address_filter_add(&fresh, table->entries[k].address);
+            }
+        }
+    }
+    cm_address_filter_renew(&self->filter, &fresh);
+}
+
 CM_HOT void
 cm_device_blocks_take(struct cm_device_blocks *self,
                       const struct cm_event *event)
 {
+    if (event->kind == CM_EVENT_ALLOCATE && !event->in_order) {
+        if (cm_address_filter_is_old(&self->filter)) {
+            renew_filter(self);
+        }
+        cm_address_filter_add(&self->filter, event->address);
+    }
     bool in_order =
         atomic_load_explicit(&self->in_order, memory_order_relaxed);
     if (in_order || !cm_device_blocks_write(self, event)) {

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address_filter.h"
 #include "block_table.h"
 #include "event.h"
 #include "lock.h"
@@ -52,6 +53,7 @@ struct cm_device_blocks {
     struct cm_streams *streams; /* borrowed */
     struct cm_block_table tables[CM_BLOCK_TABLES];
     struct cm_site_uses sites;
+    struct cm_address_filter filter; /* of what was not told in order */
     struct cm_event room[CM_BLOCKS_WAITING + 1];
 };
 
@@ -65,6 +67,15 @@ void cm_device_blocks_free(struct cm_device_blocks *self);
 /* By the writer alone; false: the line is full. */
 static inline bool cm_device_blocks_write(struct cm_device_blocks *self,
                                           const struct cm_event *event);
+
+/* A free of what was surely never told; by anybody. */
+static inline bool
+cm_device_blocks_is_needless(const struct cm_device_blocks *self,
+                             const struct cm_event *event)
+{
+    return event->kind == CM_EVENT_FREE && event->doubtful
+           && !cm_address_filter_has(&self->filter, event->address);
+}
 
 /* Before all of these: the lock is held. */
 
