@@ -37,10 +37,7 @@ cm_session_watch(struct cm_session *self, PyObject *args)
     }
     self->brief = brief != 0;
     cm_devices_watch(self->devices, names, host_allowed != 0);
-    if (cm_session_is_main(self)) {
-        cm_tags_blocks_known(cm_allocations_told()
-                             && !cm_devices_host_counts(self->devices));
-    }
+    cm_session_know_blocks(self);
     Py_RETURN_NONE;
 }
 

@@ -39,6 +39,15 @@ accelerator_initialized(struct cm_session *self)
 }
 
 void
+cm_session_know_blocks(struct cm_session *self)
+{
+    if (cm_session_is_main(self)) {
+        cm_tags_blocks_known(cm_allocations_told()
+                             && !cm_devices_host_counts(self->devices));
+    }
+}
+
+void
 cm_session_notice(struct cm_session *self)
 {
     PyObject *type, *value, *traceback;
@@ -59,8 +68,7 @@ cm_session_notice(struct cm_session *self)
         cm_session_deliver(self, "notice", Py_NewRef(Py_None));
     }
     if (cm_session_is_main(self)) {
-        cm_tags_blocks_known(cm_allocations_told()
-                             && !cm_devices_host_counts(self->devices));
+        cm_session_know_blocks(self);
         if (!self->brief) {
             cm_allocations_notice_host(self->objects, self->stacks,
                                        cm_devices_host_counts(self->devices));

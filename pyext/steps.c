@@ -182,6 +182,7 @@ end_iteration(struct cm_session *self)
     if (blocks == NULL) {
         return;
     }
+    cm_session_know_blocks(self);
     cm_looks_stepped(self, self->iterations.done);
     note_growth(self, blocks);
     cm_blocks_mark(blocks);
