@@ -60,13 +60,6 @@ find_watched(uint64_t address)
     return at;
 }
 
-static void
-ask(uint32_t seldom)
-{
-    tags.awaited = tags.on_tensor != NULL && tags.on_tensor();
-    tags.until_asked = tags.awaited ? 0 : seldom - 1;
-}
-
 void
 cm_tags_wake(void)
 {
@@ -76,6 +69,16 @@ cm_tags_wake(void)
         if (tags.tensor->tp_alloc == PyType_GenericAlloc) {
             tags.tensor->tp_alloc = tagging_alloc_of_torch;
         }
+    }
+}
+
+static __attribute__((noinline)) void
+ask(uint32_t seldom)
+{
+    tags.awaited = tags.on_tensor != NULL && tags.on_tensor();
+    tags.until_asked = tags.awaited ? 0 : seldom - 1;
+    if (tags.awaited) {
+        cm_tags_wake();
     }
 }
 
@@ -94,15 +97,6 @@ tell(void)
         && tags.tensor != NULL) {
         tags.resting = true;
         tags.until_asked = RESTING;
-    }
-}
-
-static __attribute__((noinline)) void
-tell_resting(void)
-{
-    ask(RESTING);
-    if (tags.awaited) {
-        cm_tags_wake();
     }
 }
 
@@ -188,7 +182,7 @@ note_end(uint64_t address)
         cm_tag_table_remove(&tags.table, address);
     }
     if (tags.resting && tags.until_asked-- == 0) {
-        tell_resting();
+        ask(RESTING);
     }
 }
 
