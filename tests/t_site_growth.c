@@ -281,6 +281,33 @@ begins_anew_with_what_lives(void **state)
     end(&job);
 }
 
+/* Replaced in each iteration it holds the same at each boundary, which its
+ * series is not told. */
+static void
+hears_of_a_site_that_was_still(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row = {0};
+    uint64_t last = allocate(&job, 9, MIB);
+    for (int i = 0; i < 30; i++) {
+        release(&job, last);
+        last = allocate(&job, 9, MIB);
+        step(&job);
+    }
+    assert_false(job.growth.due);
+    for (int i = 0; i < 10; i++) {
+        allocate(&job, 9, MIB);
+        step(&job);
+    }
+    assert_true(job.growth.due);
+    assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 1);
+    assert_int_equal(row.site, 9);
+    assert_int_equal(row.count, 11);
+    assert_in_range(row.result.since_iteration, 29, 31);
+    end(&job);
+}
+
 int
 main(void)
 {
@@ -291,6 +318,7 @@ main(void)
         cmocka_unit_test(counts_what_it_had_no_memory_for),
         cmocka_unit_test(has_a_series_for_what_is_outside),
         cmocka_unit_test(begins_anew_with_what_lives),
+        cmocka_unit_test(hears_of_a_site_that_was_still),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
