@@ -189,6 +189,16 @@ is_current(const struct modules *now)
            && modules->unloaded == now->unloaded;
 }
 
+/* Another thread has read the loader later, and was faster; the counts only
+ * go up.  Before: the lock is held. */
+static bool
+is_outdated(const struct modules *read)
+{
+    return modules != NULL
+           && read->loaded + read->unloaded
+                  < modules->loaded + modules->unloaded;
+}
+
 static enum cm_status
 refresh(void)
 {
@@ -205,8 +215,8 @@ refresh(void)
         return CM_NO_MEMORY;
     }
     cm_lock_take(&lock);
-    struct modules *old = modules;
-    modules = read;
+    struct modules *old = is_outdated(read) ? read : modules;
+    modules = old == read ? modules : read;
     cm_lock_give(&lock);
     cm_free(old);
     return CM_OK;
