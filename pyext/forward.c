@@ -145,13 +145,24 @@ site_of(uint64_t number)
 
 /* ---- the backward pass */
 
+/* That of the node that this thread works for; false: none, or not known. */
+static inline bool
+running_number(uint64_t *number)
+{
+    uint32_t at = atomic_load(&forward.number_at);
+    uint64_t node = at != 0 ? cm_current_node() : 0;
+    if (node != 0) {
+        *number = ((const uint64_t *)(uintptr_t)node)[at];
+    }
+    return node != 0;
+}
+
 CM_HOT struct cm_site_id
 cm_forward_site(void)
 {
     struct cm_site_id none = {0};
-    uint32_t at = atomic_load(&forward.number_at);
-    uint64_t node = at != 0 ? cm_current_node() : 0;
-    return node != 0 ? site_of(((const uint64_t *)(uintptr_t)node)[at]) : none;
+    uint64_t number;
+    return running_number(&number) ? site_of(number) : none;
 }
 
 struct cm_site_id
@@ -349,9 +360,7 @@ cm_forward_running(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    uint32_t at = atomic_load(&forward.number_at);
-    uint64_t node = at != 0 ? cm_current_node() : 0;
-    return node == 0 ? Py_NewRef(Py_None)
-                     : PyLong_FromUnsignedLongLong(
-                         ((const uint64_t *)(uintptr_t)node)[at]);
+    uint64_t number;
+    return running_number(&number) ? PyLong_FromUnsignedLongLong(number)
+                                   : Py_NewRef(Py_None);
 }

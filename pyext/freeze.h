@@ -18,10 +18,9 @@
 #include "objects.h"
 
 struct cm_freeze_bounds {
-    size_t max_objects; /* garbage objects whose references are read */
-    size_t max_nodes;   /* objects copied with names */
-    uint64_t
-        max_time_ns; /* of one freeze, and what the garbage costs besides */
+    size_t max_objects;   /* garbage objects whose references are read */
+    size_t max_nodes;     /* objects copied with names */
+    uint64_t max_time_ns; /* with what the garbage costs besides */
 };
 
 /* A collection, or a look that nobody asked for, may be held up by at most this
