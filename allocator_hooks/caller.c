@@ -215,8 +215,11 @@ refresh(void)
         return CM_NO_MEMORY;
     }
     cm_lock_take(&lock);
-    struct modules *old = is_outdated(read) ? read : modules;
-    modules = old == read ? modules : read;
+    struct modules *old = read;
+    if (!is_outdated(read)) {
+        old = modules;
+        modules = read;
+    }
     cm_lock_give(&lock);
     cm_free(old);
     return CM_OK;

@@ -24,6 +24,9 @@ struct cm_sink {
     /* The stack of this thread now; may be NULL (no stacks).  `awaited` tells
      * that it is the stack of the thread that waits for this one. */
     struct cm_site_id (*site)(void *context, bool *awaited);
+    /* A free of memory of the host that was surely never told, of which there
+     * are many; any thread; may be NULL. */
+    bool (*is_needless)(void *context, uint64_t address);
     void *context;
 };
 

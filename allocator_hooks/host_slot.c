@@ -64,16 +64,21 @@ thread_id(void)
     return thread.id;
 }
 
-CM_HOT static bool
+static inline bool
 hears(void)
 {
     return atomic_load_explicit(&host.listening, memory_order_acquire)
-           && !thread.inside;
+           && !CM_PASSES(CM_METER_ALLOCATION);
 }
 
+/* Only here a thread's own variables are looked for, which takes longer than
+ * to pass over most of what is small or was never told. */
 CM_HOT static void
 tell_allocation(void *address, size_t bytes)
 {
+    if (thread.inside) {
+        return;
+    }
     CM_METERED(CM_METER_ALLOCATION);
     struct cm_event event = {
         .kind = CM_EVENT_ALLOCATE,
@@ -94,6 +99,9 @@ tell_allocation(void *address, size_t bytes)
 CM_HOT static void
 tell_free(void *address)
 {
+    if (thread.inside) {
+        return;
+    }
     CM_METERED(CM_METER_FREE);
     struct cm_event event = {
         .kind = CM_EVENT_FREE,
@@ -105,6 +113,15 @@ tell_free(void *address)
     thread.inside = true;
     host.sink.event(host.sink.context, &event);
     thread.inside = false;
+}
+
+static inline bool
+is_needless(void *address)
+{
+    return address == NULL
+           || (host.sink.is_needless != NULL
+               && host.sink.is_needless(host.sink.context,
+                                        (uint64_t)(uintptr_t)address));
 }
 
 CM_HOT static void *
@@ -128,7 +145,7 @@ on_alloc(size_t bytes)
 CM_HOT static void
 on_free(void *address)
 {
-    if (address != NULL && hears()) {
+    if (hears() && !is_needless(address)) {
         tell_free(address);
     }
     free_function *original =

@@ -132,7 +132,7 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
           struct torch_device device)
 {
     if (atomic_load_explicit(&torch.listening, memory_order_acquire)
-        && device.type != 0) {
+        && device.type != 0 && !CM_PASSES(CM_METER_ALLOCATION)) {
         CM_METERED(bytes < 0 ? CM_METER_FREE : CM_METER_ALLOCATION);
         int index = device.index < 0 ? 0 : device.index;
         if (index < CM_MAX_DEVICES) {

@@ -2,22 +2,29 @@
 # Copyright the cumem authors
 """What share of a training loop the hooks take, counted by the processor's clock inside them.
 
-    python bench/hooks.py [--build FOLDER] [--output FILE]
+    python bench/hooks.py [--build FOLDER] [--output FILE] [--seconds SECONDS]
 
 A loop's wall time hides one percent in its noise, and virtual machines count no
 instructions; this counts what cumem's own hooks take in the loops of
 bench/train.py, with what a job under CUMEM_WARN_CYCLES=1 has on, less what an
 empty hook would show for the reading of the clock.  What they cost the program
-besides, by the cache lines that they take, is not in it.  Builds cumem with
--DCUMEM_METER=ON in FOLDER, a temporary one unless given.
+besides, by the cache lines that they take, is not in it: for this a process of
+another build, which reads no clock, runs turns of ten iterations with its hooks
+at work and passing over (they return as soon as they are called), some hundred
+pairs that lie next to each other, and the ratio of their wall time is told with
+its 95 % interval.
+Builds cumem with -DCUMEM_METER=clock and =pass in FOLDER, a temporary one unless
+given.
 """
 
 import argparse
 import ctypes
+import functools
 import gc
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -28,6 +35,8 @@ import measure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READS = 1000
+ALL = 0xFFFFFFFF  # kinds of hooks
+TURN = 10  # iterations by wall time
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
          "collection ends", "garbage", "backward", "iteration")
 # Model, live objects, live tensors of 80 kB, dead cycles an iteration, and whether a
@@ -38,13 +47,16 @@ CASES = [("mlp", 1_000, 0, 0, False), ("mlp", 300_000, 0, 0, False),
          ("mlp", 1_000, 0, 4, False), ("mlp", 1_000, 0, 4, True)]
 
 
-def build(folder):
-    for command in (["cmake", "-S", ROOT, "-B", folder, "-DCUMEM_METER=ON",
+def build(folder, meter):
+    """What it is called in the folder: one that counts, or one that can pass over."""
+    folder = os.path.join(folder, meter)
+    for command in (["cmake", "-S", ROOT, "-B", folder, f"-DCUMEM_METER={meter}",
                      f"-DPython_EXECUTABLE={sys.executable}"],
                     ["cmake", "--build", folder, "-j", str(os.cpu_count())]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    return os.path.join(folder, "python")
 
 
 def ticks_per_second(read):
@@ -57,7 +69,7 @@ def ticks_per_second(read):
 def clock_of(folder):
     """The clock that the hooks read: now(), and what it shows of nothing, empty(times)."""
     source = pathlib.Path(folder) / "clock.c"
-    source.write_text('#define CM_METER_ON\n#include "detector/meter.h"\n'
+    source.write_text('#define CM_METER_CLOCK\n#include "detector/meter.h"\n'
                       "uint64_t cm_meter_ticks[CM_METERS], cm_meter_counts[CM_METERS];\n"
                       "uint64_t now(void) { return cm_meter_now(); }\n"
                       "uint64_t empty(int times) { while (times-- > 0) "
@@ -70,47 +82,73 @@ def clock_of(folder):
     return clock
 
 
-def measure_case(model, live, tensors, cycles, observed, iterations, folder):
-    """One process, everything on, for seconds of `iterations` a turn."""
-    loop.start_cumem()
-    import torch
-    from cumem import _core
+class Loop:
+    """One process with everything on, warm."""
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
-    if device == "cpu":
-        torch.set_num_threads(1)
-    core = ctypes.CDLL(_core.__file__)
-    ticks = (ctypes.c_uint64 * len(HOOKS)).in_dll(core, "cm_meter_ticks")
-    counts = (ctypes.c_uint64 * len(HOOKS)).in_dll(core, "cm_meter_counts")
+    def __init__(self, model, live, tensors, cycles, observed):
+        loop.start_cumem()
+        import torch
+        from cumem import _core
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
+        if device == "cpu":
+            torch.set_num_threads(1)
+        self.core = ctypes.CDLL(_core.__file__)
+        self.keep = [[i] for i in range(live)]
+        self.keep += [torch.empty(20_000, device=device) for _ in range(tensors)]
+        if observed:
+            import cumem
+
+            cumem.observe_tensor_cycles(lambda page: None)
+        self.step = loop._step_of(torch, {"model": model, "cycles": cycles}, device)
+        for _ in range(100):
+            self.step()
+        gc.collect()
+
+
+def by_wall(own, seconds):
+    """What measure.ratio() says of the loop, hooks at work against passing over."""
+    passing = ctypes.c_uint.in_dll(own.core, "cm_meter_passing")
+    turns = {True: [], False: []}
+    for _ in range(200):
+        own.step()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for passes in random.sample((True, False), 2):
+            passing.value = ALL if passes else 0
+            own.step()  # it ends what the other ones left behind
+            turns[passes].append(
+                measure.timed(own.step, TURN, measure.Counter(), own.synchronize))
+    passing.value = 0
+    return {"ratio": measure.ratio([{"work": turns[False], "pass": turns[True]}], "work", "pass"),
+            "work_ms": [turn.get("wall_ms") for turn in turns[False]],
+            "pass_ms": [turn.get("wall_ms") for turn in turns[True]]}
+
+
+def by_clock(own, iterations, folder):
+    """Seven turns, by the clock inside the hooks."""
+    ticks = (ctypes.c_uint64 * len(HOOKS)).in_dll(own.core, "cm_meter_ticks")
+    counts = (ctypes.c_uint64 * len(HOOKS)).in_dll(own.core, "cm_meter_counts")
     clock = clock_of(folder)
     rate = ticks_per_second(clock.now)
     reading = clock.empty(READS) / READS
-    keep = [[i] for i in range(live)]
-    blocks = [torch.empty(20_000, device=device) for _ in range(tensors)]
-    if observed:
-        import cumem
+    read = functools.partial(_use, reading=reading, rate=rate, iterations=iterations)
+    turns = [metered(ticks, counts, own, read, iterations) for _ in range(7)]
+    return {"turns": turns, "status": _status(), "reading_ns": reading / rate * 1e9}
 
-        cumem.observe_tensor_cycles(lambda page: None)
-    step = loop._step_of(torch, {"model": model, "cycles": cycles}, device)
-    for _ in range(100):
-        step()
-    gc.collect()
-    turns = []
-    for _ in range(7):
-        before = list(ticks), list(counts)
-        began = time.perf_counter()
-        for _ in range(iterations):
-            step()
-        synchronize()
-        seconds = time.perf_counter() - began
-        turns.append({
-            "iteration_us": seconds / iterations * 1e6,
-            "hooks": {name: _use(ticks[i] - before[0][i], counts[i] - before[1][i], reading,
-                                 rate, iterations) for i, name in enumerate(HOOKS)}})
-    status = _status()
-    print(json.dumps({"turns": turns, "live": len(keep), "tensors": len(blocks), "status": status,
-                      "reading_ns": reading / rate * 1e9}))
+
+def metered(ticks, counts, own, read, iterations):
+    """One turn of `iterations`."""
+    before = list(ticks), list(counts)
+    began = time.perf_counter()
+    for _ in range(iterations):
+        own.step()
+    own.synchronize()
+    took = time.perf_counter() - began
+    return {"iteration_us": took / iterations * 1e6,
+            "hooks": {name: read(ticks[i] - before[0][i], counts[i] - before[1][i])
+                      for i, name in enumerate(HOOKS)}}
 
 
 def _use(ticks, count, reading, rate, iterations):
@@ -136,6 +174,10 @@ def lines_of(name, result):
     yield f"--- {name}: {share(median):.2%} of {median['iteration_us']:.0f} us an iteration (" \
         + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) \
         + f"); the clock's own {result['reading_ns']:.0f} ns a call are taken off"
+    wall = result["wall"]["ratio"]
+    if wall is not None:
+        yield f"  by wall time x{wall['ratio']:.4f} [{wall['low']:.4f}, {wall['high']:.4f}] of hooks " \
+            f"that pass over, {wall['pairs']} pairs"
     for hook, (us, count) in median["hooks"].items():
         if count:
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"
@@ -146,36 +188,47 @@ def main():
     parser.add_argument("--build")
     parser.add_argument("--output", help="base name of the results (.txt, .json)")
     parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=30, help="by wall time, for each case")
     parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--by", help=argparse.SUPPRESS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if options.case:
-            measure_case(*json.loads(options.case), options.iterations, scratch)
+            own = Loop(*json.loads(options.case))
+            print(json.dumps(by_clock(own, options.iterations, scratch) if options.by == "clock"
+                             else by_wall(own, options.seconds)))
             return
-        folder = options.build or os.path.join(scratch, "build")
-        build(folder)
-        report(options, folder)
+        folder = options.build or scratch
+        report(options, {meter: build(folder, meter) for meter in ("clock", "pass")})
 
 
-def report(options, folder):
+def run(options, packages, case, meter):
+    """The answer of a fresh process, or why there is none."""
+    environment = {**os.environ, "PYTHONPATH": packages[meter], **loop.cumem_environment()}
+    done = subprocess.run(
+        [sys.executable, __file__, "--case", json.dumps(case), "--by", meter,
+         "--iterations", str(options.iterations), "--seconds", str(options.seconds)],
+        env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        return None, done.stderr[-300:]
+    return json.loads(done.stdout.splitlines()[-1]), None
+
+
+def report(options, packages):
     machine = measure.machine()
     lines = ["command: python bench/hooks.py", json.dumps(machine)]
     results = {}
-    environment = {**os.environ, "PYTHONPATH": os.path.join(folder, "python"),
-                   **loop.cumem_environment()}
     for case in CASES:
-        done = subprocess.run(
-            [sys.executable, __file__, "--case", json.dumps(case),
-             "--iterations", str(options.iterations)],
-            env=environment, capture_output=True, text=True)
         name = f"{case[0]}, {case[1]:,} live objects" \
             + (f", {case[2]:,} live tensors" if case[2] else "") \
             + (f", {case[3]} cycles" if case[3] else "") \
             + (" under observe_tensor_cycles" if case[4] else "")
-        if done.returncode != 0:
-            lines.append(f"--- {name}: failed: {done.stderr[-300:]}")
+        result, why = run(options, packages, case, "clock")
+        wall, why_no_wall = run(options, packages, case, "pass")
+        if result is None or wall is None:
+            lines.append(f"--- {name}: failed: {why or why_no_wall}")
             continue
-        results[name] = json.loads(done.stdout.splitlines()[-1])
+        results[name] = {**result, "wall": wall}
         lines += lines_of(name, results[name])
     print("\n".join(lines))
     if options.output:

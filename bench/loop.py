@@ -18,7 +18,8 @@ import measure
 
 _SHORT_LIVED = 3000
 _WARM_UP = 60  # what happens once is not what an iteration costs
-_AWAY = {True: 40, False: 40, None: 3}  # not timed, by whether the tool was switched
+# Not timed, by whether the tool was switched: for 64 iterations it looks more closely.
+_AWAY = {True: 80, False: 40, None: 3}
 
 
 class Node:

@@ -143,13 +143,19 @@ take_under_lock(struct cm_blocks *self, const struct cm_event *event)
     cm_lock_give(&device->lock);
 }
 
+CM_HOT bool
+cm_blocks_is_needless(const struct cm_blocks *self, int device,
+                      uint64_t address)
+{
+    const struct cm_device_blocks *known =
+        is_index(device) ? device_at(self, device) : NULL;
+    return known != NULL && !cm_address_filter_has(&known->filter, address);
+}
+
 CM_HOT void
 cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
 {
     struct cm_device_blocks *device = known_device(self, event);
-    if (device != NULL && cm_device_blocks_is_needless(device, event)) {
-        return;
-    }
     if (device == NULL || !event->in_order
         || !atomic_load_explicit(&device->in_order, memory_order_relaxed)
         || !cm_device_blocks_write(device, event)) {

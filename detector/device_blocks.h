@@ -68,15 +68,6 @@ void cm_device_blocks_free(struct cm_device_blocks *self);
 static inline bool cm_device_blocks_write(struct cm_device_blocks *self,
                                           const struct cm_event *event);
 
-/* A free of what was surely never told; by anybody. */
-static inline bool
-cm_device_blocks_is_needless(const struct cm_device_blocks *self,
-                             const struct cm_event *event)
-{
-    return event->kind == CM_EVENT_FREE && event->doubtful
-           && !cm_address_filter_has(&self->filter, event->address);
-}
-
 /* Before all of these: the lock is held. */
 
 /* An event that comes next, by whoever is not the writer too. */

@@ -3,10 +3,14 @@
 #ifndef CM_METER_H
 #define CM_METER_H
 
-/* What our hooks take, by the processor's own clock: a loop's wall time hides
- * one percent in its noise, and virtual machines count no instructions.  Only
- * a build with -DCUMEM_METER=ON has it (bench/hooks.py); of any other nothing
+/* What our hooks take: a loop's wall time hides one percent in its noise, and
+ * virtual machines count no instructions.  A build with -DCUMEM_METER=clock
+ * reads the processor's own clock inside them; one with -DCUMEM_METER=pass lets
+ * the bench have them pass over, so that it sees by turns in one process what a
+ * loop takes with and without them (bench/hooks.py).  Of any other build nothing
  * is left. */
+
+#include <stdbool.h>
 
 enum cm_meter {
     CM_METER_ALLOCATION,
@@ -21,7 +25,7 @@ enum cm_meter {
     CM_METERS
 };
 
-#ifdef CM_METER_ON
+#ifdef CM_METER_CLOCK
 
 #include <stdint.h>
 
@@ -60,6 +64,19 @@ cm_meter_end(struct cm_metering *self)
 #else
 
 #define CM_METERED(kind) ((void)0)
+
+#endif
+
+#ifdef CM_METER_PASS
+
+/* Set by the bench, a bit for each kind: such hooks return as soon as they are
+ * called. */
+extern unsigned int cm_meter_passing;
+#define CM_PASSES(kind) ((cm_meter_passing & (1u << (kind))) != 0)
+
+#else
+
+#define CM_PASSES(kind) false
 
 #endif
 #endif

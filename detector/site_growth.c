@@ -334,7 +334,11 @@ static uint64_t
 kept_gradients(const struct cm_growth_state *state, uint64_t now)
 {
     uint64_t gone = now < state->bytes ? state->bytes - now : 0;
-    return gone < state->gradient_bytes ? state->gradient_bytes - gone : 0;
+    uint64_t held = gradients_of(state, state->bytes);
+    if (held > state->gradient_bytes) {
+        held = state->gradient_bytes; /* as it was last looked at */
+    }
+    return gone < held ? held - gone : 0;
 }
 
 void

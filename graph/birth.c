@@ -18,6 +18,7 @@ static const struct {
     {"/torch/serialization.py", "", CM_BIRTH_LOADED},
     {"/safetensors/torch.py", "", CM_BIRTH_LOADED},
     {"/copy.py", "deepcopy", CM_BIRTH_COPIED},
+    {"/torch/nn/modules/module.py", "_call_impl", CM_BIRTH_COMPUTED},
     {"/torch/nn/modules/module.py", "", CM_BIRTH_OTHER},
     {"/torch/optim/", "", CM_BIRTH_OTHER},
     {"/torch/utils/data/", "", CM_BIRTH_INPUT},

@@ -10,9 +10,10 @@
 
 enum cm_birth {
     CM_BIRTH_OTHER = 0,
-    CM_BIRTH_LOADED, /* from a file of weights */
-    CM_BIRTH_COPIED, /* by copy.deepcopy() */
-    CM_BIRTH_INPUT,  /* a batch: by a data loader, or moved to a device */
+    CM_BIRTH_LOADED,   /* from a file of weights */
+    CM_BIRTH_COPIED,   /* by copy.deepcopy() */
+    CM_BIRTH_INPUT,    /* a batch: by a data loader, or moved to a device */
+    CM_BIRTH_COMPUTED, /* while a module was called */
 };
 
 /* O(frames). */

@@ -83,6 +83,12 @@ on_site(void *context, bool *awaited)
     return site;
 }
 
+CM_HOT static bool
+on_needless(void *context, uint64_t address)
+{
+    return cm_blocks_is_needless(context, CM_DEVICE_HOST, address);
+}
+
 static bool
 is_imported(const char *name)
 {
@@ -111,8 +117,10 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     }
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);
-    struct cm_sink sink = {
-        .event = on_event, .site = on_site, .context = torch.blocks};
+    struct cm_sink sink = {.event = on_event,
+                           .site = on_site,
+                           .is_needless = on_needless,
+                           .context = torch.blocks};
     if (!kind->start(&sink, NULL, why)) {
         return false;
     }

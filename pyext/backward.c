@@ -12,13 +12,16 @@
 
 #include "../detector/hot.h"
 #include "../detector/meter.h"
+#include "current_node.h"
 #include "forward.h"
 #include "method.h"
+#include "this_thread.h"
 
 enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
 
 struct waiting {
     _Atomic uint64_t order; /* 0: free; 1: being filled; else who came when */
+    _Atomic uint64_t thread;
     _Atomic uint32_t site;
 };
 
@@ -55,8 +58,10 @@ enter(void)
 {
     CM_METERED(CM_METER_BACKWARD);
     struct cm_objects *objects = atomic_load(&backward.objects);
-    struct waiting *place = objects != NULL ? take_place() : NULL;
+    struct waiting *place =
+        objects != NULL && !CM_PASSES(CM_METER_BACKWARD) ? take_place() : NULL;
     if (place != NULL) {
+        atomic_store(&place->thread, cm_this_thread());
         atomic_store(&place->site,
                      cm_objects_stack(objects, STACK_FRAMES).index);
         atomic_store(&place->order,
@@ -193,6 +198,24 @@ awaited_stack(struct cm_objects *objects)
                               : waiting;
 }
 
+/* It runs a step of autograd's, and it is another one that waits. */
+CM_HOT static bool
+works_for_another(void)
+{
+    bool others = false;
+    for (size_t i = 0; i < atomic_load(&backward.used); i++) {
+        if (atomic_load(&backward.waiting[i].order) > 1) {
+            others = true;
+            if (atomic_load(&backward.waiting[i].thread) == cm_this_thread()) {
+                return false;
+            }
+        }
+    }
+    return others && cm_current_node() != 0;
+}
+
+/* A step in Python, as compiled code's are, has frames of its own, but nobody
+ * calls it there. */
 CM_HOT struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
@@ -201,6 +224,11 @@ cm_backward_stack(struct cm_objects *objects, bool *awaited)
     if (site.index == 0) {
         site = awaited_stack(objects);
         *awaited = site.index != 0;
+    }
+    else if (works_for_another()) {
+        struct cm_site_id waiting = awaited_stack(objects);
+        *awaited = waiting.index != 0;
+        site = *awaited ? cm_forward_append(objects, site, waiting) : site;
     }
     return site;
 }

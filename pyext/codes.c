@@ -20,6 +20,21 @@ contains(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
+/* torch.compile() names what it writes after a hash: .../ab/cabz....py, in a
+ * folder that the user may choose; what dynamo makes has no file. */
+static bool
+is_compiled(const char *path)
+{
+    enum { HASH = 52 };
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    return strncmp(path, "<eval_with_key>", 15) == 0
+           || (slash != NULL && slash - path > 3 && slash[-3] == '/'
+               && strncmp(slash - 2, name + 1, 2) == 0 && name[0] == 'c'
+               && strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == HASH
+               && strcmp(name + HASH, ".py") == 0);
+}
+
 static bool
 is_library_path(const struct cm_objects *self, const char *path)
 {
@@ -31,7 +46,7 @@ is_library_path(const struct cm_objects *self, const char *path)
     }
     return contains(path, "/site-packages/")
            || contains(path, "/dist-packages/")
-           || strncmp(path, "<frozen", 7) == 0;
+           || strncmp(path, "<frozen", 7) == 0 || is_compiled(path);
 }
 
 bool

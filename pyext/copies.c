@@ -5,6 +5,8 @@
 
 #include "copies.h"
 
+#include "../detector/alike.h"
+#include "../detector/alloc.h"
 #include "../graph/birth.h"
 #include "session_private.h"
 
@@ -22,6 +24,85 @@ cm_session_origin(struct cm_session *self, PyObject *tensor)
                          (unsigned long long)block.bytes,
                          (int)cm_birth_of(self->records, block.site),
                          (unsigned)block.site.index, block.device);
+}
+
+/* ---- whether one is possible */
+
+/* [0 or -1; raises] the addresses of these tensors' blocks, sorted; *known is
+ * the caller's to free. */
+static int
+find_known(struct cm_session *self, PyObject *tensors,
+           struct cm_sought **known, size_t *count)
+{
+    struct cm_block block;
+    size_t most = (size_t)PyList_GET_SIZE(tensors);
+    *known = cm_calloc(most + 1, sizeof(**known));
+    if (*known == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < most; i++) {
+        if (cm_growing_block(self, PyList_GET_ITEM(tensors, (Py_ssize_t)i),
+                             &block)) {
+            (*known)[(*count)++].address = block.address;
+        }
+    }
+    cm_sought_sort(*known, *count);
+    return 0;
+}
+
+/* Not what was computed with a model, such as cuBLAS's workspaces, nor what
+ * was made by deepcopy(). */
+static bool
+may_be_source(const struct cm_session *self, const struct cm_block *block)
+{
+    enum cm_birth birth = cm_birth_of(self->records, block->site);
+    return !block->awaited && birth != CM_BIRTH_COMPUTED
+           && birth != CM_BIRTH_COPIED;
+}
+
+/* Returns how many are left: those that were there by then. */
+static size_t
+keep_sources(const struct cm_session *self, struct cm_block *blocks,
+             size_t count, uint64_t until_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].site.index != 0 && blocks[i].time_ns <= until_ns
+            && may_be_source(self, &blocks[i])) {
+            blocks[kept++] = blocks[i];
+        }
+    }
+    return kept;
+}
+
+PyObject *
+cm_session_alike(struct cm_session *self, PyObject *args)
+{
+    PyObject *tensors;
+    unsigned long long until_ns;
+    struct cm_sought *known;
+    struct cm_block *blocks;
+    size_t known_count = 0, count;
+    if (!PyArg_ParseTuple(args, "O!K:alike", &PyList_Type, &tensors,
+                          &until_ns)) {
+        return NULL;
+    }
+    if (cm_allocations_blocks() == NULL) {
+        return PyLong_FromLong(0);
+    }
+    if (cm_blocks_copy(cm_allocations_blocks(), &blocks, &count) != CM_OK) {
+        return PyErr_NoMemory();
+    }
+    uint64_t bytes = 0;
+    int found = find_known(self, tensors, &known, &known_count);
+    if (found == 0) {
+        count = keep_sources(self, blocks, count, until_ns);
+        bytes = cm_alike_bytes(blocks, count, known, known_count);
+    }
+    cm_free(known);
+    cm_free(blocks);
+    return found == 0 ? PyLong_FromUnsignedLongLong(bytes) : NULL;
 }
 
 /* ---- as findings */

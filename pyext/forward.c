@@ -12,12 +12,12 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <threads.h>
 
 #include "../allocator_hooks/slot.h"
 #include "../detector/hot.h"
 #include "current_node.h"
 #include "objects_private.h"
+#include "this_thread.h"
 #include "torch_layout.h"
 
 enum {
@@ -63,25 +63,11 @@ cm_forward_start(void)
     atomic_store(&forward.peek, peek);
 }
 
-/* Another one for each thread that lives; on x86-64 the ABI has it in a
- * register. */
-static inline uint64_t
-this_thread(void)
-{
-#if defined(__x86_64__)
-    uint64_t self;
-    __asm__("mov %%fs:0, %0" : "=r"(self));
-    return self;
-#else
-    return (uint64_t)thrd_current();
-#endif
-}
-
 /* Numbers of several threads are the same: then none is known. */
 CM_HOT static bool
 is_forward_thread(void)
 {
-    uint64_t self = this_thread();
+    uint64_t self = cm_this_thread();
     uint64_t who = atomic_load(&forward.thread);
     return who == self
            || (who == 0
@@ -200,32 +186,33 @@ frame_between(struct cm_objects *objects)
     return known;
 }
 
+/* `marked`: with the frame between them; else what cannot be joined is told
+ * by the upper stack alone. */
 static struct cm_site_id
-join(struct cm_objects *objects, struct cm_site_id forward_site,
-     struct cm_site_id waiting)
+join(struct cm_objects *objects, struct cm_site_id upper,
+     struct cm_site_id lower, bool marked)
 {
     struct cm_frame frames[MOST_FRAMES];
-    const struct cm_site *above =
-        cm_records_site(objects->records, forward_site);
-    const struct cm_site *below = cm_records_site(objects->records, waiting);
-    uint32_t between = frame_between(objects);
+    const struct cm_site *above = cm_records_site(objects->records, upper);
+    const struct cm_site *below = cm_records_site(objects->records, lower);
+    uint32_t between = marked ? frame_between(objects) : 0;
     struct cm_site joined = {
         .frames = frames,
-        .frame_count = above->frame_count + 1 + below->frame_count,
+        .frame_count = above->frame_count + marked + below->frame_count,
         .cut = above->cut || below->cut,
     };
-    struct cm_site_id id = waiting;
-    if (between == 0 || above->frame_count == 0 || below->frame_count == 0
-        || joined.frame_count > MOST_FRAMES) {
-        return waiting;
+    struct cm_site_id id, alone = marked ? lower : upper;
+    if ((marked && between == 0) || above->frame_count == 0
+        || below->frame_count == 0 || joined.frame_count > MOST_FRAMES) {
+        return alone;
     }
     memcpy(frames, above->frames, above->frame_count * sizeof(frames[0]));
     frames[above->frame_count] = (struct cm_frame){.code = {between}};
-    memcpy(frames + above->frame_count + 1, below->frames,
+    memcpy(frames + above->frame_count + marked, below->frames,
            below->frame_count * sizeof(frames[0]));
     return cm_records_add_site(objects->records, &joined, &id) == CM_OK
                ? id
-               : waiting;
+               : alone;
 }
 
 /* The numbers of both in the upper 40 bits, which leaves 24 to that of the
@@ -239,22 +226,38 @@ pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
                      | (uint64_t)waiting.index << 24;
 }
 
-CM_HOT struct cm_site_id
-cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
-                struct cm_site_id waiting)
+CM_HOT static struct cm_site_id
+joined(struct cm_objects *objects, struct cm_site_id upper,
+       struct cm_site_id lower, bool marked)
 {
-    uint64_t pair = pair_of(forward_site, waiting);
+    uint64_t pair = pair_of(upper, lower);
     _Atomic uint64_t *place =
         &forward.joined[pair * UINT64_C(0x9E3779B97F4A7C15) >> 54];
     uint64_t known = atomic_load(place);
     if (pair != 0 && known >> 24 == pair >> 24) {
         return (struct cm_site_id){known & 0xFFFFFF};
     }
-    struct cm_site_id site = join(objects, forward_site, waiting);
+    struct cm_site_id site = join(objects, upper, lower, marked);
     if (pair != 0 && site.index <= 0xFFFFFF) {
         atomic_store(place, pair | site.index);
     }
     return site;
+}
+
+CM_HOT struct cm_site_id
+cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
+                struct cm_site_id waiting)
+{
+    return joined(objects, forward_site, waiting, true);
+}
+
+/* No line of a forward pass is one of a thread that works for another, so
+ * that both kinds of pairs may stand in one table. */
+struct cm_site_id
+cm_forward_append(struct cm_objects *objects, struct cm_site_id own,
+                  struct cm_site_id awaited)
+{
+    return joined(objects, own, awaited, false);
 }
 
 /* ---- from Python, with the GIL */

@@ -31,6 +31,10 @@ struct cm_site_id cm_forward_site_of(uint64_t node);
 struct cm_site_id cm_forward_join(struct cm_objects *objects,
                                   struct cm_site_id forward,
                                   struct cm_site_id waiting);
+/* The stack of a thread that works for another one, then that of the other. */
+struct cm_site_id cm_forward_append(struct cm_objects *objects,
+                                    struct cm_site_id own,
+                                    struct cm_site_id awaited);
 /* Looks for what torch says; with the GIL, once torch is loaded. */
 void cm_forward_start(void);
 /* Nothing is known any more; with the GIL. */

@@ -144,8 +144,9 @@ callable_call(PyObject *callable, PyObject *const *args, size_t flags,
               PyObject *names)
 {
     struct cm_interceptor *self = ((struct callable *)callable)->interceptor;
-    if (self == NULL || names != NULL || PyVectorcall_NARGS(flags) != 2
-        || !PyUnicode_CheckExact(args[0]) || !PyDict_CheckExact(args[1]))
+    if (CM_PASSES(CM_METER_COLLECTION_START) || self == NULL || names != NULL
+        || PyVectorcall_NARGS(flags) != 2 || !PyUnicode_CheckExact(args[0])
+        || !PyDict_CheckExact(args[1]))
         Py_RETURN_NONE;
     self->calls++;
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0)

@@ -65,6 +65,7 @@ SESSION_CALL(add_site)
 SESSION_CALL(categories)
 SESSION_CALL(growth)
 SESSION_CALL(origin)
+SESSION_CALL(alike)
 SESSION_CALL(touch)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
@@ -160,6 +161,7 @@ static PyMethodDef methods[] = {
     {"categories", core_categories, METH_O, NULL},
     {"growth", core_growth, METH_VARARGS, NULL},
     {"origin", core_origin, METH_O, NULL},
+    {"alike", core_alike, METH_VARARGS, NULL},
     {"touch", core_touch, METH_O, NULL},
     {"touched", core_touched, METH_NOARGS, NULL},
     {"growing", core_growing, METH_NOARGS, NULL},

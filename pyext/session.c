@@ -125,7 +125,12 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 
 /* One part in so many of the time goes into asking, which costs 0.1 to 1 ms;
  * more in the beginning, when what leaks is to be found in ten iterations. */
-enum { MEMORY_SHARE = 10000, EARLY_SHARE = 10, EARLY = 24 };
+static uint64_t
+memory_share(uint64_t asked)
+{
+    enum { FIRST = 8, EARLY = 24 };
+    return asked <= FIRST ? 10 : asked <= EARLY ? 100 : 10000;
+}
 
 void
 cm_session_ask_memory(struct cm_session *self)
@@ -135,9 +140,8 @@ cm_session_ask_memory(struct cm_session *self)
         self->memory_not_before_ns = UINT64_MAX; /* the GIL is given away */
         cm_session_deliver(self, "memory", Py_NewRef(Py_None));
         uint64_t then = cm_clock_ns(CLOCK_MONOTONIC);
-        uint64_t share =
-            ++self->memory_asked > EARLY ? MEMORY_SHARE : EARLY_SHARE;
-        self->memory_not_before_ns = then + (then - now) * share;
+        self->memory_not_before_ns =
+            then + (then - now) * memory_share(++self->memory_asked);
     }
 }
 

@@ -229,7 +229,7 @@ cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
 {
     CM_METERED(CM_METER_STEP);
-    if (count == 0 || self->silent) {
+    if (CM_PASSES(CM_METER_STEP) || count == 0 || self->silent) {
         Py_RETURN_NONE;
     }
     uintptr_t trained = trained_by(self, args[0]);

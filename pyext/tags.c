@@ -127,7 +127,7 @@ static inline void
 note_made(PyObject *object)
 {
     CM_METERED(CM_METER_TENSOR);
-    if (object == NULL || tags.objects == NULL) {
+    if (CM_PASSES(CM_METER_TENSOR) || object == NULL || tags.objects == NULL) {
         return;
     }
     if (tags.stacks) {
@@ -143,7 +143,7 @@ static inline void
 note_passing(PyTypeObject *type)
 {
     CM_METERED(CM_METER_TENSOR);
-    if (!tags.resting) {
+    if (!tags.resting && !CM_PASSES(CM_METER_TENSOR)) {
         note_one_more();
     }
     if (tags.resting) {

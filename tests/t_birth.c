@@ -53,7 +53,7 @@ is_told_by_the_stack(void **state)
         {"/lib/accelerate/utils.py send to;/a.py main", CM_BIRTH_INPUT},
         {"/a.py forward;/a.py main to", CM_BIRTH_OTHER},
         {"/a.py forward to;/lib/torch/nn/modules/module.py _call_impl",
-         CM_BIRTH_OTHER},
+         CM_BIRTH_COMPUTED},
         {"/lib/torch/nn/modules/module.py convert to;/a.py main to",
          CM_BIRTH_OTHER},
         {"/lib/torch/optim/adam.py step to;/a.py main", CM_BIRTH_OTHER},

@@ -142,6 +142,31 @@ tells_gradients_that_a_forward_finds(void **state)
     end(&job);
 }
 
+/* A loop after another one: its gradients are of other sites, and of the first
+ * one's only a workspace of cuBLAS stays. */
+static void
+takes_no_workspace_for_gradients(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row = {0};
+    cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
+    allocate(&job, 7, 32 * MIB);
+    for (int i = 0; i < 24; i++) {
+        uint64_t gradient = allocate(&job, i < 12 ? 7 : 8, 8 * MIB);
+        step(&job);
+        if (i == 3) { /* not looked at after each iteration */
+            cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7},
+                                8 * MIB, 40 * MIB);
+        }
+        release(&job, gradient);
+        cm_growth_forward(&job.growth, job.blocks, job.iteration);
+    }
+    assert_false(job.growth.due);
+    assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 0);
+    end(&job);
+}
+
 static void
 adds_up_each_category(void **state)
 {
@@ -314,6 +339,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
+        cmocka_unit_test(takes_no_workspace_for_gradients),
         cmocka_unit_test(adds_up_each_category),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
         cmocka_unit_test(has_a_series_for_what_is_outside),

@@ -233,3 +233,25 @@ for wrong in (None, [None], [()]):
         pass
 assert _core.touched() == []
 """, cwd=tmp_path)
+
+
+def test_objects_are_looked_through_only_where_a_copy_may_be(tmp_path):
+    run_ok(PROGRAM + """
+from cumem import _copies
+looked = []
+search = _copies._search
+_copies._search = lambda: looked.append(None) or search()
+model = make_model()
+workspace = torch.zeros(5, 1 << 20)
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(20):
+    model(torch.randn(8, 512)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+assert looked == [], looked
+model = make_model()
+weights = load(model)
+model.load_state_dict(weights)
+train(model)
+assert looked and len(told()) == 1
+""", cwd=tmp_path)

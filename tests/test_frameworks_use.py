@@ -36,10 +36,10 @@ def space(**content):
 
 
 def add_torch(monkeypatch, initialized=True):
-    stats = {"allocated_bytes.all.current": 5, "reserved_bytes.all.current": 9}
+    stats = {"allocated_bytes": {"all": {"current": 5}}, "reserved_bytes": {"all": {"current": 9}}}
     module(monkeypatch, "torch", cuda=space(
         is_initialized=lambda: initialized, device_count=lambda: 2,
-        memory_stats=(lambda index: stats if index == 0 else {}) if initialized
+        memory_stats_as_nested_dict=(lambda index: stats if index == 0 else {}) if initialized
         else refuse))
 
 
@@ -143,5 +143,5 @@ def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
 def test_framework_that_raises_is_left_out(monkeypatch):
     add_torch(monkeypatch)
     add_cupy(monkeypatch)
-    sys.modules["torch"].cuda.memory_stats = refuse
+    sys.modules["torch"].cuda.memory_stats_as_nested_dict = refuse
     assert _frameworks.use(0) == {"cupy": (10, 20)}

@@ -26,13 +26,14 @@ segments = [
     segment(0x7f1000000000, [("f", 6 * MIB, 0), ("p", 2 * MIB, 2 * MIB)], stream=0x55),
     segment(0x7f2000000000, [("a", 20 * MIB, 20 * MIB)], pool=(0, 1)),
 ]
-stats = {"allocated_bytes.all.current": 36 * MIB, "reserved_bytes.all.current": 48 * MIB,
-         "active_bytes.all.current": 38 * MIB, "allocated_bytes.all.peak": 40 * MIB}
+stats = {"allocated_bytes": {"all": {"current": 36 * MIB, "peak": 40 * MIB}},
+         "reserved_bytes": {"all": {"current": 48 * MIB}},
+         "active_bytes": {"all": {"current": 38 * MIB}}}
 torch.cuda._initialized = True
 torch.cuda.is_initialized = lambda: True
 torch.cuda.device_count = lambda: 2
 torch.cuda.current_device = lambda: 0
-torch.cuda.memory_stats = lambda index: dict(stats) if index == 0 else {}
+torch.cuda.memory_stats_as_nested_dict = lambda index: dict(stats) if index == 0 else {}
 torch.cuda.memory_snapshot = lambda: segments
 torch.cuda.get_device_properties = lambda index: types.SimpleNamespace(total_memory=100 * MIB)
 torch._C._cuda_isHistoryEnabled = lambda: False
@@ -109,7 +110,7 @@ def test_iterations_are_told_by_the_program_or_its_optimizer(stand_in, tmp_path)
     run_ok(START + """
 torch.cuda._initialized = True
 torch.cuda.is_initialized = lambda: True
-torch.cuda.memory_stats = lambda index: {}
+torch.cuda.memory_stats_as_nested_dict = lambda index: {}
 torch.cuda.memory_snapshot = lambda: []
 handle = cumem.observe_tensor_cycles(print)
 layer, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
@@ -142,7 +143,7 @@ def test_the_numbers_of_the_programs_own_hooks_are_theirs(stand_in, tmp_path):  
 import gc
 torch.cuda._initialized = True
 torch.cuda.is_initialized = lambda: False
-torch.cuda.memory_stats = lambda index: {}
+torch.cuda.memory_stats_as_nested_dict = lambda index: {}
 torch.cuda.memory_snapshot = lambda: []
 optim = sys.modules["torch.optim.optimizer"]
 hooks = optim._global_optimizer_post_hooks

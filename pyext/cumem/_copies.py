@@ -8,12 +8,15 @@ weights to go back to have the same.  So a copy is told only where
 - the model's weights were written over once more than the copy's before the
   first step (torch counts the writes), as by ``load_state_dict()`` from it;
 - a dict of tensors came from a file, and a module was not made by ``deepcopy``;
+- blocks of its sizes exist that are no optimizer's; only then all objects are
+  looked through for it, which takes as long as a full collection;
 - for as long as it was watched nobody wrote to it, no gradient was made for it,
   and no running function had it in its hands (``touched.h``).
 
 What cannot be known is not told.  Nothing is kept alive: numbers are kept.
 """
 
+import time
 import weakref
 from collections import OrderedDict
 
@@ -28,7 +31,7 @@ _LEAST_BYTES = 1 << 20
 _WRAPPERS = ("module.", "_orig_mod.")
 
 _versions = {}  # id of a parameter: (weak reference, its versions)
-_events = {}  # id of an optimizer's first parameter: (weak reference, how often it told)
+_events = {}  # id of an optimizer's first parameter: (weak reference, (times it told, the first))
 _state = {"watched": [], "told": {}}  # keys of copies; and what stays of each
 
 
@@ -62,18 +65,22 @@ class Copy:
         return self.tensors + [module for module, _ in _modules.below(self.owner)]
 
 
-def note_step(parameters):
-    """An optimizer of these has made 1, 2, 4, 8, ... steps.  True: there is something to tell."""
+def note_step(parameters, owned):
+    """An optimizer of these has made 1, 2, 4, 8, ... steps.  True: there is something to tell.
+
+    `owned()`: all tensors that optimizers know, which are no copies.
+    """
     if not parameters:
         return False
-    events = (_known(_events, parameters[0]) or 0) + 1
-    _events[id(parameters[0])] = weakref.ref(parameters[0]), events
+    events, first_ns = _known(_events, parameters[0]) or (0, time.monotonic_ns())
+    events += 1
+    _events[id(parameters[0])] = weakref.ref(parameters[0]), (events, first_ns)
     if events <= _VERSIONS:
         for parameter in parameters[: _MOST - len(_versions)]:
             seen = _known(_versions, parameter) or []
             seen.append(_modules.read(parameter, "_version"))
             _versions[id(parameter)] = weakref.ref(parameter), seen
-    if events == _VERSIONS:
+    if events == _VERSIONS and _core.alike(owned(), first_ns) >= _LEAST_BYTES:
         _watch()
     elif events > _WATCHED:
         _forget()

@@ -65,8 +65,14 @@ def note_optimizer(optimizer):
     from . import _runtime
 
     parameters = [tensor for tensor, kind, _ in rows if kind == PARAMETER]
-    if _runtime.is_warned() and _copies.note_step(parameters):
+    if _runtime.is_warned() and _copies.note_step(parameters, _owned):
         look_when_due(True)
+
+
+def _owned():
+    """All tensors that the optimizers know."""
+    trained = set()
+    return [row[0] for known in _optimizers for row in _rows_of(known(), {}, trained)]
 
 
 def look(ending=False):

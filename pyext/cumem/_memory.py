@@ -42,11 +42,11 @@ def memory(device=None):
     Sums of ``torch.cuda.memory_snapshot()``, of each framework's own counters, and
     NVML's figures for the device and this process.
     """
-    used = devices()
-    index = _index(device, used)
+    used = _in_use()
+    index = _index(device, list(used))
     if index not in used:
         raise ValueError(f"no memory is in use on device {device!r} (in use: {_names(used)})")
-    return _row(index, snapshot=True)
+    return _row(index, used[index], snapshot=True)
 
 
 def _names(indices):
@@ -71,21 +71,24 @@ def _index(device, used):
     return number
 
 
-def _cuda():
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return cuda if cuda is not None and cuda.is_initialized() else None
-
-
 def _current():
-    cuda = _cuda()
+    cuda = _frameworks.torch_cuda()
     return cuda.current_device() if cuda is not None else 0
 
 
 def devices():
     """Indices of the CUDA devices on which a framework holds memory."""
-    cuda = _cuda()
+    return list(_in_use())
+
+
+def _in_use():
+    """{index: what each framework holds there}."""
+    cuda = _frameworks.torch_cuda()
+    if cuda is None and not _frameworks.others_are_imported():
+        return {}
     most = cuda.device_count() if cuda is not None else 16
-    return [index for index in range(most) if _frameworks.use(index)]
+    used = {index: _frameworks.use(index) for index in range(most)}
+    return {index: frameworks for index, frameworks in used.items() if frameworks}
 
 
 def rows(snapshot, asked=None):
@@ -95,8 +98,8 @@ def rows(snapshot, asked=None):
     `asked`: {index: bytes of an allocation that failed}.
     """
     found = []
-    for index in devices():
-        row = _row(index, snapshot)
+    for index, frameworks in _in_use().items():
+        row = _row(index, frameworks, snapshot)
         row["name"] = f"cuda:{index}"
         row["asked_bytes"] = (asked or {}).get(index, 0)
         row["frameworks"] = [(name, *use) for name, use in row["frameworks"].items()]
@@ -105,8 +108,8 @@ def rows(snapshot, asked=None):
     return found
 
 
-def _row(index, snapshot):
-    frameworks = _frameworks.use(index)
+def _row(index, frameworks, snapshot):
+    stats = _frameworks.torch_stats(index)
     total, _, free, own, others, why = _core.process_use(index)
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
@@ -115,7 +118,7 @@ def _row(index, snapshot):
         "allocated": allocated,
         "reserved": reserved,
         "cached": _cached(frameworks, pools),
-        "pending_free": _pending(index, pools),
+        "pending_free": _pending(stats, pools),
         "private_pools": sum(p["reserved"] for p in pools if p["name"] != "common")
         if pools else None,
         "outside_frameworks": max(own - reserved, 0) if own is not None else None,
@@ -123,7 +126,7 @@ def _row(index, snapshot):
         "total": total if total is not None else _total(index),
         "free": free,
         "largest_free": next((p["largest_free"] for p in pools if p["name"] == "common"), None),
-        "peak_allocated": max(_stats(index).get("allocated_bytes.all.peak", 0), allocated),
+        "peak_allocated": max(_frameworks.torch_bytes(stats, "allocated", "peak"), allocated),
         "frameworks": frameworks,
         "pools": pools,
         "why": why,
@@ -131,22 +134,16 @@ def _row(index, snapshot):
     return row
 
 
-def _stats(index):
-    cuda = _cuda()
-    return cuda.memory_stats(index) if cuda is not None and index < cuda.device_count() else {}
-
-
 def _total(index):
-    cuda = _cuda()
+    cuda = _frameworks.torch_cuda()
     return cuda.get_device_properties(index).total_memory if cuda is not None else None
 
 
-def _pending(index, pools):
+def _pending(stats, pools):
     if pools:
         return sum(pool["pending_free"] for pool in pools)
-    stats = _stats(index)
-    active, allocated = (stats.get(f"{kind}_bytes.all.current") for kind in ("active", "allocated"))
-    return max(active - allocated, 0) if active is not None and allocated is not None else None
+    active, allocated = (_frameworks.torch_bytes(stats, kind) for kind in ("active", "allocated"))
+    return max(active - allocated, 0) if "active_bytes" in stats else None
 
 
 def _cached(frameworks, pools):
@@ -196,7 +193,7 @@ def segments():
     A snapshot of a long history takes seconds, and it is the user's to take.
     """
     torch = sys.modules.get("torch")
-    if _cuda() is None or (_recorder_is_on(torch) and not _recorder.is_ours()):
+    if _frameworks.torch_cuda() is None or (_recorder_is_on(torch) and not _recorder.is_ours()):
         return []
     try:
         return torch.cuda.memory_snapshot()

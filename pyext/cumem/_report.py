@@ -25,9 +25,9 @@ class CycleReport(str):
 
     __slots__ = ("_event", "_json")
 
-    def __new__(cls, event):
+    def __new__(cls, event, key=None):
         """Build from what the core found; its document is written when it is asked for."""
-        self = super().__new__(cls, _page(event))
+        self = super().__new__(cls, _page(event, _core.event_key(event) if key is None else key))
         self._event, self._json = event, None
         return self
 
@@ -87,9 +87,8 @@ def _restore(page, document):
 _kept = {}  # by the set of fingerprints: the last report, whose page is that of the next one
 
 
-def _page(event):
+def _page(event, key):
     """The page for an event: equal findings have one page."""
-    key = _core.event_key(event)
     return _kept[key] if key in _kept else _draw(_core.event_document(event))
 
 
@@ -97,25 +96,23 @@ def _is_kept_by_nobody(key):
     return sys.getrefcount(_kept[key]) <= _BY_NOBODY
 
 
-def take(event):
-    """The report for an event; one that nobody has kept is given out again.
+def take(event, key):
+    """The report for an event with this key; one that nobody has kept is given out again.
 
     Its page is the same, and to copy it would empty the processor's first cache.
     """
-    key = _core.event_key(event)
     if key in _kept and _is_kept_by_nobody(key):
         _kept[key]._event, _kept[key]._json = event, None
         return _kept[key]
-    report = CycleReport(event)
+    report = CycleReport(event, key)
     if key not in _kept and len(_kept) >= _KEPT:
         del _kept[next(iter(_kept))]
     _kept[key] = report
     return report
 
 
-def give_back(event):
-    """Let go of what a report has of the event, unless somebody has kept it."""
-    key = _core.event_key(event)
+def give_back(key):
+    """Let go of what the report has of its event, unless somebody has kept it."""
     if key in _kept and _is_kept_by_nobody(key):
         _kept[key]._event = _kept[key]._json = None
 

@@ -354,20 +354,22 @@ def _guarded(function, *arguments):
 
 
 def _call_observers(event):
-    report = None
+    key = report = None
     for handle in list(_handles):
         if handle._callback is None:
             continue
         if handle._min_bytes and _core.event_largest(event) < handle._min_bytes:
             continue
         try:
-            report = report or take(event)
+            if report is None:
+                key = _core.event_key(event)
+                report = take(event, key)
             handle._callback(report)
         except Exception:
             _core.unraisable(handle._callback)
     if report is not None:
         del report
-        give_back(event)
+        give_back(key)
 
 
 def _notice():
