@@ -184,11 +184,17 @@ is_sum(const struct cm_holding *self)
     return is_state(self) && is_scalar(self, step_at(self, self->at));
 }
 
+/* A loss may have the storage of all that was summed up (F.mse_loss). */
+static bool
+is_scalars(const struct cm_holding *self)
+{
+    return step_at(self, self->at)->counted && is_scalar(self, held(self));
+}
+
 static bool
 is_graph_of_scalars(const struct cm_holding *self)
 {
-    return has_graph(self) && step_at(self, self->at)->counted
-           && is_scalar(self, held(self));
+    return has_graph(self) && is_scalars(self);
 }
 
 static bool
@@ -381,10 +387,10 @@ say_state(const struct cm_holding *self)
 }
 
 static char *
-say_graph_of_scalars(const struct cm_holding *self)
+say_scalars(const struct cm_holding *self)
 {
     bool list = step_at(self, self->at)->species == CM_LIST;
-    const char *kept = kept_name(self, "loss");
+    const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
@@ -505,7 +511,7 @@ static const struct {
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
-    {"graph of a kept scalar", is_graph_of_scalars, say_graph_of_scalars},
+    {"graph of a kept scalar", is_graph_of_scalars, say_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
     {"default argument", is_default, say_default},
     {"context variable", is_context, say_context},
@@ -514,6 +520,7 @@ static const struct {
     {"modules pile up", is_module_pile, say_module_pile},
     {"global cache", is_global_dict, say_global_dict},
     {"chain", is_chain, say_chain},
+    {"kept scalars", is_scalars, say_scalars},
     {"container grows", is_container, say_container},
     {"kept", is_anything, say_anything},
 };
@@ -524,7 +531,7 @@ cm_holding_advise(const struct cm_holding *self,
 {
     *result = (struct cm_holding_advice){0};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        bool known = self->count > 1 || is_outside(self);
+        bool known = self->count > 1 || is_outside(self) || is_gradient(self);
         if (known && !rules[i].fits(self)) {
             continue;
         }

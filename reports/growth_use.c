@@ -321,6 +321,15 @@ is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
     return growth->holder_count == 0;
 }
 
+/* Who holds what grows is not who holds what lingers. */
+static bool
+is_same_fault(const struct cm_leak *leak, const struct cm_leak_growth *a,
+              const struct cm_leak_growth *b)
+{
+    return (cm_growth_verdict(leak, a) == CM_GROWTH_LINGERING)
+           == (cm_growth_verdict(leak, b) == CM_GROWTH_LINGERING);
+}
+
 static void
 inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
 {
@@ -328,7 +337,8 @@ inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
         struct cm_leak_growth *old = &leak->growth[i];
         if (old->site != growth->site
             || old->category.index != growth->category.index
-            || old->device.index != growth->device.index) {
+            || old->device.index != growth->device.index
+            || !is_same_fault(leak, old, growth)) {
             continue;
         }
         if (is_left_over(leak, growth) && !is_left_over(leak, old)) {

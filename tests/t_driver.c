@@ -49,7 +49,8 @@ site(void *context, bool *awaited)
     return (struct cm_site_id){42};
 }
 
-static const struct cm_sink sink = {take, site, events};
+static const struct cm_sink sink = {
+    .event = take, .site = site, .context = events};
 
 static void
 start(void)

@@ -118,6 +118,13 @@ test_who_held_it_is_kept(void **state)
     assert_int_equal(leak.growth[0].made_at_count, 1);
     assert_int_equal(leak.growth[0].name_count, 1);
     assert_null(cm_leak_check(&leak));
+    use.verdict = "growing";
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 2);
+    use.verdict = "lingering";
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_count, 0);
+    assert_int_equal(set(&leak, built, "leak"), CM_OK);
     use.category = "other";
     assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
     assert_int_equal(leak.growth[0].holder_count, 0);

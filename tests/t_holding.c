@@ -184,6 +184,9 @@ static const struct {
      7, "graph of a kept scalar", "append `l.item()` instead"},
     {"F||a.py:3 main;D|local log|dict of 9|9;T|[3]|Tensor [] float32", NULL,
      NULL, 1, 7, "graph of a kept scalar", "keep `loss.item()` instead"},
+    {"M||module a;L|.losses|list of 9|9;T|[3]|Tensor [] float32", NULL, NULL,
+     1, 0, "kept scalars", "append `x.item()` instead"},
+    {"M||module a", "gradient", NULL, 0, 0, "gradient not cleared", "zero_"},
     {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
      "out", 1, 7, "graph of kept outputs", "`out.detach()` in outs"},
     {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
@@ -561,7 +564,6 @@ attempt(void *context)
 {
     struct cm_holding_advice advice;
     enum cm_status status = cm_holding_advise(context, &advice);
-
     cm_holding_advice_release(&advice);
     return status;
 }
@@ -572,7 +574,6 @@ test_no_memory(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct way way;
-
         way_init(&way, cases[i].steps, cases[i].at);
         cm_fail_each(attempt, &way.holding);
         cm_records_free(way.records);
@@ -594,7 +595,6 @@ main(void)
         cmocka_unit_test(test_variable_is_not_attribute),
         cmocka_unit_test(test_no_memory),
     };
-
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,3 +219,41 @@ if __name__ == "__main__":
 """)
     run_ok("import runpy; runpy.run_path('main.py', run_name='__main__')", cwd=tmp_path,
            PYTHONPATH=tmp_path)
+
+
+def test_a_step_in_python_in_a_thread_of_autograds_is_told_whole(tmp_path):
+    """Such as those of compiled code; here a thread that autograd begins for a deep nesting."""
+    run_ok(NODES + """
+import threading
+from cumem import _core
+handle = cumem.warn_tensor_cycles()
+for _ in range(6):
+    torch.ones(4096, requires_grad=True).square().sum().backward()
+main, kept = threading.get_native_id(), []
+
+class Deeper(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        kept.append((threading.get_native_id(), torch.zeros(5000)))
+        if ctx.depth:
+            with torch.enable_grad():
+                Deeper.apply(torch.ones(4, requires_grad=True), ctx.depth - 1).sum().backward()
+        return gradient, None
+
+def waits():
+    Deeper.apply(torch.ones(4, requires_grad=True), 75).sum().backward()
+
+waits()
+blocks = {block[0]: block for block in _core.blocks()}
+other = [blocks[tensor.data_ptr()] for thread, tensor in kept if thread != main]
+assert other and other[0][5], other[:1]
+names = [name for _, _, name in other[0][6]]
+own = names.index("BackwardCFunction.apply") + 1  # nobody calls it in its own thread
+assert names[0] == "Deeper.backward" and own == 2 and "_engine_run_backward" in names[own:], names
+assert not any(blocks[tensor.data_ptr()][5] for thread, tensor in kept if thread == main)
+""", cwd=tmp_path)

@@ -231,6 +231,11 @@ def test_code_at_one_address_is_told_apart(probe):
 
 
 @pytest.mark.parametrize("filename, library", [
+    ("/tmp/torchinductor_me/g2/cg2if7v5bvygjwiefjcklww73tsagxfkh6c5wp5cembljlyo7dhy.py", True),
+    ("/home/me/g3/cg2if7v5bvygjwiefjcklww73tsagxfkh6c5wp5cembljlyo7dhy.py", False),
+    ("/home/me/cg2if7v5bvygjwiefjcklww73tsagxfkh6c5wp5cembljlyo7dhy.py", False),
+    ("/home/me/ra/train.py", False),
+    ("<eval_with_key>.12", True),
     (os.__file__, True),
     ("/home/me/venv/lib/python3.12/site-packages/torch/nn/__init__.py", True),
     ("/usr/lib/python3/dist-packages/apt.py", True),
