@@ -228,6 +228,9 @@ judge(struct cm_growth *self, const struct cm_series *series,
 {
     struct cm_verdict_rules rules = cm_verdict_defaults;
     rules.only_replaced = category != CM_GRADIENT;
+    if (category == CM_OUTSIDE) {
+        now = series->last_iteration; /* asked seldom: unknown since, not flat */
+    }
     struct cm_growth_state *state = &self->states[series->number];
     cm_verdict(series, now, &rules, result);
     bool doubted = state->told == CM_VERDICT_LEAK

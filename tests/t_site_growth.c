@@ -263,6 +263,31 @@ has_a_series_for_what_is_outside(void **state)
     end(&job);
 }
 
+/* The driver is asked ever more seldom: what it would say in between is not
+ * known, and no end of the growth. */
+static void
+asks_seldom_what_is_outside_and_tells_it_all_the_time(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row;
+    int64_t next = 1, asked = 0, told = 0;
+    for (int64_t i = 1; i < 3000; i++) {
+        if (i == next) {
+            cm_growth_outside(&job.growth, 0, i, (uint64_t)i * MIB);
+            asked++;
+            next += asked <= 8 ? 1 : asked <= 24 ? 3 : 300;
+        }
+        step(&job);
+        told += rows_of(&job, CM_VERDICT_LEAK, &row) == 1;
+    }
+    assert_in_range(told, 2980, 3000);
+    assert_in_range((int64_t)row.result.bytes_per_iteration, MIB * 9 / 10,
+                    MIB * 11 / 10);
+    assert_in_range(row.result.since_iteration, 0, 4);
+    end(&job);
+}
+
 /* Setting up looked like growth; what lives then is the level from which
  * iterations are judged. */
 static void
@@ -343,6 +368,7 @@ main(void)
         cmocka_unit_test(adds_up_each_category),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
         cmocka_unit_test(has_a_series_for_what_is_outside),
+        cmocka_unit_test(asks_seldom_what_is_outside_and_tells_it_all_the_time),
         cmocka_unit_test(begins_anew_with_what_lives),
         cmocka_unit_test(hears_of_a_site_that_was_still),
     };
