@@ -228,8 +228,8 @@ judge(struct cm_growth *self, const struct cm_series *series,
 {
     struct cm_verdict_rules rules = cm_verdict_defaults;
     rules.only_replaced = category != CM_GRADIENT;
-    if (category == CM_OUTSIDE) {
-        now = series->last_iteration; /* asked seldom: unknown since, not flat */
+    if (category == CM_OUTSIDE) { /* asked seldom: unknown since, not flat */
+        now = series->last_iteration;
     }
     struct cm_growth_state *state = &self->states[series->number];
     cm_verdict(series, now, &rules, result);

@@ -266,7 +266,7 @@ has_a_series_for_what_is_outside(void **state)
 /* The driver is asked ever more seldom: what it would say in between is not
  * known, and no end of the growth. */
 static void
-asks_seldom_what_is_outside_and_tells_it_all_the_time(void **state)
+knows_no_end_of_what_is_asked_for_seldom(void **state)
 {
     (void)state;
     struct job job = begin();
@@ -368,7 +368,7 @@ main(void)
         cmocka_unit_test(adds_up_each_category),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
         cmocka_unit_test(has_a_series_for_what_is_outside),
-        cmocka_unit_test(asks_seldom_what_is_outside_and_tells_it_all_the_time),
+        cmocka_unit_test(knows_no_end_of_what_is_asked_for_seldom),
         cmocka_unit_test(begins_anew_with_what_lives),
         cmocka_unit_test(hears_of_a_site_that_was_still),
     };
