@@ -388,6 +388,28 @@ assert cumem.status()["frameworks"]["torch"] == "struct layout"
 """, cwd=tmp_path)
 
 
+def test_threads_carry_no_state_of_functorch_for_us(tmp_path):
+    """torch copies it with each backward pass from the moment that it is asked for."""
+    run_ok(OBSERVED + """
+import ctypes, os
+library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+state = library._ZN2at9functorch20functorchTLSAccessorEv
+state.restype = ctypes.c_void_p
+def is_made():
+    return ctypes.c_void_p.from_address(state()).value is not None
+model = torch.nn.Linear(300, 300); optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(20):
+    model(torch.ones(2, 300)).sum().backward()
+    optimizer.step(); optimizer.zero_grad()
+    n = Node(torch.zeros(1000)); n.link = n; del n
+gc.collect(); cumem.find_cycles(); cumem.growth(); cumem.why_alive(model.weight)
+assert pages and cumem.status()["allocator_hook"]["forward"].startswith("by autograd"), cumem.status()
+assert not is_made()
+torch.func.vmap(lambda x: x * 2)(torch.ones(3))
+assert is_made()
+""", cwd=tmp_path)
+
+
 def test_pause_of_one_collection_is_bounded(tmp_path):
     run_ok(OBSERVED.replace("pages.append", "bool") + """
 gc.disable(); gc.collect()
