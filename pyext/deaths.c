@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* A code watcher (CPython 3.12, public API) hears each code object's end.
- * When one that was noted ends, the turn is over: keys of this turn are never
+/* A code watcher (CPython 3.12, public API) hears each code object's end; on
+ * 3.11 ours stands before the type's own tp_dealloc.  When one that was noted
+ * ends, the turn is over: keys of this turn are never
  * made again.  Imports end many (the code of modules), so the next turn begins
  * only when it has been quiet for a second, and while the table of stacks has
  * room: each turn leaves its own there.
@@ -25,8 +26,7 @@ enum { WORDS = 1 << 12 };
 
 static struct {
     struct cm_objects *objects; /* borrowed; NULL: not started */
-    int watcher;
-    uint64_t turns; /* begun so far, in the process */
+    uint64_t turns;             /* begun so far, in the process */
     uint64_t ended_ns;
     const char *why_not; /* constant; NULL: heard, or never started */
     _Atomic uint64_t noted[WORDS];
@@ -71,7 +71,7 @@ cm_deaths_status(void)
                : "compared: some die again and again";
 }
 
-#if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
+#ifndef Py_GIL_DISABLED
 
 static bool
 is_noted(const PyCodeObject *code)
@@ -86,16 +86,77 @@ is_noted(const PyCodeObject *code)
     return noted;
 }
 
-static int
-on_code(PyCodeEvent event, PyCodeObject *code)
+static void
+note_death(const PyCodeObject *code)
 {
-    if (event == PY_CODE_EVENT_DESTROY && deaths.objects != NULL
-        && is_noted(code)) {
+    if (deaths.objects != NULL && is_noted(code)) {
         atomic_store(&deaths.objects->turn, 0);
         deaths.ended_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     }
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+static int watcher;
+
+static int
+on_code(PyCodeEvent event, PyCodeObject *code)
+{
+    if (event == PY_CODE_EVENT_DESTROY) {
+        note_death(code);
+    }
     return 0;
 }
+
+static bool
+hear(void)
+{
+    watcher = PyCode_AddWatcher(on_code);
+    PyErr_Clear();
+    return watcher >= 0;
+}
+
+static void
+hear_no_more(void)
+{
+    if (PyCode_ClearWatcher(watcher) < 0) {
+        PyErr_Clear();
+    }
+}
+
+#else
+
+static destructor original;
+static bool in_place; /* also behind who came after us: then we stay */
+
+static void
+on_dealloc(PyObject *code)
+{
+    note_death((PyCodeObject *)code);
+    original(code);
+}
+
+static bool
+hear(void)
+{
+    if (!in_place) {
+        original = PyCode_Type.tp_dealloc;
+        PyCode_Type.tp_dealloc = on_dealloc;
+        in_place = true;
+    }
+    return true;
+}
+
+static void
+hear_no_more(void)
+{
+    if (PyCode_Type.tp_dealloc == on_dealloc) {
+        PyCode_Type.tp_dealloc = original;
+        in_place = false;
+    }
+}
+
+#endif
 
 static void
 begin_turn(void)
@@ -115,9 +176,7 @@ cm_deaths_start(struct cm_objects *objects)
     if (deaths.objects != NULL || !objects->proven.stack) {
         return;
     }
-    deaths.watcher = PyCode_AddWatcher(on_code);
-    if (deaths.watcher < 0) {
-        PyErr_Clear();
+    if (!hear()) {
         deaths.why_not = "compared: others watch on all of Python's places";
         return;
     }
@@ -135,9 +194,7 @@ cm_deaths_stop(const struct cm_objects *objects)
     }
     atomic_store(&deaths.objects->turn, 0);
     deaths.objects = NULL;
-    if (PyCode_ClearWatcher(deaths.watcher) < 0) {
-        PyErr_Clear();
-    }
+    hear_no_more();
 }
 
 void
@@ -155,7 +212,7 @@ void
 cm_deaths_start(struct cm_objects *objects)
 {
     (void)objects;
-    deaths.why_not = "compared: this Python tells of no code's end";
+    deaths.why_not = "compared: a free-threaded Python";
 }
 
 void

@@ -18,7 +18,7 @@
 /* From here on `objects` knows the turn (objects_private.h): a number that is
  * another one after the death of code that was noted, 0 where that would not
  * be heard.  One reader at a time.  Nothing happens where Python does not tell
- * (before 3.12, or others watch on all its places). */
+ * (from 3.12 on: others watch on all its places). */
 void cm_deaths_start(struct cm_objects *objects);
 /* Nothing happens when it is another's. */
 void cm_deaths_stop(const struct cm_objects *objects);

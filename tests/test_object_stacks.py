@@ -13,7 +13,7 @@ import pytest
 from objects_zoo import *  # noqa: F403
 
 
-HEARS = sys.version_info >= (3, 12) and not PUBLIC_ONLY
+HEARS = not PUBLIC_ONLY
 
 
 @pytest.fixture(params=["compared", "by address"] if HEARS else ["compared"])
@@ -153,6 +153,25 @@ def test_addresses_name_code_until_it_dies(folder):
         probe.rest()
     assert len(seen) < 3  # else nothing lay where another had lain
     probe.hear(False)
+
+
+@pytest.mark.skipif(not HEARS, reason="deaths of code are not told")
+def test_who_hears_of_deaths_goes_in_any_order(folder):
+    import cumem
+
+    probe = import_probe(folder)
+    assert probe.renew()
+    for turn in range(6):
+        probe.hear(True)
+        handle = cumem.observe_tensor_cycles(print)
+        (probe.hear if turn % 2 else handle.remove)(*[False] * (turn % 2))
+        heard = probe.status()["code"] if turn % 2 == 0 else cumem.status()["layouts"]["code"]
+        assert heard.startswith("by address"), heard
+        namespace = {"stack": probe.stack}
+        exec(compile("result = stack()", f"order{turn}", "exec"), namespace)
+        assert namespace["result"][1][0] == (f"order{turn}", "<module>", 1)
+        handle.remove()
+        probe.hear(False)
 
 
 @pytest.mark.skipif(not HEARS, reason="deaths of code are not told")
