@@ -133,8 +133,11 @@ on_alloc(size_t bytes)
     if (address == NULL || !hears()) {
         return address;
     }
-    if (bytes < CM_HOST_SLOT_LEAST) {
-        atomic_fetch_add_explicit(&host.small, 1, memory_order_relaxed);
+    if (bytes < CM_HOST_SLOT_LEAST) { /* two threads may lose one */
+        atomic_store_explicit(
+            &host.small,
+            atomic_load_explicit(&host.small, memory_order_relaxed) + 1,
+            memory_order_relaxed);
     }
     else {
         tell_allocation(address, bytes);

@@ -6,6 +6,9 @@
 /* Which addresses may be those of live blocks: what it does not have is none,
  * what it has may be none (a Bloom filter of one hash).  An allocator that
  * tells each free, and only some allocations, asks it before anybody else.
+ * Neighbours of 4 KiB share a word, and 32 KiB a cache line, of which a program
+ * leaves few: small blocks lie side by side, and one that is asked for was asked
+ * for a moment ago.
  *
  * Adding and renewing are guarded by the owner; anybody may ask meanwhile.  A
  * zeroed one is a valid empty one.  8 KiB. */
@@ -21,10 +24,11 @@ struct cm_address_filter {
     uint32_t added; /* since it was renewed */
 };
 
+/* Allocators align what they hand out to 64 bytes, most of them to 16. */
 static inline uint32_t
 cm_address_filter_bit(uint64_t address)
 {
-    return (uint32_t)(address * UINT64_C(0x9E3779B97F4A7C15) >> 48);
+    return (uint32_t)(address >> 6) % (64 * CM_FILTER_WORDS);
 }
 
 static inline bool
