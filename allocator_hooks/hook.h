@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../detector/address_filter.h"
 #include "../detector/event.h"
 
 struct cm_sink {
@@ -24,10 +25,11 @@ struct cm_sink {
     /* The stack of this thread now; may be NULL (no stacks).  `awaited` tells
      * that it is the stack of the thread that waits for this one. */
     struct cm_site_id (*site)(void *context, bool *awaited);
-    /* A free of memory of the host that was surely never told, of which there
-     * are many; any thread; may be NULL. */
-    bool (*is_needless)(void *context, uint64_t address);
     void *context;
+    /* Of the host's memory that was told; what it does not have needs no free,
+     * of which there are many.  NULL: each is told.  Lives as long as the
+     * process. */
+    const struct cm_address_filter *told;
 };
 
 struct cm_hook_kind {

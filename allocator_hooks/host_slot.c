@@ -116,12 +116,12 @@ tell_free(void *address)
 }
 
 static inline bool
-is_needless(void *address)
+was_told(void *address)
 {
-    return address == NULL
-           || (host.sink.is_needless != NULL
-               && host.sink.is_needless(host.sink.context,
-                                        (uint64_t)(uintptr_t)address));
+    const struct cm_address_filter *told = host.sink.told;
+    return address != NULL
+           && (told == NULL
+               || cm_address_filter_has(told, (uint64_t)(uintptr_t)address));
 }
 
 CM_HOT static void *
@@ -148,7 +148,7 @@ on_alloc(size_t bytes)
 CM_HOT static void
 on_free(void *address)
 {
-    if (hears() && !is_needless(address)) {
+    if (hears() && was_told(address)) {
         tell_free(address);
     }
     free_function *original =

@@ -110,15 +110,20 @@ hold(struct cm_blocks *self, int index)
 }
 
 static struct cm_device_blocks *
-device_of(struct cm_blocks *self, const struct cm_event *event)
+make_device(struct cm_blocks *self, int index)
 {
-    if (!is_index(event->device) || event->address == 0) {
-        return NULL;
-    }
     cm_lock_take(&self->making);
-    struct cm_device_blocks *device = add_device(self, event->device);
+    struct cm_device_blocks *device = add_device(self, index);
     cm_lock_give(&self->making);
     return device;
+}
+
+static struct cm_device_blocks *
+device_of(struct cm_blocks *self, const struct cm_event *event)
+{
+    return is_index(event->device) && event->address != 0
+               ? make_device(self, event->device)
+               : NULL;
 }
 
 /* Apart, so that the others need no frame on the stack. */
@@ -143,13 +148,12 @@ take_under_lock(struct cm_blocks *self, const struct cm_event *event)
     cm_lock_give(&device->lock);
 }
 
-CM_HOT bool
-cm_blocks_is_needless(const struct cm_blocks *self, int device,
-                      uint64_t address)
+const struct cm_address_filter *
+cm_blocks_filter(struct cm_blocks *self, int device)
 {
-    const struct cm_device_blocks *known =
-        is_index(device) ? device_at(self, device) : NULL;
-    return known != NULL && !cm_address_filter_has(&known->filter, address);
+    struct cm_device_blocks *made =
+        is_index(device) ? make_device(self, device) : NULL;
+    return made != NULL ? &made->filter : NULL;
 }
 
 CM_HOT void

@@ -53,9 +53,11 @@ struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
 void cm_blocks_free(struct cm_blocks *self);
 
 void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
-/* A doubtful free of this address would change nothing; takes no lock. */
-bool cm_blocks_is_needless(const struct cm_blocks *self, int device,
-                           uint64_t address);
+/* Of the addresses that a device's events had, but for those in order: a
+ * doubtful free of one that it does not have would change nothing.  Lives as
+ * long as the blocks; NULL: no memory. */
+const struct cm_address_filter *cm_blocks_filter(struct cm_blocks *self,
+                                                 int device);
 /* Nothing is live any more; the other counts stay. */
 void cm_blocks_clear(struct cm_blocks *self);
 /* Nothing of this device is. */

@@ -83,12 +83,6 @@ on_site(void *context, bool *awaited)
     return site;
 }
 
-CM_HOT static bool
-on_needless(void *context, uint64_t address)
-{
-    return cm_blocks_is_needless(context, CM_DEVICE_HOST, address);
-}
-
 static bool
 is_imported(const char *name)
 {
@@ -117,10 +111,11 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     }
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);
-    struct cm_sink sink = {.event = on_event,
-                           .site = on_site,
-                           .is_needless = on_needless,
-                           .context = torch.blocks};
+    struct cm_sink sink = {
+        .event = on_event, .site = on_site, .context = torch.blocks};
+    if (kind == &cm_host_slot) {
+        sink.told = cm_blocks_filter(torch.blocks, CM_DEVICE_HOST);
+    }
     if (!kind->start(&sink, NULL, why)) {
         return false;
     }

@@ -61,8 +61,9 @@ tell(struct cm_blocks *blocks, enum cm_event_kind kind, uint64_t number)
                              .bytes = 4096,
                              .device = CM_DEVICE_HOST,
                              .doubtful = kind == CM_EVENT_FREE};
-    if (kind != CM_EVENT_FREE
-        || !cm_blocks_is_needless(blocks, CM_DEVICE_HOST, event.address)) {
+    const struct cm_address_filter *told =
+        cm_blocks_filter(blocks, CM_DEVICE_HOST);
+    if (kind != CM_EVENT_FREE || cm_address_filter_has(told, event.address)) {
         cm_blocks_event(blocks, &event);
     }
 }
