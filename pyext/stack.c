@@ -317,21 +317,19 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
 
 /* The same, by addresses alone, of all frames: to know which are shown their
  * code would have to be read.  An entry from C stands at an instruction of the
- * interpreter's own. */
+ * interpreter's own.  Before: a frame, and at least one is wanted. */
 CM_HOT static uint64_t
 hash_addresses(const struct cm_raw_frame *frame, uint64_t turn,
                uint32_t max_frames, uint32_t *count, bool *cut)
 {
     uint64_t hash = turn;
     uint32_t left = max_frames;
-    while (frame != NULL && left > 0) {
-        hash ^= (uint64_t)(uintptr_t)frame->instruction;
-        hash = (hash << 25 | hash >> 39) * KEY_STEP;
+    do { /* a polynomial in KEY_STEP, modulo 2^64 */
+        hash = (hash + (uint64_t)(uintptr_t)frame->instruction) * KEY_STEP;
         frame = frame->previous;
-        left--;
-    }
-    *cut = frame != NULL;
-    *count = max_frames - left;
+    } while (frame != NULL && --left != 0);
+    *cut = left == 0;
+    *count = max_frames - left + !*cut;
     return finish(hash, *count, *cut);
 }
 
