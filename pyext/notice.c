@@ -38,6 +38,12 @@ accelerator_initialized(struct cm_session *self)
                   == Py_True;
 }
 
+bool
+cm_session_has_news(struct cm_session *self)
+{
+    return !self->noticed && accelerator_initialized(self);
+}
+
 void
 cm_session_know_blocks(struct cm_session *self)
 {
@@ -62,7 +68,7 @@ cm_session_notice(struct cm_session *self)
             cm_digest_describe(self->digest, "allocator_hook", hook);
         }
     }
-    if (!self->noticed && accelerator_initialized(self)) {
+    if (cm_session_has_news(self)) {
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
         cm_session_deliver(self, "notice", Py_NewRef(Py_None));

@@ -70,7 +70,7 @@ on_start(void *context)
     struct cm_session *self = context;
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     Py_ssize_t imported = modules != NULL ? PyDict_GET_SIZE(modules) : 0;
-    bool quiet = self->noticed && imported == self->imported
+    bool quiet = !cm_session_has_news(self) && imported == self->imported
                  && ++self->quiet_starts % LOOKS_BETWEEN != 0;
     self->imported = imported;
     if (self->silent) {
