@@ -41,7 +41,9 @@ accelerator_initialized(struct cm_session *self)
 bool
 cm_session_has_news(struct cm_session *self)
 {
-    return !self->noticed && accelerator_initialized(self);
+    return !self->noticed
+           && (cm_devices_learning(self->devices)
+               || accelerator_initialized(self));
 }
 
 void
@@ -68,7 +70,7 @@ cm_session_notice(struct cm_session *self)
             cm_digest_describe(self->digest, "allocator_hook", hook);
         }
     }
-    if (cm_session_has_news(self)) {
+    if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
         cm_devices_saw_accelerator(self->devices);
         cm_session_deliver(self, "notice", Py_NewRef(Py_None));
@@ -118,9 +120,7 @@ cm_session_on_tensor(void)
         again = cm_steps_consider(self);
         again |= cm_touched_look();
     }
-    if (self == NULL || self->noticed || self->notice_pending
-        || !(cm_devices_learning(self->devices)
-             || accelerator_initialized(self))) {
+    if (self == NULL || self->notice_pending || !cm_session_has_news(self)) {
         return again || (self != NULL && waits(self));
     }
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;

@@ -100,7 +100,8 @@ struct cm_session *cm_session_main(void);
 bool cm_session_is_main(const struct cm_session *self);
 /* Of tags.h: a tensor was made. */
 bool cm_session_on_tensor(void);
-/* CUDA has been initialised, and cm_session_notice() not been called since. */
+/* Something can be learnt, or CUDA is initialised by now: cm_session_notice()
+ * has something to do. */
 bool cm_session_has_news(struct cm_session *self);
 /* Tells the tags whether the allocator's hook has the stacks of all tensors
  * that count: from its first block on. */
