@@ -4,8 +4,10 @@
 #
 # bench/gpu.sh SECONDS [--quick] [PART...]: what needs a GPU, within a budget
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
-# samples, single collections, device allocations.  PARTs (seed observe train
-# samples collect allocations) leave the others out.  Everything is written below $OUT, else bench/results.  PYTHON picks the interpreter; cumem
+# hooks in them, the samples, the programs that grow, pauses, single
+# collections, device allocations.  PARTs (seed observe train hooks samples
+# growth freeze collect allocations) leave the others out.  Everything is
+# written below $OUT, else bench/results.  PYTHON picks the interpreter; cumem
 # is the installed one, or PYTHONPATH's, or is built here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +15,8 @@ budget=${1:?seconds}
 shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
-parts=" ${*:-seed observe train samples collect allocations} "
+benches="hooks train observe freeze collect allocations"
+parts=" ${*:-seed samples growth $benches} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}
 end=$((SECONDS + budget))
@@ -53,32 +56,46 @@ run_samples() {
     tail -5 "$log"
 }
 
+run_growth() {
+    say "programs that grow or do not"
+    timeout "$(share 200)" "$python" tests/growth_samples.py \
+        >"$out/growth-samples.txt" 2>>"$log"
+    tail -3 "$out/growth-samples.txt"
+}
+
+wanted() { [[ $parts == *" $1 "* ]]; }
+
+# What is left, by as many as still come.
+part_of_rest() {
+    local name count=0
+    for name in ${benches#*"$1"} "$1"; do
+        ! wanted "$name" || count=$((count + 1))
+    done
+    echo $(((end - SECONDS) / count))
+}
+
 run_bench() {
-    local name=$1 seconds
-    seconds=$(share "$2")
+    local name=$1 less=$quick seconds
+    seconds=$(part_of_rest "$name")
+    [ "$name" != hooks ] || less= # it has no fewer cases
     if [ "$seconds" -lt 20 ]; then
         say "$name: no time left"
         return
     fi
     say "bench/$name.py, $seconds s"
     # Each may overrun its time by its last turn: a third more, then it ends.
-    timeout $((seconds * 4 / 3 + 30)) "$python" "bench/$name.py" $quick \
+    timeout $((seconds * 4 / 3 + 30)) "$python" "bench/$name.py" $less \
         --seconds "$seconds" --output "$out" >>"$log" 2>&1 \
         || echo "bench/$name.py: exit $?"
-    tail -"${3:-12}" "$log"
+    tail -100 "$log"
 }
-
-wanted() { [[ $parts == *" $1 "* ]]; }
 
 provide_cumem
 "$python" -c 'import cumem; print("cumem", cumem.__version__)'
 ! wanted seed || run_seed
-left=$((end - SECONDS))
-! wanted observe || run_bench observe $((left / 5))
-! wanted train || run_bench train $((left * 5 / 12))
 ! wanted samples || run_samples
-left=$((end - SECONDS))
-! wanted allocations || run_bench allocations $((left * 2 / 3)) 120
-left=$((end - SECONDS))
-! wanted collect || run_bench collect $((left * 2 / 3))
+! wanted growth || run_growth
+for name in $benches; do
+    ! wanted "$name" || run_bench "$name"
+done
 say "done"

@@ -2,7 +2,7 @@
 # Copyright the cumem authors
 """What share of a training loop the hooks take, counted by the processor's clock inside them.
 
-    python bench/hooks.py [--build FOLDER] [--output FILE] [--seconds SECONDS]
+    python bench/hooks.py [--build FOLDER] [--output FOLDER] [--seconds SECONDS]
 
 A loop's wall time hides one percent in its noise, and virtual machines count no
 instructions; this counts what cumem's own hooks take in the loops of
@@ -35,6 +35,7 @@ import measure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READS = 1000
+LEAST = 5  # seconds of turns by wall time
 ALL = 0xFFFFFFFF  # kinds of hooks
 TURN = 10  # iterations by wall time
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
@@ -186,9 +187,9 @@ def lines_of(name, result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build")
-    parser.add_argument("--output", help="base name of the results (.txt, .json)")
+    parser.add_argument("--output", default=measure.HERE / "results", type=pathlib.Path)
     parser.add_argument("--iterations", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=30, help="by wall time, for each case")
+    parser.add_argument("--seconds", type=float, default=400, help="for all cases together")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--by", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -197,45 +198,57 @@ def main():
             own = Loop(*json.loads(options.case))
             print(json.dumps(by_clock(own, options.iterations, scratch) if options.by == "clock"
                              else by_wall(own, options.seconds)))
-            return
+            return 0
         folder = options.build or scratch
-        report(options, {meter: build(folder, meter) for meter in ("clock", "pass")})
+        return report(options, {meter: build(folder, meter) for meter in ("clock", "pass")})
 
 
-def run(options, packages, case, meter):
+def run(options, packages, case, meter, seconds):
     """The answer of a fresh process, or why there is none."""
     environment = {**os.environ, "PYTHONPATH": packages[meter], **loop.cumem_environment()}
     done = subprocess.run(
         [sys.executable, __file__, "--case", json.dumps(case), "--by", meter,
-         "--iterations", str(options.iterations), "--seconds", str(options.seconds)],
+         "--iterations", str(options.iterations), "--seconds", str(seconds)],
         env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         return None, done.stderr[-300:]
     return json.loads(done.stdout.splitlines()[-1]), None
 
 
+def name_of(case):
+    return f"{case[0]}, {case[1]:,} live objects" \
+        + (f", {case[2]:,} live tensors" if case[2] else "") \
+        + (f", {case[3]} cycles" if case[3] else "") \
+        + (" under observe_tensor_cycles" if case[4] else "")
+
+
+def measure_case(options, packages, case, seconds):
+    """(result, lines): the clock's part takes what it takes, turns what is left of `seconds`."""
+    began = time.monotonic()
+    result, why = run(options, packages, case, "clock", 0)
+    left = seconds - (time.monotonic() - began) * 3 / 2  # the other process starts too
+    wall, why_no_wall = run(options, packages, case, "pass", max(LEAST, left))
+    if result is None or wall is None:
+        return None, [f"--- {name_of(case)}: failed: {why or why_no_wall}"]
+    result["wall"] = wall
+    return result, list(lines_of(name_of(case), result))
+
+
 def report(options, packages):
     machine = measure.machine()
-    lines = ["command: python bench/hooks.py", json.dumps(machine)]
-    results = {}
-    for case in CASES:
-        name = f"{case[0]}, {case[1]:,} live objects" \
-            + (f", {case[2]:,} live tensors" if case[2] else "") \
-            + (f", {case[3]} cycles" if case[3] else "") \
-            + (" under observe_tensor_cycles" if case[4] else "")
-        result, why = run(options, packages, case, "clock")
-        wall, why_no_wall = run(options, packages, case, "pass")
-        if result is None or wall is None:
-            lines.append(f"--- {name}: failed: {why or why_no_wall}")
-            continue
-        results[name] = {**result, "wall": wall}
-        lines += lines_of(name, results[name])
-    print("\n".join(lines))
-    if options.output:
-        pathlib.Path(options.output + ".txt").write_text("\n".join(lines) + "\n")
-        pathlib.Path(options.output + ".json").write_text(
-            json.dumps({"machine": machine, "results": results}))
+    lines = [" ".join(["command: python bench/hooks.py", *sys.argv[1:]]), json.dumps(machine)]
+    results, end = {}, time.monotonic() + options.seconds
+    for left, case in zip(range(len(CASES), 0, -1), CASES):
+        result, said = measure_case(options, packages, case, (end - time.monotonic()) / left)
+        results[name_of(case)] = result
+        lines += said
+        print("\n".join(said), flush=True)
+    stem = options.output / f"hooks-{machine['kind']}"
+    options.output.mkdir(parents=True, exist_ok=True)
+    stem.with_suffix(".txt").write_text("\n".join(lines) + "\n")
+    stem.with_suffix(".json").write_text(json.dumps({"machine": machine, "results": results}))
+    return 0 if all(results.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

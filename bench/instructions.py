@@ -2,20 +2,27 @@
 # Copyright the cumem authors
 """User instructions of the training loop, counted by valgrind.
 
+    python bench/instructions.py [--cases COUNT] [--output FOLDER]
+
 For machines without a hardware counter: noise hides 1 % of a time, but the
-same program executes the same instructions.  Each mode runs twice, for few and
-for many iterations; what lies between is the loop's own.  The native thread
-counts too.  No full collection falls into it, but younger ones do: one in some
-hundred iterations takes 20 M instructions, 2 % of what is counted here.  Slow:
-some minutes for a case.
+same program executes the same instructions.  Each process is counted for five
+blocks of ten iterations, between two doublings of their number: at those cumem
+looks who holds what grows, whose part of the whole goes to nothing.  Of each
+the median block is told, and what of it lies in cumem's own code; cumem's
+threads count too.  No full collection falls into a block.  Slow: an iteration
+of the MLP takes 3 s, since valgrind calls a function for each fused multiply
+and add.
 """
 
 import argparse
+import concurrent.futures
+import ctypes
 import gc
 import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,41 +30,106 @@ import tempfile
 import loop
 import measure
 
-FEW, MANY = 10, 50
+WARM, BLOCK, BLOCKS = 70, 10, 5  # iterations, iterations, blocks
 BUDGET = 1.005
 CASES = [{"model": model, "live": live, "cycles": cycles}
          for model, live, cycles in (("mlp", 1000, 0), ("mlp", 1000, 4), ("transformer", 1000, 0))]
+SOURCE = """#include <valgrind/callgrind.h>
+void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+void dump(void) { CALLGRIND_DUMP_STATS; }
+"""
+
+
+def switch(folder):
+    """start() and dump() of the valgrind that this process runs under."""
+    source, library = pathlib.Path(folder) / "switch.c", pathlib.Path(folder) / "switch.so"
+    source.write_text(SOURCE)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", library], check=True)
+    return library
 
 
 def worker(spec):
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, 1_000_000)
-    _, handle = loop.make(spec, measure.Counter())
-    handle(iterations=spec["iterations"])
-    os._exit(0)  # without what only an exit does
+    if spec["tool"] == "warn":
+        loop.start_cumem()
+    elif spec["tool"] == "observe":
+        import cumem
+
+        cumem.observe_tensor_cycles(lambda page: None)
+    import torch
+
+    torch.set_num_threads(1)
+    live = [[i] for i in range(spec["live"])]
+    step = loop._step_of(torch, spec, "cpu")
+    for _ in range(WARM):
+        step()
+    gc.collect()
+    valgrind = ctypes.CDLL(spec["switch"])
+    valgrind.start()
+    for _ in range(BLOCKS):
+        for _ in range(BLOCK):
+            step()
+        valgrind.dump()
+    os._exit(len(live) != spec["live"])  # without what only an exit does
+
+
+def instructions_of(dump):
+    """{object file: instructions in its own code}."""
+    names, counts, name, call = {}, {}, None, False
+    for line in dump.splitlines():
+        if line.startswith("ob="):
+            number, known = re.match(r"ob=\((\d+)\)\s*(.*)", line).groups()
+            name = names.setdefault(number, known)
+        elif line[:1].isdigit() or line.startswith(("+", "-", "*")):
+            if not call:  # the line after a call has what it took inside
+                counts[name] = counts.get(name, 0) + int(line.split()[-1])
+            call = False
+        elif line.startswith("cob=") and ")" in line:
+            number, known = re.match(r"cob=\((\d+)\)\s*(.*)", line).groups()
+            names.setdefault(number, known)
+        call = line.startswith("calls=") or call
+    return counts
 
 
 def count(spec):
-    """Instructions of a whole process."""
+    """Instructions an iteration: all, and those of cumem's own code; the median block's."""
     environment = measure.environment(PYTHONHASHSEED="0", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
     if spec["tool"] == "warn":
         environment.update(loop.cumem_environment())
     with tempfile.TemporaryDirectory() as folder:
+        spec = {**spec, "switch": str(switch(folder))}
         done = subprocess.run(
-            ["valgrind", "--tool=cachegrind", "--cache-sim=no",
-             f"--cachegrind-out-file={folder}/out", sys.executable, __file__,
+            ["valgrind", "--tool=callgrind", "--instr-atstart=no",
+             f"--callgrind-out-file={folder}/out", sys.executable, __file__,
              "--worker", json.dumps(spec)],
             env=environment, capture_output=True, text=True)
-    found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
-    if found is None:
-        raise measure.Failed(done.stderr[-2000:])
-    return int(found.group(1).replace(",", ""))
+        blocks = [instructions_of(path.read_text()) for path in
+                  sorted(pathlib.Path(folder).glob("out.*"), key=lambda path: path.suffix)]
+    blocks = [block for block in blocks if sum(block.values())]
+    if done.returncode != 0 or len(blocks) != BLOCKS:
+        raise measure.Failed(f"{len(blocks)} blocks of {BLOCKS}; {done.stderr[-2000:]}")
+    return {"blocks": [sum(block.values()) / BLOCK for block in blocks],
+            "own": [sum(number for name, number in block.items() if "cumem/_core" in name) / BLOCK
+                    for block in blocks]}
 
 
-def per_iteration(case, tool):
-    few, many = (count({**case, "tool": tool, "device": "cpu", "iterations": n})
-                 for n in (FEW, MANY))
-    return {"few": few, "many": many, "iteration": (many - few) / (MANY - FEW)}
+def compare(case):
+    """A row: both tools, side by side."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        none, warn = pool.map(count, [{**case, "tool": tool} for tool in ("none", "warn")])
+    row = {"case": case, "blocks": {"none": none, "warn": warn},
+           "none": statistics.median(none["blocks"]), "warn": statistics.median(warn["blocks"]),
+           "own": statistics.median(warn["own"])}
+    return {**row, "ratio": row["warn"] / row["none"]}
+
+
+def line_of(row):
+    case = row["case"]
+    return f"{case['model']} live {case['live']:,} cycles {case['cycles']}".ljust(32) \
+        + f"{row['none']:14,.0f}{row['warn']:14,.0f}{row['ratio']:9.4f}" \
+        f"{row['own']:12,.0f}{row['own'] / row['none']:8.2%}" \
+        f"   {'held' if row['ratio'] <= BUDGET else 'MISSED'}"
 
 
 def main():
@@ -68,14 +140,12 @@ def main():
     options = parser.parse_args()
     if options.worker:
         return worker(options.worker)
-    rows, lines = [], [f"{'case':32}{'none':>14}{'cumem':>14}{'ratio':>9}   <= {BUDGET}"]
+    rows, lines = [], [f"{'case':32}{'none':>14}{'cumem':>14}{'ratio':>9}{'own code':>12}"
+                       f"{'share':>8}   <= {BUDGET}"]
+    print(lines[0])
     for case in CASES[:options.cases]:
-        row = {"case": case, **{tool: per_iteration(case, tool) for tool in ("none", "warn")}}
-        row["ratio"] = row["warn"]["iteration"] / row["none"]["iteration"]
-        rows.append(row)
-        lines.append(f"{case['model']} live {case['live']:,} cycles {case['cycles']:<8}".ljust(32)
-                     + f"{row['none']['iteration']:14,.0f}{row['warn']['iteration']:14,.0f}"
-                     f"{row['ratio']:9.4f}   {'held' if row['ratio'] <= BUDGET else 'MISSED'}")
+        rows.append(compare(case))
+        lines.append(line_of(rows[-1]))
         print(lines[-1], flush=True)
     machine = measure.machine()
     document = {"command": " ".join(["python bench/instructions.py", *sys.argv[1:]]),
@@ -84,7 +154,7 @@ def main():
     stem = options.output / f"instructions-{machine['kind']}"
     stem.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
     stem.with_suffix(".txt").write_text(
-        "User instructions an iteration, counted by valgrind (cachegrind --cache-sim=no).\n"
+        "User instructions an iteration, counted by valgrind (callgrind).\n"
         f"{machine['cpu']}, Python {machine['python']}, torch {machine['torch']}\n\n"
         + "\n".join(lines) + "\n")
     return 0 if all(row["ratio"] <= BUDGET for row in rows) else 1
