@@ -38,12 +38,22 @@ accelerator_initialized(struct cm_session *self)
                   == Py_True;
 }
 
+/* An accelerator was seen, torch's or another framework's: then the host's
+ * memory no longer counts. */
+static bool
+host_is_heard_in_vain(const struct cm_session *self)
+{
+    return cm_session_is_main(self) && cm_allocations_host_heard()
+           && !cm_devices_host_counts(self->devices);
+}
+
 bool
 cm_session_has_news(struct cm_session *self)
 {
-    return !self->noticed
-           && (cm_devices_learning(self->devices)
-               || accelerator_initialized(self));
+    return host_is_heard_in_vain(self)
+           || (!self->noticed
+               && (cm_devices_learning(self->devices)
+                   || accelerator_initialized(self)));
 }
 
 void

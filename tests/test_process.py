@@ -472,7 +472,7 @@ def test_status_says_which_way_and_why(tmp_path):
 status = cumem.status()
 assert status["interceptor"] == "sentinel" and status["why"]
 layouts = status["layouts"]
-assert layouts.pop("code").startswith("by address" if sys.version_info >= (3, 12) else "compared"), status
+assert layouts.pop("code").startswith("by address"), status
 assert layouts == dict.fromkeys(("stack", "attributes", "frames", "collector"), "struct layout"), status
 handle()
 os.environ["CUMEM_INTERCEPTOR"] = "saveall"
