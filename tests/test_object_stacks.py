@@ -122,11 +122,19 @@ def test_stacks_of_threads(probe):
     assert len(results) == 800
 
 
+def code_of(name):
+    return compile("result = stack()", name, "exec")
+
+
+def check_it_names_itself(probe, code):
+    namespace = {"stack": probe.stack}
+    exec(code, namespace)
+    assert namespace["result"][1][0] == (code.co_filename, "<module>", 1)
+
+
 def test_stacks_of_code_that_came_and_went(probe):
     for i in range(2000):
-        namespace = {"stack": probe.stack}
-        exec(compile("result = stack()", f"cell{i}", "exec"), namespace)
-        assert namespace["result"][1][0] == (f"cell{i}", "<module>", 1)
+        check_it_names_itself(probe, code_of(f"cell{i}"))
 
 
 @pytest.mark.skipif(not HEARS, reason="deaths of code are not told")
@@ -139,12 +147,10 @@ def test_addresses_name_code_until_it_dies(folder):
         assert probe.status()["code"].startswith("by address")
         exec(compile("pass", "not noted", "exec"))
         assert probe.status()["code"].startswith("by address")
-        code = compile("result = stack()", f"turn{turn}", "exec")
+        code = code_of(f"turn{turn}")
         seen.add(id(code))
         for _ in range(2):
-            namespace = {"stack": probe.stack}
-            exec(code, namespace)
-            assert namespace["result"][1][0] == (f"turn{turn}", "<module>", 1)
+            check_it_names_itself(probe, code)
         del code
         assert probe.status()["code"].startswith("compared: some died")
         probe.rest()
@@ -164,12 +170,14 @@ def test_who_hears_of_deaths_goes_in_any_order(folder):
     for turn in range(6):
         probe.hear(True)
         handle = cumem.observe_tensor_cycles(print)
-        (probe.hear if turn % 2 else handle.remove)(*[False] * (turn % 2))
-        heard = probe.status()["code"] if turn % 2 == 0 else cumem.status()["layouts"]["code"]
+        if turn % 2:
+            probe.hear(False)
+            heard = cumem.status()["layouts"]["code"]
+        else:
+            handle.remove()
+            heard = probe.status()["code"]
         assert heard.startswith("by address"), heard
-        namespace = {"stack": probe.stack}
-        exec(compile("result = stack()", f"order{turn}", "exec"), namespace)
-        assert namespace["result"][1][0] == (f"order{turn}", "<module>", 1)
+        check_it_names_itself(probe, code_of(f"order{turn}"))
         handle.remove()
         probe.hear(False)
 
