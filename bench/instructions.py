@@ -30,7 +30,7 @@ import tempfile
 import loop
 import measure
 
-WARM, BLOCK, BLOCKS = 70, 10, 5  # iterations, iterations, blocks
+MORE, BLOCK, BLOCKS = 10, 10, 5  # iterations to warm up further, iterations, blocks
 BUDGET = 1.005
 CASES = [{"model": model, "live": live, "cycles": cycles}
          for model, live, cycles in (("mlp", 1000, 0), ("transformer", 1000, 0), ("mlp", 1000, 4))]
@@ -51,20 +51,9 @@ def switch(folder):
 def worker(spec):
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, 1_000_000)
-    if spec["tool"] == "warn":
-        loop.start_cumem()
-    elif spec["tool"] == "observe":
-        import cumem
-
-        cumem.observe_tensor_cycles(lambda page: None)
-    import torch
-
-    torch.set_num_threads(1)
-    live = [[i] for i in range(spec["live"])]
-    step = loop._step_of(torch, spec, "cpu")
-    for _ in range(WARM):
+    _, live, step = loop.begin({**spec, "device": "cpu"})
+    for _ in range(MORE):
         step()
-    gc.collect()
     valgrind = ctypes.CDLL(spec["switch"])
     valgrind.start()
     for _ in range(BLOCKS):
@@ -78,16 +67,14 @@ def instructions_of(dump):
     """{object file: instructions in its own code}."""
     names, counts, name, call = {}, {}, None, False
     for line in dump.splitlines():
-        if line.startswith("ob="):
-            number, known = re.match(r"ob=\((\d+)\)\s*(.*)", line).groups()
-            name = names.setdefault(number, known)
+        if line.startswith(("ob=", "cob=")):
+            called, number, known = re.match(r"(c?)ob=\((\d+)\)\s*(.*)", line).groups()
+            names.setdefault(number, known)
+            name = name if called else names[number]
         elif line[:1].isdigit() or line.startswith(("+", "-", "*")):
             if not call:  # the line after a call has what it took inside
                 counts[name] = counts.get(name, 0) + int(line.split()[-1])
             call = False
-        elif line.startswith("cob=") and ")" in line:
-            number, known = re.match(r"cob=\((\d+)\)\s*(.*)", line).groups()
-            names.setdefault(number, known)
         call = line.startswith("calls=") or call
     return counts
 

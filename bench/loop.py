@@ -133,20 +133,26 @@ def _collections():
     return sum(generation["collections"] for generation in gc.get_stats())
 
 
-def make(spec, counter):
-    """A worker: `spec` has tool, model, live, cycles, device."""
-    tool, device = spec["tool"], spec["device"]
-    if tool == "warn":
+def begin(spec):
+    """torch, the objects that stay, and the step, warm, under "warn" with cumem."""
+    if spec["tool"] == "warn":
         start_cumem()
     import torch
 
-    if device == "cpu":
+    if spec["device"] == "cpu":
         torch.set_num_threads(1)
     live = [[i] for i in range(spec["live"])]
-    step = _step_of(torch, spec, device)
+    step = _step_of(torch, spec, spec["device"])
     for _ in range(_WARM_UP):
         step()
     gc.collect()
+    return torch, live, step
+
+
+def make(spec, counter):
+    """A worker: `spec` has tool, model, live, cycles, device."""
+    tool, device = spec["tool"], spec["device"]
+    torch, live, step = begin(spec)
     calls = itertools.count()
     if tool == "torch":
         start_torch_detector(torch, device)
