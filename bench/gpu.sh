@@ -38,8 +38,15 @@ provide_cumem() {
     cmake -S . -B build/gpu -DPython_EXECUTABLE="$(command -v "$python")" \
         >"$log" 2>&1 \
         && cmake --build build/gpu -j "$(nproc)" >>"$log" 2>&1
-    export PYTHONPATH=$PWD/build/gpu/python${PYTHONPATH:+:$PYTHONPATH}
-    "$python" -c 'import cumem' || { tail -20 "$log"; exit 2; }
+    # What an installation puts beside the package, so that the variable
+    # CUMEM_WARN_CYCLES starts it.
+    local site=$PWD/build/gpu/site
+    mkdir -p "$site"
+    cp pyext/cumem.pth pyext/_cumem_start.py "$site"
+    echo "import site; site.addsitedir('$site')" >"$site/sitecustomize.py"
+    export PYTHONPATH=$PWD/build/gpu/python:$site${PYTHONPATH:+:$PYTHONPATH}
+    CUMEM_WARN_CYCLES=1 "$python" -c 'import sys; sys.modules["cumem"]' \
+        || { tail -20 "$log"; exit 2; }
 }
 
 run_seed() {

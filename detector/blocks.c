@@ -85,7 +85,7 @@ add_device(struct cm_blocks *self, int index)
     if (device != NULL) {
         return device;
     }
-    device = cm_device_blocks_new(&self->streams, self->most_in_table);
+    device = cm_device_blocks_new(index, &self->streams, self->most_in_table);
     if (device == NULL) {
         return NULL;
     }
@@ -157,14 +157,21 @@ cm_blocks_filter(struct cm_blocks *self, int device)
 }
 
 CM_HOT void
-cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
+cm_blocks_sink(void *context, const struct cm_event *event)
 {
+    struct cm_blocks *self = context;
     struct cm_device_blocks *device = known_device(self, event);
     if (device == NULL || !event->in_order
         || !atomic_load_explicit(&device->in_order, memory_order_relaxed)
         || !cm_device_blocks_write(device, event)) {
         take_under_lock(self, event);
     }
+}
+
+void
+cm_blocks_event(struct cm_blocks *self, const struct cm_event *event)
+{
+    cm_blocks_sink(self, event);
 }
 
 void
@@ -347,15 +354,36 @@ cm_blocks_use(struct cm_blocks *self, int index, struct cm_block_use *result)
     *result = (struct cm_block_use){
         .live_bytes = device->bytes,
         .live_count = cm_device_blocks_count(device),
-        .peak_bytes = device->peak_bytes,
-        .allocated = device->allocated,
-        .reserved = device->reserved,
+        .peak_bytes = CM_GET(&device->tells_totals)
+                          ? CM_GET(&device->told_peak)
+                          : device->peak_bytes,
+        .allocated = CM_GET(&device->told_allocated),
+        .reserved = CM_GET(&device->told_reserved),
         .allocations = device->allocations,
     };
     cm_lock_give(&device->lock);
 }
 
-int
+CM_HOT uint64_t
+cm_blocks_told(const struct cm_blocks *self)
+{
+    uint64_t bytes = 0;
+    for (int i = CM_DEVICE_HOST; i < atomic_load(&self->devices_seen); i++) {
+        const struct cm_device_blocks *device = device_at(self, i);
+        bytes += device != NULL ? CM_GET(&device->bytes_told) : 0;
+    }
+    return bytes;
+}
+
+CM_HOT uint64_t
+cm_blocks_total(const struct cm_blocks *self, int index)
+{
+    const struct cm_device_blocks *device =
+        is_index(index) ? device_at(self, index) : NULL;
+    return device != NULL ? CM_GET(&device->told_allocated) : 0;
+}
+
+CM_HOT int
 cm_blocks_devices(struct cm_blocks *self)
 {
     return atomic_load(&self->devices_seen);
@@ -367,8 +395,8 @@ cm_blocks_mark(struct cm_blocks *self)
     for (int i = CM_DEVICE_HOST; i < cm_blocks_devices(self); i++) {
         struct cm_device_blocks *device = hold(self, i);
         if (device != NULL) {
-            device->peak_bytes =
-                device->tells_totals ? device->allocated : device->bytes;
+            device->peak_bytes = device->bytes;
+            CM_SET(&device->told_peak, CM_GET(&device->told_allocated));
             cm_lock_give(&device->lock);
         }
     }

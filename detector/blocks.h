@@ -53,6 +53,8 @@ struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
 void cm_blocks_free(struct cm_blocks *self);
 
 void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
+/* The same as a hook's sink has it. */
+void cm_blocks_sink(void *self, const struct cm_event *event);
 /* Of the addresses that a device's events had, but for those in order: a
  * doubtful free of one that it does not have would change nothing.  Lives as
  * long as the blocks; NULL: no memory. */
@@ -83,6 +85,11 @@ void cm_blocks_use(struct cm_blocks *self, int index,
 /* Devices with this number and above were never seen; the host is not among
  * them. */
 int cm_blocks_devices(struct cm_blocks *self);
+/* The bytes of all allocations since the start, without a lock. */
+uint64_t cm_blocks_told(const struct cm_blocks *self);
+/* What its allocator said last that it holds, without what it costs to ask for
+ * more; 0: it never did. */
+uint64_t cm_blocks_total(const struct cm_blocks *self, int index);
 /* An iteration is over: the peak starts again at what is live. */
 void cm_blocks_mark(struct cm_blocks *self);
 /* What one site holds on one device by now. */

@@ -3,26 +3,35 @@
 
 #include "device_blocks.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "alloc.h"
 #include "hot.h"
 
 #define AHEAD 8u
-/* Another core may have written them. */
-#define EVENTS_AHEAD 24u
+/* Another core may have written them: two in a cache line. */
+#define EVENTS_AHEAD 32u
 #define MS UINT64_C(1000000)
+#define RESTS 7
+#define ALIGNMENT _Alignof(struct cm_device_blocks)
 
 struct cm_device_blocks *
-cm_device_blocks_new(struct cm_streams *streams, size_t most_in_table)
+cm_device_blocks_new(int index, struct cm_streams *streams,
+                     size_t most_in_table)
 {
-    struct cm_device_blocks *self = cm_calloc(1, sizeof(*self));
-    if (self == NULL || cm_lock_init(&self->lock) != CM_OK) {
-        cm_free(self);
+    char *room = cm_calloc(1, sizeof(struct cm_device_blocks) + ALIGNMENT - 1);
+    if (room == NULL) {
         return NULL;
     }
-    self->line =
-        (struct cm_event *)(((uintptr_t)self->room + 63) & ~(uintptr_t)63);
+    struct cm_device_blocks *self =
+        (void *)(room + (-(uintptr_t)room & (ALIGNMENT - 1)));
+    if (cm_lock_init(&self->lock) != CM_OK) {
+        cm_free(room);
+        return NULL;
+    }
+    self->room = room;
+    self->number = (uint8_t)(index + 1);
     self->streams = streams;
     self->stream = CM_STREAM_UNKNOWN;
     self->most_in_table = most_in_table;
@@ -37,7 +46,7 @@ cm_device_blocks_free(struct cm_device_blocks *self)
     }
     cm_site_uses_release(&self->sites);
     cm_lock_release(&self->lock);
-    cm_free(self);
+    cm_free(self->room);
 }
 
 static inline uint32_t
@@ -57,40 +66,26 @@ forget(struct cm_device_blocks *self, struct cm_block_table *table,
     entry->live = false;
 }
 
-/* What is written down of an allocation, where it stays: the processor waits
- * when a copy reads in wide words what was just written in narrow ones. */
 static inline void
-write_entry(struct cm_block_entry *entry, uint32_t stream,
-            const struct cm_event *event, uint32_t now)
+write_entry(const struct cm_device_blocks *self, struct cm_block_entry *entry,
+            const struct cm_waiting *event, uint32_t time_ms)
 {
-    uint32_t time =
-        event->time_ns != 0 ? (uint32_t)(event->time_ns / MS) : now;
     *entry = (struct cm_block_entry){
         .address = event->address,
         .bytes = event->bytes & CM_BLOCK_MAX_BYTES,
         .live = true,
-        .device = (uint8_t)(event->device + 1),
+        .device = self->number,
         .site = event->site.index,
-        .time_ms = time,
+        .time_ms = time_ms,
         .thread = event->thread & 0x3FFFFF,
-        .stream = stream & 0x1FF,
+        .stream = (uint32_t)event->stream & 0x1FF,
         .awaited = event->awaited,
     };
 }
 
-static inline uint32_t
-stream_of(struct cm_device_blocks *self, uint64_t handle)
-{
-    if (handle != self->stream) {
-        self->stream = handle;
-        self->stream_number = cm_streams_number(self->streams, handle);
-    }
-    return self->stream_number;
-}
-
 static inline void
-allocate(struct cm_device_blocks *self, const struct cm_event *event,
-         uint64_t hash, uint32_t now)
+allocate(struct cm_device_blocks *self, const struct cm_waiting *event,
+         uint64_t hash, uint32_t time_ms)
 {
     struct cm_block_table *table = &self->tables[table_of(hash)];
     struct cm_block_entry *entry =
@@ -105,18 +100,18 @@ allocate(struct cm_device_blocks *self, const struct cm_event *event,
         forget(self, table, entry);
         self->lost++;
     }
-    write_entry(entry, stream_of(self, event->stream), event, now);
+    write_entry(self, entry, event, time_ms);
     table->count++;
     self->bytes += event->bytes;
     self->allocations++;
     cm_site_uses_add(&self->sites, event->site, event->bytes);
-    if (!self->tells_totals && self->bytes > self->peak_bytes) {
+    if (self->bytes > self->peak_bytes) {
         self->peak_bytes = self->bytes;
     }
 }
 
 static inline void
-release(struct cm_device_blocks *self, const struct cm_event *event,
+release(struct cm_device_blocks *self, const struct cm_waiting *event,
         uint64_t hash)
 {
     struct cm_block_table *table = &self->tables[table_of(hash)];
@@ -138,68 +133,134 @@ now_ms(void)
                       + (uint64_t)t.tv_nsec / 1000000);
 }
 
-/* Most sources tell what they hold; the others are added up. */
-CM_HOT static void
-note_totals(struct cm_device_blocks *self, const struct cm_event *event)
-{
-    if ((event->allocated | event->reserved) == 0) {
-        return;
-    }
-    self->tells_totals = true;
-    self->allocated = event->allocated;
-    self->reserved = event->reserved;
-    if (event->allocated > self->peak_bytes) {
-        self->peak_bytes = event->allocated;
-    }
-}
-
 static inline void
-take_event(struct cm_device_blocks *self, const struct cm_event *event,
-           uint64_t hash, uint32_t now)
+take_event(struct cm_device_blocks *self, const struct cm_waiting *event,
+           uint64_t hash, uint32_t time_ms)
 {
-    note_totals(self, event);
-    if (event->kind == CM_EVENT_FREE) {
-        self->events++;
+    if (event->kind == CM_EVENT_ALLOCATE) {
+        allocate(self, event, hash, time_ms);
+    }
+    else {
         release(self, event, hash);
     }
-    else if (event->kind == CM_EVENT_ALLOCATE) {
-        self->events++;
-        allocate(self, event, hash, now);
+}
+
+/* ---- the line */
+
+/* The events that wait, and which of them leave nothing in the tables. */
+struct waiting {
+    uint32_t first, count;
+    bool gone[CM_BLOCKS_WAITING];
+};
+
+static inline const struct cm_waiting *
+event_at(const struct cm_device_blocks *self, const struct waiting *waiting,
+         uint32_t i)
+{
+    return &self->line[(waiting->first + i) % CM_BLOCKS_WAITING];
+}
+
+/* What was allocated and freed within the line is counted and no more, as are
+ * most blocks of a training loop.  One allocation is remembered for all
+ * addresses of a place: who finds another one there is no pair, and stays. */
+CM_HOT static uint32_t
+count_pairs(const struct cm_device_blocks *self, struct waiting *waiting)
+{
+    uint8_t latest[1u << 8] = {0};
+    uint32_t pairs = 0;
+    _Static_assert(CM_BLOCKS_WAITING <= 1u << 8, "a number fits");
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        const struct cm_waiting *event = event_at(self, waiting, i);
+        uint8_t *place = &latest[cm_block_hash(event->address) >> 56];
+        const struct cm_waiting *made = event_at(self, waiting, *place);
+        __builtin_prefetch(event_at(self, waiting, i + EVENTS_AHEAD));
+        if (event->kind == CM_EVENT_ALLOCATE) {
+            *place = (uint8_t)i;
+        }
+        else if (*place < i && made->address == event->address
+                 && made->kind == CM_EVENT_ALLOCATE
+                 && !waiting->gone[*place]) {
+            waiting->gone[*place] = waiting->gone[i] = true;
+            pairs++;
+        }
+    }
+    return pairs;
+}
+
+/* Not where the highest total would have to be added up, and seldom where
+ * there are few. */
+CM_HOT static void
+pair_up(struct cm_device_blocks *self, struct waiting *waiting)
+{
+    memset(waiting->gone, 0, waiting->count * sizeof(waiting->gone[0]));
+    if (!CM_GET(&self->tells_totals)) {
+        return;
+    }
+    if (self->rests != 0) {
+        self->rests--;
+        return;
+    }
+    uint32_t pairs = count_pairs(self, waiting);
+    self->allocations += pairs;
+    if (waiting->count == CM_BLOCKS_WAITING && pairs < waiting->count / 16) {
+        self->rests = RESTS;
     }
 }
 
-/* The hash of an event that will be taken in soon. */
-static inline uint64_t
-seek(struct cm_device_blocks *self, uint32_t at)
+/* The next one that stays, from `i` on; `count`: none. */
+static inline uint32_t
+next_lasting(const struct waiting *waiting, uint32_t i)
 {
-    __builtin_prefetch(&self->line[(at + EVENTS_AHEAD) % CM_BLOCKS_WAITING]);
-    uint64_t hash = cm_block_hash(self->line[at % CM_BLOCKS_WAITING].address);
+    while (i < waiting->count && waiting->gone[i]) {
+        i++;
+    }
+    return i;
+}
+
+static inline uint64_t
+seek(struct cm_device_blocks *self, const struct cm_waiting *event)
+{
+    uint64_t hash = cm_block_hash(event->address);
     cm_block_table_prefetch(&self->tables[table_of(hash)], hash);
     return hash;
+}
+
+CM_HOT static void
+take_lasting(struct cm_device_blocks *self, const struct waiting *waiting)
+{
+    uint64_t hashes[AHEAD];
+    uint32_t now = now_ms(), sought = 0, ahead = next_lasting(waiting, 0);
+    uint32_t taken = 0;
+    for (uint32_t i = ahead; i < waiting->count;
+         i = next_lasting(waiting, i + 1)) {
+        for (; sought < taken + AHEAD && ahead < waiting->count; sought++) {
+            hashes[sought % AHEAD] =
+                seek(self, event_at(self, waiting, ahead));
+            ahead = next_lasting(waiting, ahead + 1);
+        }
+        take_event(self, event_at(self, waiting, i), hashes[taken++ % AHEAD],
+                   now);
+    }
 }
 
 CM_HOT void
 cm_device_blocks_take_in(struct cm_device_blocks *self)
 {
-    uint32_t taken = atomic_load_explicit(&self->taken, memory_order_relaxed);
+    struct waiting waiting;
     uint32_t written =
         atomic_load_explicit(&self->written, memory_order_acquire);
-    uint32_t now = taken != written ? now_ms() : 0;
-    uint64_t hashes[AHEAD];
-    for (uint32_t at = taken; at != written && at - taken < AHEAD; at++) {
-        hashes[at % AHEAD] = seek(self, at);
+    waiting.first = atomic_load_explicit(&self->taken, memory_order_relaxed);
+    waiting.count = written - waiting.first;
+    if (waiting.count != 0) {
+        self->events += waiting.count;
+        pair_up(self, &waiting);
+        take_lasting(self, &waiting);
+        atomic_store_explicit(&self->taken, written, memory_order_release);
     }
-    for (; taken != written; taken++) {
-        uint64_t hash = hashes[taken % AHEAD];
-        if (written - taken > AHEAD) {
-            hashes[taken % AHEAD] = seek(self, taken + AHEAD);
-        }
-        take_event(self, &self->line[taken % CM_BLOCKS_WAITING], hash, now);
-    }
-    atomic_store_explicit(&self->taken, taken, memory_order_release);
 }
 
-static void
+/* Apart, as what follows: few events come here. */
+static __attribute__((noinline)) void
 renew_filter(struct cm_device_blocks *self)
 {
     struct cm_address_filter fresh = {0};
@@ -215,6 +276,23 @@ renew_filter(struct cm_device_blocks *self)
     cm_address_filter_renew(&self->filter, &fresh);
 }
 
+/* Past the line: what it has no room for, or does not take. */
+static __attribute__((noinline)) void
+take_at_once(struct cm_device_blocks *self, const struct cm_event *event)
+{
+    struct cm_waiting waiting = {.kind = 0};
+    cm_device_blocks_fill(&waiting, event,
+                          cm_streams_number(self->streams, event->stream));
+    cm_device_blocks_take_in(self);
+    cm_device_blocks_tell(self, event);
+    if (event->kind <= CM_EVENT_FREE) {
+        self->events++;
+        take_event(self, &waiting, cm_block_hash(event->address),
+                   event->time_ns != 0 ? (uint32_t)(event->time_ns / MS)
+                                       : now_ms());
+    }
+}
+
 CM_HOT void
 cm_device_blocks_take(struct cm_device_blocks *self,
                       const struct cm_event *event)
@@ -228,8 +306,7 @@ cm_device_blocks_take(struct cm_device_blocks *self,
     bool in_order =
         atomic_load_explicit(&self->in_order, memory_order_relaxed);
     if (in_order || !cm_device_blocks_write(self, event)) {
-        cm_device_blocks_take_in(self);
-        take_event(self, event, cm_block_hash(event->address), now_ms());
+        take_at_once(self, event);
     }
 }
 

@@ -2,6 +2,7 @@
  * Copyright the cumem authors */
 
 #include "iterations.h"
+#include "hot.h"
 
 /* An optimizer that steps so often alone has lost the others: they are done
  * with, or stand in a list. */
@@ -49,7 +50,7 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
     return 1;
 }
 
-uint64_t
+CM_HOT uint64_t
 cm_iterations_steps(const struct cm_iterations *self, uintptr_t optimizer)
 {
     for (size_t i = 0; i < self->active_count; i++) {
@@ -83,7 +84,7 @@ drop_idle(struct cm_iterations *self)
     self->active_count = kept;
 }
 
-bool
+CM_HOT bool
 cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
 {
     if (self->by == CM_BY_STEP) {

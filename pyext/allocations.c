@@ -34,8 +34,7 @@ struct private_pool {
 static struct {
     /* What an event reads lies in one cache line. */
     _Alignas(64) _Atomic(struct cm_objects *)
-        objects; /* borrowed; NULL: no stacks */
-    _Atomic uint64_t bytes_told;
+        objects;                   /* borrowed; NULL: no stacks */
     struct cm_blocks *blocks;      /* owned; never freed */
     const struct cm_objects *user; /* guarded by the GIL, as below */
     bool hooked, hopeless;
@@ -52,19 +51,6 @@ static struct {
     bool hooked, hopeless;
     const char *why;
 } host = {.why = "memory of the host does not count"};
-
-CM_HOT static void
-on_event(void *context, const struct cm_event *event)
-{
-    if (event->kind == CM_EVENT_ALLOCATE) { /* two threads may lose one */
-        atomic_store_explicit(
-            &torch.bytes_told,
-            atomic_load_explicit(&torch.bytes_told, memory_order_relaxed)
-                + event->bytes,
-            memory_order_relaxed);
-    }
-    cm_blocks_event(context, event);
-}
 
 CM_HOT static struct cm_site_id
 on_site(void *context, bool *awaited)
@@ -112,7 +98,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     torch.user = objects;
     atomic_store(&torch.objects, stacks ? objects : NULL);
     struct cm_sink sink = {
-        .event = on_event, .site = on_site, .context = torch.blocks};
+        .event = cm_blocks_sink, .site = on_site, .context = torch.blocks};
     if (kind == &cm_host_slot) {
         sink.told = cm_blocks_filter(torch.blocks, CM_DEVICE_HOST);
     }
@@ -205,25 +191,25 @@ cm_allocations_off(void)
     torch.why = host.why = "a forked child is silent";
 }
 
-uint64_t
+CM_HOT uint64_t
 cm_allocations_bytes(void)
 {
-    return atomic_load_explicit(&torch.bytes_told, memory_order_relaxed);
+    return torch.blocks != NULL ? cm_blocks_told(torch.blocks) : 0;
 }
 
-struct cm_blocks *
+CM_HOT struct cm_blocks *
 cm_allocations_blocks(void)
 {
     return torch.blocks;
 }
 
-bool
+CM_HOT bool
 cm_allocations_heard(void)
 {
     return torch.hooked;
 }
 
-bool
+CM_HOT bool
 cm_allocations_host_heard(void)
 {
     return host.hooked;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 #include "driver_events.h"
 
 void
@@ -28,7 +29,7 @@ cm_session_deliver(struct cm_session *self, const char *kind,
     Py_XDECREF(callable);
 }
 
-void
+CM_HOT void
 cm_session_drain_warnings(struct cm_session *self)
 {
     char *text;

@@ -10,6 +10,7 @@
 
 #define _GNU_SOURCE
 #include "demand.h"
+#include "../detector/hot.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -99,7 +100,7 @@ wait_for_signals(void *unused)
     return unused;
 }
 
-void
+CM_HOT void
 cm_demand_again(void)
 {
     if (atomic_load_explicit(&demand.again, memory_order_relaxed)

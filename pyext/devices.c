@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 #include "../reports/size.h"
 #include "torch_layout.h"
 
@@ -356,7 +357,7 @@ cm_devices_alive(const struct cm_devices *self,
     }
 }
 
-bool
+CM_HOT bool
 cm_devices_host_counts(const struct cm_devices *self)
 {
     return self->watched[0] != '\0'
@@ -376,7 +377,7 @@ cm_devices_saw_accelerator(struct cm_devices *self)
     self->accelerator_seen = true;
 }
 
-bool
+CM_HOT bool
 cm_devices_learning(const struct cm_devices *self)
 {
     return self->slots[0].learnt == CM_LEARNT_LATER;

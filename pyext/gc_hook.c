@@ -23,6 +23,7 @@
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
 #include "../detector/meter.h"
+#include "../detector/hot.h"
 
 struct callable {
     PyObject_HEAD
@@ -30,7 +31,7 @@ struct callable {
     struct cm_interceptor *interceptor; /* NULL: the interceptor is gone */
 };
 
-int64_t
+CM_HOT int64_t
 cm_hook_number(PyObject *info, PyObject *key)
 {
     PyObject *number = PyDict_GetItemWithError(info, key);
@@ -50,7 +51,7 @@ drop_error(PyObject *origin)
         PyErr_WriteUnraisable(origin);
 }
 
-static void
+CM_HOT static void
 close_top(struct cm_interceptor *self, PyObject *info)
 {
     int level = self->depth - 1;
@@ -70,7 +71,7 @@ close_top(struct cm_interceptor *self, PyObject *info)
     }
 }
 
-static bool
+CM_HOT static bool
 top_is_lost(const struct cm_interceptor *self)
 {
     if (!CM_GC_NESTS)
@@ -82,7 +83,7 @@ top_is_lost(const struct cm_interceptor *self)
            && !self->kind->under_way(self, self->depth - 1);
 }
 
-static void
+CM_HOT static void
 open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
 {
     if (self->depth == CM_LEVELS_MAX) {
@@ -101,7 +102,7 @@ open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
     self->kind->opened(self, level);
 }
 
-static void
+CM_HOT static void
 on_start(struct cm_interceptor *self, PyObject *info)
 {
     CM_METERED(CM_METER_COLLECTION_START);
@@ -122,7 +123,7 @@ on_start(struct cm_interceptor *self, PyObject *info)
         open_level(self, (int)generation, start_ns);
 }
 
-static void
+CM_HOT static void
 on_stop(struct cm_interceptor *self, PyObject *info)
 {
     CM_METERED(CM_METER_COLLECTION_STOP);
@@ -132,14 +133,14 @@ on_stop(struct cm_interceptor *self, PyObject *info)
         close_top(self, info);
 }
 
-static void
+CM_HOT static void
 leave(struct cm_interceptor *self)
 {
     if (--self->calls == 0 && self->removed)
         self->kind->destroy(self);
 }
 
-static PyObject *
+CM_HOT static PyObject *
 callable_call(PyObject *callable, PyObject *const *args, size_t flags,
               PyObject *names)
 {

@@ -11,6 +11,7 @@
 #include "gc_list.h"
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 
 static PyObject *
 builtin_of(PyObject *names, PyObject *module, const char *name)
@@ -93,7 +94,7 @@ ask_number(PyObject *function)
     return number;
 }
 
-long
+CM_HOT long
 cm_gc_debug(const struct cm_gc_module *self)
 {
     return ask_number(self->get_debug);
@@ -144,7 +145,7 @@ cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
 
 #ifndef Py_GIL_DISABLED
 
-void
+CM_HOT void
 cm_gc_link_first(struct cm_gc_head *node, struct cm_gc_head *head)
 {
     struct cm_gc_head *before = cm_gc_prev(node), *after = cm_gc_next(node);
@@ -264,7 +265,7 @@ cm_gc_debug_find(const struct cm_gc_heads *heads,
                                             : NULL;
 }
 
-enum cm_status
+CM_HOT enum cm_status
 cm_gc_read_garbage(PyObject *first, const PyObject *twin,
                    struct cm_objects_array *result)
 {

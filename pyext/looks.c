@@ -10,6 +10,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
+#include "../detector/hot.h"
 #include "allocations.h"
 #include "demand.h"
 #include "fate.h"
@@ -195,7 +196,7 @@ ask(struct cm_session *self)
     }
 }
 
-void
+CM_HOT void
 cm_looks_consider(struct cm_session *session)
 {
     cm_demand_again();
@@ -204,7 +205,7 @@ cm_looks_consider(struct cm_session *session)
     }
 }
 
-void
+CM_HOT void
 cm_looks_stepped(struct cm_session *session, int64_t done)
 {
     if (cm_session_is_main(session)
@@ -213,7 +214,7 @@ cm_looks_stepped(struct cm_session *session, int64_t done)
     }
 }
 
-void
+CM_HOT void
 cm_looks_collected(struct cm_session *session, int generation,
                    uint64_t took_ns, uint64_t bytes)
 {

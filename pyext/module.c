@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/hot.h"
 #include "../reports/buffer.h"
 #include "allocations.h"
 #include "autograd_behind.h"
@@ -97,7 +98,7 @@ SESSION_CALL_ALONE(status)
 SESSION_CALL_ALONE(accelerator)
 SESSION_CALL_ALONE(forked)
 
-static PyObject *
+CM_HOT static PyObject *
 core_stepped(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = PyModule_GetState(module);

@@ -6,6 +6,7 @@
  * when a tensor is made and something still waits. */
 
 #include "session_private.h"
+#include "../detector/hot.h"
 
 #include "allocations.h"
 #include "driver_events.h"
@@ -27,7 +28,7 @@ find_cuda_dict(struct cm_session *self)
 
 /* torch.cuda._initialized, read from the module's dictionary: two look-ups,
  * since it is asked for each tensor until the answer is yes. */
-static bool
+CM_HOT static bool
 accelerator_initialized(struct cm_session *self)
 {
     if (self->cuda_dict == NULL) {
@@ -40,14 +41,14 @@ accelerator_initialized(struct cm_session *self)
 
 /* An accelerator was seen, torch's or another framework's: then the host's
  * memory no longer counts. */
-static bool
+CM_HOT static bool
 host_is_heard_in_vain(const struct cm_session *self)
 {
     return cm_session_is_main(self) && cm_allocations_host_heard()
            && !cm_devices_host_counts(self->devices);
 }
 
-bool
+CM_HOT bool
 cm_session_has_news(struct cm_session *self)
 {
     return host_is_heard_in_vain(self)

@@ -61,6 +61,7 @@ cm_sentinel_owns(const PyObject *object)
 
 #include "../detector/alloc.h"
 #include "../detector/meter.h"
+#include "../detector/hot.h"
 
 enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16 };
 
@@ -95,7 +96,7 @@ struct waker {
     struct level *level; /* borrowed; NULL when the sentinel is gone */
 };
 
-static int
+CM_HOT static int
 lure_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
@@ -150,7 +151,7 @@ cm_sentinel_owns(const PyObject *object)
 }
 
 /* Reads and delivers the garbage that `level` was caught with. */
-static void
+CM_HOT static void
 deliver(struct sentinel *self, struct level *level)
 {
     struct cm_interceptor_counts *counts = &self->base.counts;
@@ -179,7 +180,7 @@ deliver(struct sentinel *self, struct level *level)
 
 /* The collector calls this with the weak reference, when S is garbage.  By
  * hand, from anywhere else, it does nothing. */
-static PyObject *
+CM_HOT static PyObject *
 waker_call(PyObject *waker, PyObject *const *args, size_t flags,
            PyObject *names)
 {
@@ -237,7 +238,7 @@ lure_new(PyTypeObject *type)
 }
 
 /* [0 or -1; raises] */
-static int
+CM_HOT static int
 level_make(struct sentinel *self, struct level *level)
 {
     level->sentinel = self;
@@ -257,7 +258,7 @@ level_make(struct sentinel *self, struct level *level)
 }
 
 /* First in the collected generation: then our callback is the first too. */
-static void
+CM_HOT static void
 link_pair_first(struct sentinel *self, struct level *level, int generation)
 {
     if (!self->heads.known)
@@ -269,7 +270,7 @@ link_pair_first(struct sentinel *self, struct level *level, int generation)
 }
 
 /* gc would print S and its twin. */
-static bool
+CM_HOT static bool
 prints_collectable(const struct sentinel *self)
 {
     long flags =
@@ -277,7 +278,7 @@ prints_collectable(const struct sentinel *self)
     return (flags & DEBUG_COLLECTABLE) != 0;
 }
 
-static void
+CM_HOT static void
 opened(struct cm_interceptor *base, int number)
 {
     struct sentinel *self = (struct sentinel *)base;
@@ -303,7 +304,7 @@ opened(struct cm_interceptor *base, int number)
 }
 
 /* Back to rest: untracked, each with its own reference only. */
-static void
+CM_HOT static void
 rest(struct level *level)
 {
     if (!level->armed)
@@ -318,7 +319,7 @@ rest(struct level *level)
     }
 }
 
-static void
+CM_HOT static void
 closed(struct cm_interceptor *base, int number, PyObject *info,
        struct cm_collection *collection)
 {
@@ -329,7 +330,7 @@ closed(struct cm_interceptor *base, int number, PyObject *info,
     collection->seen = level->read;
 }
 
-static bool
+CM_HOT static bool
 under_way(const struct cm_interceptor *base, int number)
 {
     const struct level *level =

@@ -13,6 +13,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
+#include "../detector/hot.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "allocations.h"
@@ -41,13 +42,13 @@ enum { LOOKS_BETWEEN = 64 };
  * one interpreter.  Guarded by the GIL. */
 static struct cm_session *main_session;
 
-struct cm_session *
+CM_HOT struct cm_session *
 cm_session_main(void)
 {
     return main_session;
 }
 
-bool
+CM_HOT bool
 cm_session_is_main(const struct cm_session *self)
 {
     return self == main_session;
@@ -64,7 +65,7 @@ drain_pending(void *context)
 
 /* --- start -------------------------------------------------------------- */
 
-static void
+CM_HOT static void
 on_start(void *context)
 {
     struct cm_session *self = context;
@@ -89,7 +90,7 @@ on_start(void *context)
 
 /* --- garbage ------------------------------------------------------------ */
 
-static void
+CM_HOT static void
 on_garbage(void *context, const struct cm_garbage *garbage)
 {
     struct cm_session *self = context;
@@ -132,7 +133,7 @@ memory_share(uint64_t asked)
     return asked <= FIRST ? 10 : asked <= EARLY ? 100 : 10000;
 }
 
-void
+CM_HOT void
 cm_session_ask_memory(struct cm_session *self)
 {
     uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
@@ -246,7 +247,7 @@ fall_back(struct cm_session *self)
     PyErr_Clear();
 }
 
-static void
+CM_HOT static void
 on_stop(void *context, const struct cm_collection *collection)
 {
     struct cm_session *self = context;

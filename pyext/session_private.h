@@ -10,6 +10,7 @@
 #include "../detector/event.h"
 #include "../detector/site_growth.h"
 #include "../detector/iterations.h"
+#include "../detector/steady.h"
 #include "../reports/digest.h"
 #include "../reports/worker.h"
 #include "devices.h"
@@ -61,6 +62,7 @@ struct cm_session {
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
     PyObject *groups_key, *params_key;
     struct cm_iterations iterations;
+    struct cm_steady steady;
     bool slice_pending; /* a slice of time is over: at the next safe point */
     uint32_t tensors;   /* made, mod 2^32 */
     struct cm_growth growth;

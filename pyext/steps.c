@@ -10,6 +10,7 @@
 
 #include "../detector/clock.h"
 #include "../detector/meter.h"
+#include "../detector/hot.h"
 #include "../graph/birth.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
@@ -168,7 +169,28 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     }
 }
 
-static void
+/* Apart: most ends of iterations are passed over. */
+static __attribute__((noinline)) void
+take_in(struct cm_session *self, struct cm_blocks *blocks)
+{
+    cm_deaths_rest();
+    cm_session_know_blocks(self);
+    note_growth(self, blocks);
+    cm_blocks_mark(blocks);
+}
+
+/* All memory is that of allocators that tell their totals, and nobody waits
+ * for this iteration. */
+CM_HOT static bool
+may_pass(struct cm_session *self, struct cm_blocks *blocks)
+{
+    return cm_allocations_heard() && !cm_allocations_host_heard()
+           && !cm_tags_have_unhooked() && !self->growth.due
+           && self->iterations.by != CM_BY_TIME
+           && cm_steady_ends(&self->steady, blocks, self->iteration);
+}
+
+CM_HOT static void
 end_iteration(struct cm_session *self)
 {
     self->iteration = self->iterations.done;
@@ -176,16 +198,20 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return;
     }
-    cm_deaths_rest();
-    cm_unhooked_update(self->devices);
+    if (cm_tags_have_unhooked()) {
+        cm_unhooked_update(self->devices);
+    }
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks == NULL) {
         return;
     }
-    cm_session_know_blocks(self);
-    cm_looks_stepped(self, self->iterations.done);
-    note_growth(self, blocks);
-    cm_blocks_mark(blocks);
+    cm_looks_stepped(self, self->iteration);
+    if (may_pass(self, blocks)) {
+        cm_session_ask_memory(self);
+    }
+    else {
+        take_in(self, blocks);
+    }
 }
 
 PyObject *
@@ -198,7 +224,7 @@ cm_session_step(struct cm_session *self)
 }
 
 /* Borrowed; NULL: it is not there, or not of the exact type. */
-static PyObject *
+CM_HOT static PyObject *
 item_of(PyObject *dict, PyObject *key)
 {
     PyObject *item = dict != NULL && PyDict_CheckExact(dict)
@@ -212,7 +238,7 @@ item_of(PyObject *dict, PyObject *key)
 
 /* What an optimizer trains, by its first parameter: one that was made anew for
  * the same model is the same one. */
-static uintptr_t
+CM_HOT static uintptr_t
 trained_by(const struct cm_session *self, PyObject *optimizer)
 {
     PyObject *attributes = PyObject_GenericGetDict(optimizer, NULL);
@@ -224,7 +250,7 @@ trained_by(const struct cm_session *self, PyObject *optimizer)
     return trained;
 }
 
-PyObject *
+CM_HOT PyObject *
 cm_session_stepped(struct cm_session *self, PyObject *const *args,
                    Py_ssize_t count)
 {

@@ -348,7 +348,7 @@ cm_tags_unhooked(PyTypeObject *type)
     return type->tp_alloc == tagging_alloc;
 }
 
-bool
+CM_HOT bool
 cm_tags_have_unhooked(void)
 {
     return tags.have_unhooked;

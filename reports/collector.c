@@ -5,6 +5,7 @@
  * memory, and whether dead cycles hold any now.  What collections free of host
  * memory is said beside it: without them it stays. */
 #include "collector.h"
+#include "../detector/hot.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +22,7 @@ add_capped(uint64_t a, uint64_t b)
     return b > MAX_NUMBER - a ? MAX_NUMBER : a + b;
 }
 
-void
+CM_HOT void
 cm_collector_add(struct cm_leak_collector *self,
                  const struct cm_leak_collection *row)
 {

@@ -15,6 +15,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
+#include "../detector/hot.h"
 #include "../graph/finding.h"
 #include "digest_private.h"
 #include "file.h"
@@ -482,7 +483,7 @@ cm_digest_write(struct cm_digest *self, bool now)
     return status;
 }
 
-char *
+CM_HOT char *
 cm_digest_take_warning(struct cm_digest *self)
 {
     char *text = NULL;

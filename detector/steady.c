@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "steady.h"
+
+#include "hot.h"
+
+CM_HOT bool
+cm_steady_ends(struct cm_steady *self, struct cm_blocks *blocks,
+               int64_t number)
+{
+    bool same = true;
+    for (int i = 0; i < cm_blocks_devices(blocks); i++) {
+        uint64_t total = cm_blocks_total(blocks, i);
+        same = same && total == self->totals[i];
+        self->totals[i] = total;
+    }
+    self->same = !same                          ? 0
+                 : self->same < CM_STEADY_AFTER ? self->same + 1
+                                                : self->same;
+    return self->same == CM_STEADY_AFTER && number % CM_STEADY_EACH != 0;
+}

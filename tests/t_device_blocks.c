@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What an allocator tells in its own order: the line that events wait in. */
+
+#include <stdlib.h>
+
+#include "../detector/blocks.h"
+#include "../detector/device_blocks.h"
+#include "fail_each.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+#define SEGMENT (UINT64_C(2) << 20)
+
+enum { MANY = 100000, PLACES = 40, EVENTS = 20000 };
+
+static struct cm_event
+event_of(enum cm_event_kind kind, size_t place, uint64_t allocated)
+{
+    return (struct cm_event){.kind = (uint8_t)kind,
+                             .address = BASE + place * 512,
+                             .bytes = 512,
+                             .site = {(uint32_t)place + 1},
+                             .allocated = allocated,
+                             .reserved = SEGMENT,
+                             .in_order = true};
+}
+
+static void
+tell(struct cm_blocks *blocks, struct cm_event event)
+{
+    cm_blocks_event(blocks, &event);
+}
+
+/* What is asked without a lock is no older than the newest event. */
+static void
+tells_totals_without_a_lock(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    uint64_t bytes = 0;
+    assert_int_equal(cm_blocks_told(blocks), 0);
+    assert_int_equal(cm_blocks_total(blocks, 0), 0);
+    for (size_t i = 1; i <= 4 * CM_BLOCKS_WAITING; i++) {
+        bool frees = i % 4 == 0;
+        bytes = frees ? bytes - 512 : bytes + 512;
+        tell(blocks, event_of(frees ? CM_EVENT_FREE : CM_EVENT_ALLOCATE,
+                              i - frees, bytes));
+        assert_int_equal(cm_blocks_total(blocks, 0), bytes);
+    }
+    assert_int_equal(cm_blocks_told(blocks), 3 * CM_BLOCKS_WAITING * 512);
+    assert_int_equal(cm_blocks_total(blocks, 1), 0);
+    assert_int_equal(cm_blocks_total(blocks, CM_MAX_DEVICES), 0);
+    cm_blocks_free(blocks);
+}
+
+/* A program that allocates and frees at random, and what is live of it. */
+struct model {
+    bool live[PLACES];
+    uint64_t live_count, allocations, peak;
+};
+
+static struct cm_event
+turn(struct model *model, size_t place)
+{
+    bool live = model->live[place] = !model->live[place];
+    model->live_count += live ? 1 : (uint64_t)-1;
+    model->allocations += live;
+    if (model->live_count > model->peak) {
+        model->peak = model->live_count;
+    }
+    return event_of(live ? CM_EVENT_ALLOCATE : CM_EVENT_FREE, place,
+                    model->live_count * 512);
+}
+
+static void
+compare(struct cm_blocks *blocks, const struct model *model)
+{
+    struct cm_block_use use;
+    cm_blocks_use(blocks, 0, &use);
+    assert_int_equal(use.live_bytes, model->live_count * 512);
+    assert_int_equal(use.live_count, model->live_count);
+    assert_int_equal(use.allocated, model->live_count * 512);
+    assert_int_equal(use.reserved, SEGMENT);
+    assert_int_equal(use.allocations, model->allocations);
+    assert_int_equal(use.peak_bytes, model->peak * 512);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        struct cm_block block;
+        struct cm_site_id site = {i + 1};
+        assert_int_equal(cm_blocks_site(blocks, 0, site).count,
+                         model->live[i]);
+        assert_int_equal(cm_blocks_at(blocks, BASE + i * 512, &block),
+                         model->live[i]);
+    }
+}
+
+/* Blocks that come and go within the line leave what they would have left one
+ * by one. */
+static void
+counts_what_comes_and_goes_within_the_line(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_blocks_counts counts;
+    struct model model = {.live_count = 0};
+    unsigned seed = 1;
+    for (size_t i = 0; i < EVENTS; i++) { /* ever more places, by turns */
+        size_t place = (size_t)rand_r(&seed) % (1 + (i >> 5) % PLACES);
+        tell(blocks, turn(&model, place));
+        if (rand_r(&seed) % 100 == 0) {
+            compare(blocks, &model);
+        }
+    }
+    cm_blocks_counts(blocks, &counts);
+    assert_int_equal(counts.events, EVENTS);
+    assert_int_equal(counts.lost, 0);
+    assert_int_equal(counts.unknown, 0);
+    cm_blocks_free(blocks);
+}
+
+/* The one has a time of its own, the others are no blocks of a line. */
+static void
+takes_at_once_what_a_line_does_not(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_blocks_counts counts;
+    struct cm_block_use use;
+    struct cm_block block;
+    struct cm_event event = event_of(CM_EVENT_ALLOCATE, 0, 512);
+    event.time_ns = 7000000;
+    tell(blocks, event);
+    assert_true(cm_blocks_at(blocks, event.address, &block));
+    assert_int_equal(block.time_ns, 7000000);
+    event = event_of(CM_EVENT_ALLOCATE, 1, 512);
+    event.bytes = UINT64_MAX;
+    tell(blocks, event);
+    assert_false(cm_blocks_at(blocks, event.address, &block));
+    event = event_of(CM_EVENT_SEGMENT, 2, 512);
+    event.reserved = 2 * SEGMENT;
+    tell(blocks, event);
+    cm_blocks_use(blocks, 0, &use);
+    assert_int_equal(use.reserved, 2 * SEGMENT);
+    assert_int_equal(use.live_count, 1);
+    cm_blocks_counts(blocks, &counts);
+    assert_int_equal(counts.lost, 1);
+    cm_blocks_free(blocks);
+}
+
+static void
+goes_on_where_the_line_is_full(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_block block;
+    for (size_t i = 0; i < 10 * CM_BLOCKS_WAITING; i++) {
+        tell(blocks, event_of(CM_EVENT_ALLOCATE, i, (i + 1) * 512));
+    }
+    for (size_t i = 0; i < 10 * CM_BLOCKS_WAITING; i++) {
+        assert_true(cm_blocks_at(blocks, BASE + i * 512, &block));
+        assert_int_equal(block.site.index, i + 1);
+        assert_int_equal(block.bytes, 512);
+    }
+    cm_blocks_free(blocks);
+}
+
+static enum cm_status
+tell_one(void *context)
+{
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct cm_blocks_counts counts = {.lost = 0};
+    (void)context;
+    if (blocks == NULL) {
+        return CM_NO_MEMORY;
+    }
+    tell(blocks, event_of(CM_EVENT_ALLOCATE, 0, 512));
+    cm_blocks_counts(blocks, &counts);
+    cm_blocks_free(blocks);
+    return counts.lost != 0 || counts.lost_sites != 0 ? CM_NO_MEMORY : CM_OK;
+}
+
+static void
+counts_what_it_has_no_memory_for(void **state)
+{
+    (void)state;
+    cm_fail_each(tell_one, NULL);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_totals_without_a_lock),
+        cmocka_unit_test(counts_what_comes_and_goes_within_the_line),
+        cmocka_unit_test(takes_at_once_what_a_line_does_not),
+        cmocka_unit_test(goes_on_where_the_line_is_full),
+        cmocka_unit_test(counts_what_it_has_no_memory_for),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
