@@ -324,6 +324,7 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
         state->told = (uint8_t)result.verdict;
         note_doubt(state, &result);
     }
+    self->calm = self->suspect_count == 0;
     self->suspect_count = 0;
     self->forward_noted = false;
     if (self->stale) {
@@ -379,6 +380,7 @@ note_gradient(struct cm_growth *self,
     struct cm_series *series =
         cm_series_table_at(&self->table, gradient->series, &site, &device);
     state->kept = kept != 0;
+    self->calm = self->calm && kept == 0;
     cm_series_note_forward(series, iteration, kept);
     if (is_open(state) || cm_series_suspect(series, iteration)) {
         suspect(self, series);

@@ -73,7 +73,9 @@ struct cm_growth {
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool forward_noted; /* since the last boundary */
-    bool due; /* a verdict is new that a person should hear of; whoever tells
+    bool calm; /* nothing was suspect at the last boundary, and no gradients
+                * have been kept since: what comes next may be left out */
+    bool due;  /* a verdict is new that a person should hear of; whoever tells
                * it clears this */
     uint64_t lost; /* numbers that there was no memory for */
     size_t known;  /* series that cm_growth_next_site() has told of */

@@ -6,7 +6,8 @@
 /* Whether the end of an iteration brings anything to be looked at.  Where each
  * allocator says that it holds what it held at the last 16 ends, the sites and
  * their series are what they were; so all but each eighth of these ends are
- * passed over.  What grows changes a total, and is looked at where it does. */
+ * passed over.  What grows changes a total, and is looked at where it does;
+ * what lingers is met at one of those that are looked at. */
 
 #include <stdbool.h>
 #include <stdint.h>

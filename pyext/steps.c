@@ -179,15 +179,15 @@ take_in(struct cm_session *self, struct cm_blocks *blocks)
     cm_blocks_mark(blocks);
 }
 
-/* All memory is that of allocators that tell their totals, and nobody waits
- * for this iteration. */
+/* All memory is that of allocators that tell their totals, and nothing is
+ * told or suspected that would have to be known of each iteration. */
 CM_HOT static bool
 may_pass(struct cm_session *self, struct cm_blocks *blocks)
 {
-    return cm_allocations_heard() && !cm_allocations_host_heard()
-           && !cm_tags_have_unhooked() && !self->growth.due
-           && self->iterations.by != CM_BY_TIME
-           && cm_steady_ends(&self->steady, blocks, self->iteration);
+    bool steady = cm_steady_ends(&self->steady, blocks, self->iteration);
+    return steady && self->growth.calm && !self->growth.due
+           && cm_allocations_heard() && !cm_allocations_host_heard()
+           && !cm_tags_have_unhooked() && self->iterations.by != CM_BY_TIME;
 }
 
 CM_HOT static void

@@ -142,6 +142,37 @@ tells_gradients_that_a_forward_finds(void **state)
     end(&job);
 }
 
+static void
+is_calm_where_nothing_is_suspect(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    uint64_t gradient = allocate(&job, 7, 64 * MIB);
+    cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
+    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB,
+                        64 * MIB);
+    for (int i = 0; i < 40; i++) {
+        step(&job);
+        release(&job, gradient);
+        cm_growth_forward(&job.growth, job.blocks, job.iteration);
+        gradient = allocate(&job, 7, 64 * MIB);
+    }
+    assert_true(job.growth.calm);
+    for (int i = 0; i < 10; i++) { /* told from the third on */
+        step(&job);
+        cm_growth_forward(&job.growth, job.blocks, job.iteration);
+        assert_false(job.growth.calm);
+    }
+    end(&job);
+    job = begin();
+    for (int i = 0; i < 20; i++) {
+        allocate(&job, 9, 8 * MIB);
+        step(&job);
+    }
+    assert_false(job.growth.calm);
+    end(&job);
+}
+
 /* A loop after another one: its gradients are of other sites, and of the first
  * one's only a workspace of cuBLAS stays. */
 static void
@@ -364,6 +395,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
+        cmocka_unit_test(is_calm_where_nothing_is_suspect),
         cmocka_unit_test(takes_no_workspace_for_gradients),
         cmocka_unit_test(adds_up_each_category),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
