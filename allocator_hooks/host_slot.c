@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "../detector/hot.h"
+#include "../detector/relaxed.h"
 #include "../detector/meter.h"
 #include "slot.h"
 
@@ -134,10 +135,7 @@ on_alloc(size_t bytes)
         return address;
     }
     if (bytes < CM_HOST_SLOT_LEAST) { /* two threads may lose one */
-        atomic_store_explicit(
-            &host.small,
-            atomic_load_explicit(&host.small, memory_order_relaxed) + 1,
-            memory_order_relaxed);
+        CM_ADD(&host.small, 1);
     }
     else {
         tell_allocation(address, bytes);

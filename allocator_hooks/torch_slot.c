@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "hook.h"
 #include "../detector/hot.h"
+#include "../detector/relaxed.h"
 #include "../detector/meter.h"
 #include "torch_slot.h"
 
@@ -62,11 +63,11 @@ CM_HOT static void
 check_sum(int device, int64_t bytes, uint64_t allocated)
 {
     _Atomic uint64_t *sum = &torch.sums[device];
-    uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
+    uint64_t before = CM_GET(sum);
     if (before != 0 && before - 1 + (uint64_t)bytes != allocated) {
         atomic_fetch_add_explicit(&torch.mismatches, 1, memory_order_relaxed);
     }
-    atomic_store_explicit(sum, allocated + 1, memory_order_relaxed);
+    CM_SET(sum, allocated + 1);
 }
 
 /* The stack is walked before the event is written down: a load waits for a

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "relaxed.h"
+
 enum { CM_FILTER_WORDS = 1024, CM_FILTER_ADDED = 8192 };
 
 struct cm_address_filter {
@@ -46,10 +48,7 @@ cm_address_filter_add(struct cm_address_filter *self, uint64_t address)
 {
     uint32_t bit = cm_address_filter_bit(address);
     _Atomic uint64_t *word = &self->words[bit / 64];
-    atomic_store_explicit(word,
-                          atomic_load_explicit(word, memory_order_relaxed)
-                              | UINT64_C(1) << bit % 64,
-                          memory_order_relaxed);
+    CM_SET(word, CM_GET(word) | UINT64_C(1) << bit % 64);
     self->added++;
 }
 
@@ -67,10 +66,7 @@ cm_address_filter_renew(struct cm_address_filter *self,
                         const struct cm_address_filter *fresh)
 {
     for (uint32_t i = 0; i < CM_FILTER_WORDS; i++) {
-        atomic_store_explicit(
-            &self->words[i],
-            atomic_load_explicit(&fresh->words[i], memory_order_relaxed),
-            memory_order_relaxed);
+        CM_SET(&self->words[i], CM_GET(&fresh->words[i]));
     }
     self->added = 0;
 }

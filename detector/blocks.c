@@ -142,7 +142,7 @@ take_under_lock(struct cm_blocks *self, const struct cm_event *event)
     }
     cm_lock_take(&device->lock);
     if (event->in_order) { /* the first one, or the line is full */
-        atomic_store_explicit(&device->in_order, true, memory_order_relaxed);
+        CM_SET(&device->in_order, true);
     }
     cm_device_blocks_take(device, event);
     cm_lock_give(&device->lock);
@@ -161,9 +161,8 @@ cm_blocks_sink(void *context, const struct cm_event *event)
 {
     struct cm_blocks *self = context;
     struct cm_device_blocks *device = known_device(self, event);
-    if (device == NULL || !event->in_order
-        || !atomic_load_explicit(&device->in_order, memory_order_relaxed)
-        || !cm_device_blocks_write(device, event)) {
+    if (device == NULL || !event->in_order || !CM_GET(&device->in_order)
+        || !cm_event_line_write(&device->line, &self->streams, event)) {
         take_under_lock(self, event);
     }
 }
@@ -354,11 +353,11 @@ cm_blocks_use(struct cm_blocks *self, int index, struct cm_block_use *result)
     *result = (struct cm_block_use){
         .live_bytes = device->bytes,
         .live_count = cm_device_blocks_count(device),
-        .peak_bytes = CM_GET(&device->tells_totals)
-                          ? CM_GET(&device->told_peak)
+        .peak_bytes = CM_GET(&device->line.tells_totals)
+                          ? CM_GET(&device->line.peak)
                           : device->peak_bytes,
-        .allocated = CM_GET(&device->told_allocated),
-        .reserved = CM_GET(&device->told_reserved),
+        .allocated = CM_GET(&device->line.allocated),
+        .reserved = CM_GET(&device->line.reserved),
         .allocations = device->allocations,
     };
     cm_lock_give(&device->lock);
@@ -370,7 +369,7 @@ cm_blocks_told(const struct cm_blocks *self)
     uint64_t bytes = 0;
     for (int i = CM_DEVICE_HOST; i < atomic_load(&self->devices_seen); i++) {
         const struct cm_device_blocks *device = device_at(self, i);
-        bytes += device != NULL ? CM_GET(&device->bytes_told) : 0;
+        bytes += device != NULL ? CM_GET(&device->line.bytes) : 0;
     }
     return bytes;
 }
@@ -380,7 +379,7 @@ cm_blocks_total(const struct cm_blocks *self, int index)
 {
     const struct cm_device_blocks *device =
         is_index(index) ? device_at(self, index) : NULL;
-    return device != NULL ? CM_GET(&device->told_allocated) : 0;
+    return device != NULL ? CM_GET(&device->line.allocated) : 0;
 }
 
 CM_HOT int
@@ -396,7 +395,7 @@ cm_blocks_mark(struct cm_blocks *self)
         struct cm_device_blocks *device = hold(self, i);
         if (device != NULL) {
             device->peak_bytes = device->bytes;
-            CM_SET(&device->told_peak, CM_GET(&device->told_allocated));
+            CM_SET(&device->line.peak, CM_GET(&device->line.allocated));
             cm_lock_give(&device->lock);
         }
     }

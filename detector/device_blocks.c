@@ -10,8 +10,6 @@
 #include "hot.h"
 
 #define AHEAD 8u
-/* Another core may have written them: two in a cache line. */
-#define EVENTS_AHEAD 32u
 #define MS UINT64_C(1000000)
 #define RESTS 7
 #define ALIGNMENT _Alignof(struct cm_device_blocks)
@@ -33,7 +31,7 @@ cm_device_blocks_new(int index, struct cm_streams *streams,
     self->room = room;
     self->number = (uint8_t)(index + 1);
     self->streams = streams;
-    self->stream = CM_STREAM_UNKNOWN;
+    self->line.stream = CM_STREAM_UNKNOWN;
     self->most_in_table = most_in_table;
     return self;
 }
@@ -148,70 +146,35 @@ take_event(struct cm_device_blocks *self, const struct cm_waiting *event,
 /* ---- the line */
 
 /* The events that wait, and which of them leave nothing in the tables. */
-struct waiting {
+struct batch {
     uint32_t first, count;
-    bool gone[CM_BLOCKS_WAITING];
+    bool gone[CM_LINE_EVENTS];
 };
 
-static inline const struct cm_waiting *
-event_at(const struct cm_device_blocks *self, const struct waiting *waiting,
-         uint32_t i)
-{
-    return &self->line[(waiting->first + i) % CM_BLOCKS_WAITING];
-}
-
 /* What was allocated and freed within the line is counted and no more, as are
- * most blocks of a training loop.  One allocation is remembered for all
- * addresses of a place: who finds another one there is no pair, and stays. */
-CM_HOT static uint32_t
-count_pairs(const struct cm_device_blocks *self, struct waiting *waiting)
+ * most blocks of a training loop.  Not where the highest total would have to
+ * be added up, and seldom where there are few. */
+static inline void
+pair_up(struct cm_device_blocks *self, struct batch *batch)
 {
-    uint8_t latest[1u << 8] = {0};
-    uint32_t pairs = 0;
-    _Static_assert(CM_BLOCKS_WAITING <= 1u << 8, "a number fits");
-    for (uint32_t i = 0; i < waiting->count; i++) {
-        const struct cm_waiting *event = event_at(self, waiting, i);
-        uint8_t *place = &latest[cm_block_hash(event->address) >> 56];
-        const struct cm_waiting *made = event_at(self, waiting, *place);
-        __builtin_prefetch(event_at(self, waiting, i + EVENTS_AHEAD));
-        if (event->kind == CM_EVENT_ALLOCATE) {
-            *place = (uint8_t)i;
-        }
-        else if (*place < i && made->address == event->address
-                 && made->kind == CM_EVENT_ALLOCATE
-                 && !waiting->gone[*place]) {
-            waiting->gone[*place] = waiting->gone[i] = true;
-            pairs++;
-        }
-    }
-    return pairs;
-}
-
-/* Not where the highest total would have to be added up, and seldom where
- * there are few. */
-CM_HOT static void
-pair_up(struct cm_device_blocks *self, struct waiting *waiting)
-{
-    memset(waiting->gone, 0, waiting->count * sizeof(waiting->gone[0]));
-    if (!CM_GET(&self->tells_totals)) {
+    if (self->rests != 0 || !CM_GET(&self->line.tells_totals)) {
+        memset(batch->gone, 0, batch->count * sizeof(batch->gone[0]));
+        self->rests -= self->rests != 0 ? 1 : 0;
         return;
     }
-    if (self->rests != 0) {
-        self->rests--;
-        return;
-    }
-    uint32_t pairs = count_pairs(self, waiting);
+    uint32_t pairs = cm_event_line_pairs(&self->line, batch->first,
+                                         batch->count, batch->gone);
     self->allocations += pairs;
-    if (waiting->count == CM_BLOCKS_WAITING && pairs < waiting->count / 16) {
+    if (batch->count == CM_LINE_EVENTS && pairs < CM_LINE_EVENTS / 16) {
         self->rests = RESTS;
     }
 }
 
 /* The next one that stays, from `i` on; `count`: none. */
 static inline uint32_t
-next_lasting(const struct waiting *waiting, uint32_t i)
+next_lasting(const struct batch *batch, uint32_t i)
 {
-    while (i < waiting->count && waiting->gone[i]) {
+    while (i < batch->count && batch->gone[i]) {
         i++;
     }
     return i;
@@ -226,36 +189,38 @@ seek(struct cm_device_blocks *self, const struct cm_waiting *event)
 }
 
 CM_HOT static void
-take_lasting(struct cm_device_blocks *self, const struct waiting *waiting)
+take_lasting(struct cm_device_blocks *self, const struct batch *batch)
 {
+    const struct cm_event_line *line = &self->line;
     uint64_t hashes[AHEAD];
-    uint32_t now = now_ms(), sought = 0, ahead = next_lasting(waiting, 0);
-    uint32_t taken = 0;
-    for (uint32_t i = ahead; i < waiting->count;
-         i = next_lasting(waiting, i + 1)) {
-        for (; sought < taken + AHEAD && ahead < waiting->count; sought++) {
+    uint32_t now = now_ms(), sought = 0, taken = 0;
+    uint32_t first = next_lasting(batch, 0), ahead = first;
+    for (uint32_t i = first; i < batch->count;
+         i = next_lasting(batch, i + 1)) {
+        for (; sought < taken + AHEAD && ahead < batch->count; sought++) {
             hashes[sought % AHEAD] =
-                seek(self, event_at(self, waiting, ahead));
-            ahead = next_lasting(waiting, ahead + 1);
+                seek(self, cm_event_line_at(line, batch->first + ahead));
+            ahead = next_lasting(batch, ahead + 1);
         }
-        take_event(self, event_at(self, waiting, i), hashes[taken++ % AHEAD],
-                   now);
+        take_event(self, cm_event_line_at(line, batch->first + i),
+                   hashes[taken++ % AHEAD], now);
     }
 }
 
 CM_HOT void
 cm_device_blocks_take_in(struct cm_device_blocks *self)
 {
-    struct waiting waiting;
+    struct batch batch;
     uint32_t written =
-        atomic_load_explicit(&self->written, memory_order_acquire);
-    waiting.first = atomic_load_explicit(&self->taken, memory_order_relaxed);
-    waiting.count = written - waiting.first;
-    if (waiting.count != 0) {
-        self->events += waiting.count;
-        pair_up(self, &waiting);
-        take_lasting(self, &waiting);
-        atomic_store_explicit(&self->taken, written, memory_order_release);
+        atomic_load_explicit(&self->line.written, memory_order_acquire);
+    batch.first = CM_GET(&self->line.taken);
+    batch.count = written - batch.first;
+    if (batch.count != 0) {
+        self->events += batch.count;
+        pair_up(self, &batch);
+        take_lasting(self, &batch);
+        atomic_store_explicit(&self->line.taken, written,
+                              memory_order_release);
     }
 }
 
@@ -281,10 +246,10 @@ static __attribute__((noinline)) void
 take_at_once(struct cm_device_blocks *self, const struct cm_event *event)
 {
     struct cm_waiting waiting = {.kind = 0};
-    cm_device_blocks_fill(&waiting, event,
-                          cm_streams_number(self->streams, event->stream));
+    cm_waiting_fill(&waiting, event,
+                    cm_streams_number(self->streams, event->stream));
     cm_device_blocks_take_in(self);
-    cm_device_blocks_tell(self, event);
+    cm_event_line_tell(&self->line, event);
     if (event->kind <= CM_EVENT_FREE) {
         self->events++;
         take_event(self, &waiting, cm_block_hash(event->address),
@@ -303,9 +268,8 @@ cm_device_blocks_take(struct cm_device_blocks *self,
         }
         cm_address_filter_add(&self->filter, event->address);
     }
-    bool in_order =
-        atomic_load_explicit(&self->in_order, memory_order_relaxed);
-    if (in_order || !cm_device_blocks_write(self, event)) {
+    if (CM_GET(&self->in_order)
+        || !cm_event_line_write(&self->line, self->streams, event)) {
         take_at_once(self, event);
     }
 }

@@ -41,14 +41,14 @@ tells_totals_without_a_lock(void **state)
     uint64_t bytes = 0;
     assert_int_equal(cm_blocks_told(blocks), 0);
     assert_int_equal(cm_blocks_total(blocks, 0), 0);
-    for (size_t i = 1; i <= 4 * CM_BLOCKS_WAITING; i++) {
+    for (size_t i = 1; i <= 4 * CM_LINE_EVENTS; i++) {
         bool frees = i % 4 == 0;
         bytes = frees ? bytes - 512 : bytes + 512;
         tell(blocks, event_of(frees ? CM_EVENT_FREE : CM_EVENT_ALLOCATE,
                               i - frees, bytes));
         assert_int_equal(cm_blocks_total(blocks, 0), bytes);
     }
-    assert_int_equal(cm_blocks_told(blocks), 3 * CM_BLOCKS_WAITING * 512);
+    assert_int_equal(cm_blocks_told(blocks), 3 * CM_LINE_EVENTS * 512);
     assert_int_equal(cm_blocks_total(blocks, 1), 0);
     assert_int_equal(cm_blocks_total(blocks, CM_MAX_DEVICES), 0);
     cm_blocks_free(blocks);
@@ -153,10 +153,10 @@ goes_on_where_the_line_is_full(void **state)
     (void)state;
     struct cm_blocks *blocks = cm_blocks_new(MANY);
     struct cm_block block;
-    for (size_t i = 0; i < 10 * CM_BLOCKS_WAITING; i++) {
+    for (size_t i = 0; i < 10 * CM_LINE_EVENTS; i++) {
         tell(blocks, event_of(CM_EVENT_ALLOCATE, i, (i + 1) * 512));
     }
-    for (size_t i = 0; i < 10 * CM_BLOCKS_WAITING; i++) {
+    for (size_t i = 0; i < 10 * CM_LINE_EVENTS; i++) {
         assert_true(cm_blocks_at(blocks, BASE + i * 512, &block));
         assert_int_equal(block.site.index, i + 1);
         assert_int_equal(block.bytes, 512);
