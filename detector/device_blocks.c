@@ -192,7 +192,7 @@ CM_HOT static void
 take_lasting(struct cm_device_blocks *self, const struct batch *batch)
 {
     const struct cm_event_line *line = &self->line;
-    uint64_t hashes[AHEAD];
+    uint64_t hashes[AHEAD] = {0};
     uint32_t now = now_ms(), sought = 0, taken = 0;
     uint32_t first = next_lasting(batch, 0), ahead = first;
     for (uint32_t i = first; i < batch->count;
