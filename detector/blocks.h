@@ -33,7 +33,7 @@ struct cm_block {
 /* Bytes of one device, added up from the events. */
 struct cm_block_use {
     uint64_t live_bytes, live_count;
-    uint64_t peak_bytes;          /* since cm_blocks_mark() */
+    uint64_t peak_bytes;          /* since cm_blocks_mark(); not the host's */
     uint64_t allocated, reserved; /* as the allocator said last; 0: never */
     uint64_t allocations;         /* since the start */
 };

@@ -153,11 +153,12 @@ struct batch {
 
 /* What was allocated and freed within the line is counted and no more, as are
  * most blocks of a training loop.  Not where the highest total would have to
- * be added up, and seldom where there are few. */
+ * be added up (nobody asks for the host's), and seldom where there are few. */
 static inline void
 pair_up(struct cm_device_blocks *self, struct batch *batch)
 {
-    if (self->rests != 0 || !CM_GET(&self->line.tells_totals)) {
+    bool adds_up = self->number != 0 && !CM_GET(&self->line.tells_totals);
+    if (adds_up || self->rests != 0) {
         memset(batch->gone, 0, batch->count * sizeof(batch->gone[0]));
         self->rests -= self->rests != 0 ? 1 : 0;
         return;

@@ -107,6 +107,28 @@ drop(struct cm_tag_table *self, uint64_t address)
     }
 }
 
+/* An object that was made and ended within the line, as most are, needs no
+ * place; its end may still be that of one whose own was not told.  One object
+ * is remembered for all addresses of a place: who finds another one there is
+ * added, and dropped. */
+CM_HOT static void
+leave_out_pairs(struct cm_tag_table *self)
+{
+    uint16_t latest[1u << 8] = {0}; /* number in the line, plus 1 */
+    for (uint32_t i = 0; i < self->waiting; i++) {
+        const struct cm_tag_change *change = &self->line[i];
+        uint16_t *place = &latest[cm_tag_place(change->address, 1u << 8)];
+        struct cm_tag_change *made = *place ? &self->line[*place - 1] : NULL;
+        if (change->made) {
+            *place = (uint16_t)(i + 1);
+        }
+        else if (made != NULL && made->address == change->address) {
+            made->address = 0;
+            self->made++;
+        }
+    }
+}
+
 static inline void
 prefetch(const struct cm_tag_table *self, uint32_t number)
 {
@@ -119,9 +141,15 @@ prefetch(const struct cm_tag_table *self, uint32_t number)
 CM_HOT void
 cm_tag_table_take_in(struct cm_tag_table *self)
 {
+    if (self->waiting > AHEAD) {
+        leave_out_pairs(self);
+    }
     for (uint32_t i = 0; i < self->waiting; i++) {
         const struct cm_tag_change *change = &self->line[i];
         prefetch(self, i + AHEAD);
+        if (change->address == 0) {
+            continue;
+        }
         if (change->made) {
             add(self, change);
         }

@@ -81,6 +81,32 @@ holds_what_lives_after_many_changes(void **state)
     cm_tag_table_release(&table);
 }
 
+/* As one by one, ends that were not told too. */
+static void
+leaves_out_what_ends_within_the_line(void **state)
+{
+    (void)state;
+    enum { FEW = 20, ASKED = 100 };
+    struct cm_tag_table table = begun();
+    uint32_t sites[FEW] = {0}, random = 1, made = 0;
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t number = (random >> 8) % FEW;
+        bool makes = sites[number] == 0 || (random >> 16) % 16 == 0;
+        sites[number] = makes ? i : 0;
+        made += makes;
+        cm_tag_table_note(&table, 16 * (uint64_t)(number + 1), SITE(i), makes);
+        for (uint32_t k = 0; (random >> 20) % ASKED == 0 && k < FEW; k++) {
+            assert_int_equal(site_at(&table, 16 * (uint64_t)(k + 1)),
+                             sites[k]);
+        }
+    }
+    cm_tag_table_take_in(&table);
+    assert_int_equal(table.made, made);
+    assert_int_equal(table.place_count, 256); /* as at first */
+    cm_tag_table_release(&table);
+}
+
 static void
 counts_what_it_had_no_memory_for(void **state)
 {
@@ -138,6 +164,7 @@ main(void)
         cmocka_unit_test(knows_an_object_as_long_as_it_lives),
         cmocka_unit_test(tells_who_came_first),
         cmocka_unit_test(holds_what_lives_after_many_changes),
+        cmocka_unit_test(leaves_out_what_ends_within_the_line),
         cmocka_unit_test(keeps_those_that_are_asked_for),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
     };
