@@ -194,15 +194,16 @@ print(json.dumps([numbers, [s["collected"] for s in gc.get_stats()][2] > 0, gc.g
 @pytest.mark.parametrize("interceptor", INTERCEPTORS)
 def test_r10_free_lists_are_refilled_by_little_and_only_once(tmp_path, interceptor):
     """A full collection clears them before its stop callbacks, ours among them:
-    what we free then waits for the next one, and no block for any later."""
+    what we free then waits for the next one, and no block for any later.  (So few
+    objects that no freezing is cut: each cut would be a page that is kept.)"""
     done = run_ok(OBSERVED.replace("pages.append", "bool") + """
 import array
 gc.disable(); gc.collect()
 first, second = (array.array("q", [0] * 20) for _ in "ab")
 for i in range(20):
-    for _ in range(100):
+    for _ in range(20):
         n = Node(torch.zeros(16)); n.link = n
-        n.items = [(n, j, 0.5 + j, {}, []) for j in range(50)]
+        n.items = [(n, j, 0.5 + j, {}, []) for j in range(10)]
     del n
     gc.collect(); first[i] = sys.getallocatedblocks()
     gc.collect(); second[i] = sys.getallocatedblocks()
@@ -210,7 +211,7 @@ print(max(a - b for a, b in zip(first, second)), max(second[4:]) - min(second[4:
 """, cwd=tmp_path, CUMEM_INTERCEPTOR=interceptor)
     late, kept = map(int, done.lines)
     assert late < (200 if interceptor == "sentinel" else 3000)  # the free lists' room
-    assert kept < 8  # of 16 collections; a machine's clock may bring one thing more, once
+    assert kept < 8  # of 16 collections; a slow machine may still have cut one
 
 
 def test_r14_tensors_die_on_threads_while_others_collect_and_scan(tmp_path):
