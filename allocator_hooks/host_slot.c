@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 #include "../detector/hot.h"
-#include "../detector/relaxed.h"
 #include "../detector/meter.h"
+#include "../detector/relaxed.h"
 #include "slot.h"
 
 typedef void *alloc_function(size_t bytes);

@@ -17,8 +17,8 @@
 #define _GNU_SOURCE
 #include "hook.h"
 #include "../detector/hot.h"
-#include "../detector/relaxed.h"
 #include "../detector/meter.h"
+#include "../detector/relaxed.h"
 #include "torch_slot.h"
 
 #include <stdatomic.h>

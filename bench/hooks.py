@@ -185,6 +185,14 @@ def lines_of(name, result):
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"
 
 
+def answer_of(options, scratch):
+    """The process of one case: its threads share a core from the start, or never."""
+    if options.by == "clock":
+        return by_clock(Loop(*json.loads(options.case)), options.iterations, scratch)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return by_wall(Loop(*json.loads(options.case)), options.seconds)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build")
@@ -196,11 +204,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if options.case:
-            if options.by != "clock":
-                os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-            own = Loop(*json.loads(options.case))
-            print(json.dumps(by_clock(own, options.iterations, scratch) if options.by == "clock"
-                             else by_wall(own, options.seconds)))
+            print(json.dumps(answer_of(options, scratch)))
             return 0
         folder = options.build or scratch
         return report(options, {meter: build(folder, meter) for meter in ("clock", "pass")})

@@ -15,8 +15,11 @@ cm_steady_ends(struct cm_steady *self, struct cm_blocks *blocks,
         same = same && total == self->totals[i];
         self->totals[i] = total;
     }
-    self->same = !same                          ? 0
-                 : self->same < CM_STEADY_AFTER ? self->same + 1
-                                                : self->same;
+    if (!same) {
+        self->same = 0;
+    }
+    else if (self->same < CM_STEADY_AFTER) {
+        self->same++;
+    }
     return self->same == CM_STEADY_AFTER && number % CM_STEADY_EACH != 0;
 }

@@ -60,8 +60,8 @@ cm_sentinel_owns(const PyObject *object)
 #endif
 
 #include "../detector/alloc.h"
-#include "../detector/meter.h"
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 
 enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16 };
 

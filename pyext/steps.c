@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "../detector/clock.h"
-#include "../detector/meter.h"
 #include "../detector/hot.h"
+#include "../detector/meter.h"
 #include "../graph/birth.h"
 #include "../reports/growth_use.h"
 #include "allocations.h"
@@ -198,9 +198,7 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return;
     }
-    if (cm_tags_have_unhooked()) {
-        cm_unhooked_update(self->devices);
-    }
+    cm_unhooked_update(self->devices);
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks == NULL) {
         return;
