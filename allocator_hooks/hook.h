@@ -19,6 +19,7 @@
 
 #include "../detector/address_filter.h"
 #include "../detector/event.h"
+#include "../detector/event_line.h"
 
 struct cm_sink {
     void (*event)(void *context, const struct cm_event *event);
@@ -26,6 +27,11 @@ struct cm_sink {
      * that it is the stack of the thread that waits for this one. */
     struct cm_site_id (*site)(void *context, bool *awaited);
     void *context;
+    /* Where events of this device may be written without a call, under the
+     * allocator's own lock; event() takes what finds no room there.  NULL
+     * itself, or for this device: event() takes all.  Lives as long as the
+     * process. */
+    struct cm_event_line *(*line)(void *context, int device);
     /* Of the host's memory that was told; what it does not have needs no free,
      * of which there are many.  NULL: each is told.  Lives as long as the
      * process. */

@@ -46,8 +46,8 @@ static struct {
     _Alignas(64) struct cm_sink sink; /* written before `listening` */
     _Atomic(report_function *) original;
     atomic_bool listening;
-    /* Of each device: what we have added up, plus 1; 0: not seen. */
-    _Atomic uint64_t sums[CM_MAX_DEVICES];
+    /* Of each device, by its number: NULL before its first event. */
+    _Atomic(struct cm_event_line *) lines[CM_MAX_DEVICES];
     _Atomic uint64_t mismatches;
     struct cm_slots slots; /* guarded by the caller of start and stop */
 } torch;
@@ -58,37 +58,66 @@ struct thread {
 };
 static _Thread_local struct thread this_thread;
 
-/* The allocator's lock orders the events of one device. */
-CM_HOT static void
-check_sum(int device, int64_t bytes, uint64_t allocated)
+/* NULL: not known yet, or too many. */
+static CM_HOT_PART struct cm_event_line *
+line_of(int device)
 {
-    _Atomic uint64_t *sum = &torch.sums[device];
-    uint64_t before = CM_GET(sum);
-    if (before != 0 && before - 1 + (uint64_t)bytes != allocated) {
-        atomic_fetch_add_explicit(&torch.mismatches, 1, memory_order_relaxed);
+    return (unsigned)device < CM_MAX_DEVICES ? atomic_load_explicit(
+               &torch.lines[device], memory_order_acquire)
+                                             : NULL;
+}
+
+/* Apart, with all that is seldom: the others touch few cache lines, and need
+ * no event in memory. */
+static __attribute__((noinline)) void
+hand_over(const struct cm_event *event)
+{
+    if (torch.sink.line != NULL && event->device < CM_MAX_DEVICES
+        && line_of(event->device) == NULL) {
+        atomic_store_explicit(
+            &torch.lines[event->device],
+            torch.sink.line(torch.sink.context, event->device),
+            memory_order_release);
     }
-    CM_SET(sum, allocated + 1);
+    torch.sink.event(torch.sink.context, event);
+}
+
+static __attribute__((noinline)) void
+note_mismatch(void)
+{
+    atomic_fetch_add_explicit(&torch.mismatches, 1, memory_order_relaxed);
+}
+
+static CM_HOT_PART bool
+write_down(struct cm_event_line *line, const struct cm_event *event)
+{
+    bool freed = event->kind == CM_EVENT_FREE;
+    uint64_t change = freed ? -event->bytes : event->bytes;
+    if (CM_SELDOM(CM_GET(&line->allocated) + change != event->allocated)) {
+        note_mismatch();
+    }
+    return cm_event_line_write(line, event);
+}
+
+/* The allocator's lock orders the events of one device. */
+static CM_HOT_PART void
+tell(const struct cm_event *event)
+{
+    struct cm_event_line *line = line_of(event->device);
+    if (CM_SELDOM(line == NULL || !write_down(line, event))) {
+        struct cm_event copy = *event;
+        hand_over(&copy);
+    }
 }
 
 /* The stack is walked before the event is written down: a load waits for a
  * store that has the same place in another page, and the walk is all loads. */
-CM_HOT static __attribute__((noinline)) void
-tell_allocation(void *address, int64_t bytes, size_t allocated,
-                size_t reserved, int device)
+static CM_HOT_PART void
+tell_allocation(struct thread *thread, void *address, int64_t bytes,
+                size_t allocated, size_t reserved, int device)
 {
-    struct thread *thread = &this_thread;
     bool awaited = false;
     struct cm_site_id site = {0};
-    /* Its address is asked for once, since in a library that is loaded late
-     * that is a call; the compiler would ask again. */
-    __asm__("" : "+r"(thread));
-    if (thread->inside) {
-        return;
-    }
-    thread->inside = true;
-    if (thread->id == 0) {
-        thread->id = (uint32_t)gettid();
-    }
     if (torch.sink.site != NULL) {
         site = torch.sink.site(torch.sink.context, &awaited);
     }
@@ -105,13 +134,12 @@ tell_allocation(void *address, int64_t bytes, size_t allocated,
         .awaited = awaited,
         .in_order = true,
     };
-    torch.sink.event(torch.sink.context, &event);
-    thread->inside = false;
+    tell(&event);
 }
 
 /* It calls nothing that could come back here; an allocation asks torch for its
  * stream. */
-CM_HOT static __attribute__((noinline)) void
+static CM_HOT_PART void
 tell_free(void *address, int64_t bytes, size_t allocated, size_t reserved,
           int device)
 {
@@ -125,7 +153,35 @@ tell_free(void *address, int64_t bytes, size_t allocated, size_t reserved,
         .device = (int16_t)device,
         .in_order = true,
     };
-    torch.sink.event(torch.sink.context, &event);
+    tell(&event);
+}
+
+static inline report_function *
+original(void)
+{
+    return atomic_load_explicit(&torch.original, memory_order_relaxed);
+}
+
+/* Apart, so that a free needs no frame on the stack. */
+CM_HOT static __attribute__((noinline)) void
+on_allocation(void *address, int64_t bytes, size_t allocated, size_t reserved,
+              struct torch_device device)
+{
+    struct thread *thread = &this_thread;
+    /* Its address is asked for once, since in a library that is loaded late
+     * that is a call; the compiler would ask again. */
+    __asm__("" : "+r"(thread));
+    if (!thread->inside) {
+        CM_METERED(CM_METER_ALLOCATION);
+        thread->inside = true;
+        if (CM_SELDOM(thread->id == 0)) {
+            thread->id = (uint32_t)gettid();
+        }
+        tell_allocation(thread, address, bytes, allocated, reserved,
+                        device.index < 0 ? 0 : device.index);
+        thread->inside = false;
+    }
+    original()(address, bytes, allocated, reserved, device);
 }
 
 CM_HOT static void
@@ -134,21 +190,15 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
 {
     if (atomic_load_explicit(&torch.listening, memory_order_acquire)
         && device.type != 0 && !CM_PASSES(CM_METER_ALLOCATION)) {
-        CM_METERED(bytes < 0 ? CM_METER_FREE : CM_METER_ALLOCATION);
-        int index = device.index < 0 ? 0 : device.index;
-        if (index < CM_MAX_DEVICES) {
-            check_sum(index, bytes, allocated);
+        if (bytes >= 0) {
+            on_allocation(address, bytes, allocated, reserved, device);
+            return;
         }
-        if (bytes < 0) {
-            tell_free(address, bytes, allocated, reserved, index);
-        }
-        else {
-            tell_allocation(address, bytes, allocated, reserved, index);
-        }
+        CM_METERED(CM_METER_FREE);
+        tell_free(address, bytes, allocated, reserved,
+                  device.index < 0 ? 0 : device.index);
     }
-    report_function *original =
-        atomic_load_explicit(&torch.original, memory_order_relaxed);
-    original(address, bytes, allocated, reserved, device);
+    original()(address, bytes, allocated, reserved, device);
 }
 
 /* NULL: found, and `torch` is filled. */
@@ -190,7 +240,7 @@ start(const struct cm_sink *sink, const char *where, const char **why)
     cm_torch_stream_find();
     torch.sink = *sink;
     for (size_t i = 0; i < CM_MAX_DEVICES; i++) {
-        atomic_store(&torch.sums[i], 0);
+        atomic_store(&torch.lines[i], NULL);
     }
     atomic_store_explicit(&torch.listening, true, memory_order_release);
     if (!cm_slot_set(&torch.slots, (void *)on_report)) {

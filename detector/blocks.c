@@ -156,13 +156,27 @@ cm_blocks_filter(struct cm_blocks *self, int device)
     return made != NULL ? &made->filter : NULL;
 }
 
+struct cm_event_line *
+cm_blocks_line(void *context, int index)
+{
+    struct cm_device_blocks *device =
+        is_index(index) ? make_device(context, index) : NULL;
+    if (device == NULL) {
+        return NULL;
+    }
+    cm_lock_take(&device->lock);
+    CM_SET(&device->in_order, true);
+    cm_lock_give(&device->lock);
+    return &device->line;
+}
+
 CM_HOT void
 cm_blocks_sink(void *context, const struct cm_event *event)
 {
     struct cm_blocks *self = context;
     struct cm_device_blocks *device = known_device(self, event);
     if (device == NULL || !event->in_order || !CM_GET(&device->in_order)
-        || !cm_event_line_write(&device->line, &self->streams, event)) {
+        || !cm_event_line_write(&device->line, event)) {
         take_under_lock(self, event);
     }
 }

@@ -48,6 +48,7 @@ struct cm_blocks_counts {
 };
 
 struct cm_blocks;
+struct cm_event_line;
 
 struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
 void cm_blocks_free(struct cm_blocks *self);
@@ -55,6 +56,11 @@ void cm_blocks_free(struct cm_blocks *self);
 void cm_blocks_event(struct cm_blocks *self, const struct cm_event *event);
 /* The same as a hook's sink has it. */
 void cm_blocks_sink(void *self, const struct cm_event *event);
+/* Where a device's events wait, for a hook whose allocator lets no two come at
+ * a time (event.h): under the allocator's lock it writes them there itself, and
+ * hands to cm_blocks_sink() what finds no room.  Lives as long as the blocks;
+ * NULL: no memory, or no such device. */
+struct cm_event_line *cm_blocks_line(void *self, int index);
 /* Of the addresses that a device's events had, but for those in order: a
  * doubtful free of one that it does not have would change nothing.  Lives as
  * long as the blocks; NULL: no memory. */

@@ -30,7 +30,7 @@ cm_device_blocks_new(int index, struct cm_streams *streams,
     }
     self->room = room;
     self->number = (uint8_t)(index + 1);
-    self->streams = streams;
+    self->line.streams = streams;
     self->line.stream = CM_STREAM_UNKNOWN;
     self->most_in_table = most_in_table;
     return self;
@@ -248,7 +248,7 @@ take_at_once(struct cm_device_blocks *self, const struct cm_event *event)
 {
     struct cm_waiting waiting = {.kind = 0};
     cm_waiting_fill(&waiting, event,
-                    cm_streams_number(self->streams, event->stream));
+                    cm_streams_number(self->line.streams, event->stream));
     cm_device_blocks_take_in(self);
     cm_event_line_tell(&self->line, event);
     if (event->kind <= CM_EVENT_FREE) {
@@ -269,8 +269,7 @@ cm_device_blocks_take(struct cm_device_blocks *self,
         }
         cm_address_filter_add(&self->filter, event->address);
     }
-    if (CM_GET(&self->in_order)
-        || !cm_event_line_write(&self->line, self->streams, event)) {
+    if (CM_GET(&self->in_order) || !cm_event_line_write(&self->line, event)) {
         take_at_once(self, event);
     }
 }

@@ -44,8 +44,7 @@ struct cm_device_blocks {
     uint64_t events, lost, unknown;
     uint64_t bytes, allocations, peak_bytes; /* as the tables have them */
     size_t most_in_table;
-    struct cm_streams *streams; /* borrowed */
-    void *room;                 /* owned: where this lies, aligned */
+    void *room; /* owned: where this lies, aligned */
     struct cm_block_table tables[CM_BLOCK_TABLES];
     struct cm_site_uses sites;
     struct cm_address_filter filter; /* of what was not told in order */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "event.h"
+#include "hot.h"
 #include "relaxed.h"
 #include "streams.h"
 
@@ -28,7 +29,7 @@ struct cm_waiting {
 };
 _Static_assert(sizeof(struct cm_waiting) == 32, "half a cache line");
 
-/* Zeroed before first use, but for the stream. */
+/* Zeroed before first use, but for the stream and whose number it has. */
 struct cm_event_line {
     /* The writer's; any thread may read them. */
     _Alignas(64) _Atomic uint32_t written; /* events, since the start */
@@ -39,13 +40,14 @@ struct cm_event_line {
     uint64_t stream;        /* of the last event: CM_STREAM_UNKNOWN at first */
     uint16_t stream_number;
     _Atomic bool tells_totals;
+    struct cm_streams *streams; /* borrowed; written before use */
     /* The reader's. */
     _Alignas(64) _Atomic uint32_t taken; /* events, since the start */
     _Alignas(64) struct cm_waiting events[CM_LINE_EVENTS];
 };
 
 /* Event number `number`, which waits. */
-static inline const struct cm_waiting *
+static CM_HOT_PART const struct cm_waiting *
 cm_event_line_at(const struct cm_event_line *self, uint32_t number)
 {
     return &self->events[number % CM_LINE_EVENTS];
@@ -54,7 +56,7 @@ cm_event_line_at(const struct cm_event_line *self, uint32_t number)
 /* Field by field: the processor waits when a copy reads in one word what was
  * just written in two, a seventh of an event's time. */
 #define CM_KEEP_APART() __asm__ volatile("" ::: "memory")
-static inline void
+static CM_HOT_PART void
 cm_waiting_fill(struct cm_waiting *to, const struct cm_event *from,
                 uint32_t stream)
 {
@@ -76,61 +78,62 @@ cm_waiting_fill(struct cm_waiting *to, const struct cm_event *from,
 }
 
 /* What it says of its device as a whole, if it does. */
-static inline void
+static CM_HOT_PART void
 cm_event_line_tell(struct cm_event_line *self, const struct cm_event *event)
 {
     if (event->kind == CM_EVENT_ALLOCATE) {
         CM_ADD(&self->bytes, event->bytes);
     }
-    if ((event->allocated | event->reserved) == 0) {
+    if (CM_SELDOM((event->allocated | event->reserved) == 0)) {
         return;
     }
     CM_SET(&self->allocated, event->allocated);
     CM_SET(&self->reserved, event->reserved);
-    if (event->allocated > CM_GET(&self->peak)) {
+    if (CM_SELDOM(event->allocated > CM_GET(&self->peak))) {
         CM_SET(&self->peak, event->allocated);
     }
-    if (!CM_GET(&self->tells_totals)) {
+    if (CM_SELDOM(!CM_GET(&self->tells_totals))) {
         CM_SET(&self->tells_totals, true);
     }
 }
 
-static inline bool
+static CM_HOT_PART bool
 cm_event_line_has_room(struct cm_event_line *self, uint32_t written)
 {
-    if (written - self->known_taken == CM_LINE_EVENTS) {
+    if (CM_SELDOM(written - self->known_taken == CM_LINE_EVENTS)) {
         self->known_taken =
             atomic_load_explicit(&self->taken, memory_order_acquire);
     }
     return written - self->known_taken != CM_LINE_EVENTS;
 }
 
-static inline uint32_t
-cm_event_line_stream(struct cm_event_line *self, struct cm_streams *streams,
-                     uint64_t handle)
+static CM_HOT_PART uint32_t
+cm_event_line_stream(struct cm_event_line *self, uint64_t handle)
 {
-    if (handle != self->stream) {
+    if (CM_SELDOM(handle != self->stream)) {
         self->stream = handle;
-        self->stream_number = (uint16_t)cm_streams_number(streams, handle);
+        self->stream_number =
+            (uint16_t)cm_streams_number(self->streams, handle);
     }
     return self->stream_number;
 }
 
 /* By the writer alone; false: the line is full, or takes no such event, as one
  * that has a time of its own. */
-static inline bool
-cm_event_line_write(struct cm_event_line *self, struct cm_streams *streams,
-                    const struct cm_event *event)
+static CM_HOT_PART bool
+cm_event_line_write(struct cm_event_line *self, const struct cm_event *event)
 {
     uint32_t written = CM_GET(&self->written), stream = 0;
-    if (event->kind > CM_EVENT_FREE || event->time_ns != 0
-        || !cm_event_line_has_room(self, written)) {
+    if (CM_SELDOM(event->kind > CM_EVENT_FREE || event->time_ns != 0
+                  || !cm_event_line_has_room(self, written))) {
         return false;
     }
     if (event->kind == CM_EVENT_ALLOCATE) {
-        stream = cm_event_line_stream(self, streams, event->stream);
+        stream = cm_event_line_stream(self, event->stream);
     }
-    cm_waiting_fill(&self->events[written % CM_LINE_EVENTS], event, stream);
+    struct cm_waiting *waiting = &self->events[written % CM_LINE_EVENTS];
+    __asm__("" : "+r"(waiting)); /* its fields by short offsets */
+    cm_waiting_fill(waiting, event, stream);
     cm_event_line_tell(self, event);
     atomic_store_explicit(&self->written, written + 1, memory_order_release);
     return true;

@@ -17,7 +17,7 @@
 #include "method.h"
 #include "this_thread.h"
 
-enum { MOST_WAITING = 64, STACK_FRAMES = 64 };
+enum { MOST_WAITING = 64 };
 
 struct waiting {
     _Atomic uint64_t order; /* 0: free; 1: being filled; else who came when */
@@ -34,6 +34,8 @@ static struct {
     _Atomic uint64_t last_order;
     void (*on_enter)(void); /* guarded by the GIL */
 } backward = {.last_order = 1};
+
+_Atomic uint32_t cm_backward_waiting;
 
 static struct waiting *
 take_place(void)
@@ -63,9 +65,10 @@ enter(void)
     if (place != NULL) {
         atomic_store(&place->thread, cm_this_thread());
         atomic_store(&place->site,
-                     cm_objects_stack(objects, STACK_FRAMES).index);
+                     cm_objects_stack(objects, CM_STACK_FRAMES).index);
         atomic_store(&place->order,
                      atomic_fetch_add(&backward.last_order, 1) + 1);
+        atomic_fetch_add(&cm_backward_waiting, 1);
     }
     return place;
 }
@@ -84,6 +87,7 @@ run_backward(PyObject *self, PyObject *args, PyObject *keywords)
     }
     PyObject *result = original.full(self, args, keywords);
     if (place != NULL) {
+        atomic_fetch_sub(&cm_backward_waiting, 1);
         atomic_store(&place->order, 0);
     }
     return result;
@@ -219,7 +223,7 @@ works_for_another(void)
 CM_HOT struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
-    struct cm_site_id site = cm_objects_stack(objects, STACK_FRAMES);
+    struct cm_site_id site = cm_objects_stack(objects, CM_STACK_FRAMES);
     *awaited = false;
     if (site.index == 0) {
         site = awaited_stack(objects);

@@ -74,6 +74,9 @@ struct cm_code_id cm_objects_maker(struct cm_objects *self,
                                    PyCodeObject *code);
 struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
 
+/* As deep as those of a job are. */
+enum { CM_STACK_FRAMES = 64 };
+
 /* This thread's Python stack, at most `max_frames` (and 256) deep, innermost
  * first.  On any thread, with or without the GIL; without it the answer is
  * id 0 where the stack's layout is not proven.

@@ -73,7 +73,7 @@ cm_stack_has_room(struct cm_objects *self)
 
 /* ---- the table */
 
-CM_HOT static struct cm_site_id
+static struct cm_site_id
 find_site(const struct cm_site_table *table, uint64_t hash, bool *found)
 {
     *found = false;
@@ -296,10 +296,8 @@ cm_raw_frame_first(PyThreadState *thread)
     return frame;
 }
 
-/* Apart: who keys by addresses jumps over none of it. */
-CM_HOT static __attribute__((noinline)) uint64_t
-hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
-           uint32_t *count, bool *cut)
+static uint64_t
+hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames)
 {
     uint64_t hash = 0, key = KEY_STEP;
     uint32_t depth = 0;
@@ -310,27 +308,24 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames,
         key += KEY_STEP;
         depth++;
     }
-    *cut = frame != NULL;
-    *count = depth;
-    return finish(hash, depth, *cut);
+    return finish(hash, depth, frame != NULL);
 }
 
 /* The same, by addresses alone, of all frames: to know which are shown their
  * code would have to be read.  An entry from C stands at an instruction of the
- * interpreter's own.  Before: a frame, and at least one is wanted. */
-CM_HOT static uint64_t
+ * interpreter's own.  Never 0, and the high bits reach the low ones. */
+static CM_HOT_PART uint64_t
 hash_addresses(const struct cm_raw_frame *frame, uint64_t turn,
-               uint32_t max_frames, uint32_t *count, bool *cut)
+               uint32_t max_frames)
 {
     uint64_t hash = turn;
     uint32_t left = max_frames;
     do { /* a polynomial in KEY_STEP, modulo 2^64 */
-        hash = (hash + (uint64_t)(uintptr_t)frame->instruction) * KEY_STEP;
+        hash += (uint64_t)(uintptr_t)frame->instruction;
+        hash *= KEY_STEP;
         frame = frame->previous;
     } while (frame != NULL && --left != 0);
-    *cut = left == 0;
-    *count = max_frames - left + !*cut;
-    return finish(hash, *count, *cut);
+    return (hash ^ hash >> 32) | UINT64_C(1) << 63;
 }
 
 static void
@@ -344,33 +339,35 @@ add_walked(struct walked *walked, const struct cm_raw_frame *frame)
 }
 
 static void
-walk_shown(const struct cm_raw_frame *frame, uint32_t count,
+walk_shown(const struct cm_raw_frame *frame, uint32_t max_frames,
            struct walked *walked)
 {
-    while (walked->count < count) {
+    while (frame != NULL && walked->count < max_frames) {
         add_walked(walked, frame);
         frame = next_frame(frame->previous);
     }
+    walked->cut = frame != NULL;
 }
 
-/* Of `count` frames those that are shown. */
+/* Of the frames that were hashed those that are shown. */
 static void
-walk_addresses(const struct cm_raw_frame *frame, uint32_t count,
+walk_addresses(const struct cm_raw_frame *frame, uint32_t max_frames,
                struct walked *walked)
 {
     bool innermost = true;
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t left = max_frames;
+    for (; frame != NULL && left != 0; left--, frame = frame->previous) {
         if (frame->owner < CM_OWNED_BY_NO_CODE && is_shown(frame)) {
             if (!innermost || is_entered(frame)) {
                 add_walked(walked, frame);
             }
             innermost = false;
         }
-        frame = frame->previous;
     }
+    walked->cut = frame != NULL;
 }
 
-CM_HOT static void
+static void
 note_lost(struct cm_objects *self, struct cm_site_id site)
 {
     if (site.index == 0) {
@@ -378,46 +375,40 @@ note_lost(struct cm_objects *self, struct cm_site_id site)
     }
 }
 
-/* Of `count` frames, seen for the first time.  Apart: who finds a stack needs
- * none of this room, which would lie between cache lines that are at hand. */
+/* A stack that is not the first at its place in the table, or not there.
+ * Apart: who finds one at once needs none of this room. */
 static __attribute__((noinline)) struct cm_site_id
-add_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
-              uint32_t count, bool cut, bool by_address, uint64_t hash)
+seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
+               uint32_t max_frames, bool by_address, uint64_t hash)
 {
-    struct walked walked = {.cut = cut};
-    (by_address ? walk_addresses : walk_shown)(frame, count, &walked);
-    struct cm_site_id none = {0};
-    if (walked.count == 0) { /* the interpreter's own frames alone */
-        return none;
+    bool found = false;
+    struct walked walked = {.count = 0};
+    struct cm_site_id site =
+        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                  hash, &found);
+    if (!found) {
+        (by_address ? walk_addresses : walk_shown)(frame, max_frames, &walked);
+        if (walked.count == 0) { /* the interpreter's own frames alone */
+            return site;
+        }
+        site = add_site(self, &walked, hash);
     }
-    struct cm_site_id site = add_site(self, &walked, hash);
     note_lost(self, site);
     return site;
 }
 
-CM_HOT static struct cm_site_id
-raw_stack(struct cm_objects *self, PyThreadState *thread, uint32_t max_frames)
+/* By the code of each frame that is shown. */
+static struct cm_site_id
+shown_stack(struct cm_objects *self, PyThreadState *thread,
+            uint32_t max_frames)
 {
-    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
-    bool by_address = turn != 0 && thread->interp == self->interpreter;
-    const struct cm_raw_frame *frame =
-        by_address ? raw_frame_current(thread) : cm_raw_frame_first(thread);
-    uint32_t count;
-    bool found = false, cut;
-    struct cm_site_id site = {0};
+    const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
+    struct cm_site_id none = {0};
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
-        return site;
+        return none;
     }
-    uint64_t hash = by_address
-                        ? hash_addresses(frame, turn, max_frames, &count, &cut)
-                        : hash_stack(frame, max_frames, &count, &cut);
-    site = find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
-                     hash, &found);
-    if (!found) {
-        return add_raw_stack(self, frame, count, cut, by_address, hash);
-    }
-    note_lost(self, site);
-    return site;
+    return seek_raw_stack(self, frame, max_frames, false,
+                          hash_stack(frame, max_frames));
 }
 
 /* The same through public calls, which need the GIL and make frame objects:
@@ -450,22 +441,59 @@ public_stack(struct cm_objects *self, PyThreadState *thread,
     return found || walked.count == 0 ? site : add_site(self, &walked, hash);
 }
 
-CM_HOT struct cm_site_id
-cm_objects_stack(struct cm_objects *self, int max_frames)
+/* Where it cannot be keyed by addresses. */
+static __attribute__((noinline)) struct cm_site_id
+stack_otherwise(struct cm_objects *self, PyThreadState *thread, int max_frames)
 {
-    PyThreadState *thread = this_thread();
+    struct cm_site_id site = {0};
     uint32_t depth =
         max_frames < MAX_FRAMES ? (uint32_t)max_frames : MAX_FRAMES;
-    struct cm_site_id site = {0};
     if (thread == NULL || max_frames <= 0) {
         return site;
     }
     if (self->proven.stack) {
-        return raw_stack(self, thread, depth);
+        return shown_stack(self, thread, depth);
     }
     if (PyGILState_Check()) {
         site = public_stack(self, thread, depth);
     }
     note_lost(self, site);
     return site;
+}
+
+/* The site of a stack that is the first at its place in the table, as nearly
+ * all are; 0: it is not. */
+static CM_HOT_PART uint32_t
+known_site(struct cm_objects *self, uint64_t hash)
+{
+    const struct cm_site_table *table =
+        atomic_load_explicit(&self->sites, memory_order_acquire);
+    if (CM_SELDOM(table == NULL)) {
+        return 0;
+    }
+    const struct site_slot *slot = &table->slots[hash & (table->capacity - 1)];
+    uint64_t there = atomic_load_explicit(&slot->hash, memory_order_acquire);
+    return there == hash ? slot->site : 0;
+}
+
+CM_HOT struct cm_site_id
+cm_objects_stack(struct cm_objects *self, int max_frames)
+{
+    PyThreadState *thread = this_thread();
+    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
+    if (CM_SELDOM(thread == NULL || turn == 0
+                  || thread->interp != self->interpreter
+                  || (unsigned)max_frames - 1 >= MAX_FRAMES)) {
+        return stack_otherwise(self, thread, max_frames);
+    }
+    const struct cm_raw_frame *frame = raw_frame_current(thread);
+    struct cm_site_id site = {0};
+    if (frame == NULL) { /* none of Python's: there is nothing to lose */
+        return site;
+    }
+    uint64_t hash = hash_addresses(frame, turn, (uint32_t)max_frames);
+    site.index = known_site(self, hash);
+    return CM_SELDOM(site.index == 0)
+               ? seek_raw_stack(self, frame, (uint32_t)max_frames, true, hash)
+               : site;
 }

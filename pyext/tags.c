@@ -17,7 +17,6 @@
 #include "../detector/meter.h"
 #include "forward.h"
 
-#define STACK_FRAMES 64
 #define SELDOM 16u
 #define RESTING 256u /* tensors that end, between two questions */
 #define MAX_WATCHED 8192u
@@ -118,7 +117,7 @@ tag(PyObject *object, struct cm_site_id site)
 static __attribute__((noinline)) void
 tag_with_stack(PyObject *object)
 {
-    struct cm_site_id site = cm_objects_stack(tags.objects, STACK_FRAMES);
+    struct cm_site_id site = cm_objects_stack(tags.objects, CM_STACK_FRAMES);
     cm_forward_note(site, false);
     tag(object, site);
 }

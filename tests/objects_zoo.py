@@ -59,10 +59,7 @@ def built_folder():
 
 @pytest.fixture
 def folder():
-    try:
-        return built_folder()
-    except (RuntimeError, OSError) as error:
-        pytest.skip(f"cannot build objects_probe: {error}")
+    return built_folder()
 
 
 def import_probe(folder):

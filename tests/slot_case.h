@@ -45,8 +45,10 @@ on_site(void *context, bool *awaited)
 static struct cm_sink
 sink(void)
 {
-    return (struct cm_sink){
-        .event = on_event, .site = on_site, .context = blocks};
+    return (struct cm_sink){.event = on_event,
+                            .site = on_site,
+                            .context = blocks,
+                            .line = cm_blocks_line};
 }
 
 static bool

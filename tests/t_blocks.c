@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../detector/blocks.h"
+#include "../detector/event_line.h"
 #include "fail_each.h"
 
 #define BASE UINT64_C(0x7f0000000000)
@@ -384,25 +385,27 @@ static void *
 turn_blocks(void *context)
 {
     struct allocator *allocator = context;
+    struct cm_event_line *line = cm_blocks_line(allocator->blocks, 0);
     unsigned seed = (unsigned)(uintptr_t)&seed;
     for (int i = 0; i < MANY; i++) {
         size_t at = (size_t)rand_r(&seed) % 1000;
         pthread_mutex_lock(&allocator->mutex);
         bool was_live = allocator->live[at];
         allocator->live[at] = !was_live;
-        cm_blocks_event(allocator->blocks,
-                        &(struct cm_event){.kind = was_live
-                                                       ? CM_EVENT_FREE
-                                                       : CM_EVENT_ALLOCATE,
-                                           .address = BASE + at * 512,
-                                           .bytes = 512,
-                                           .in_order = true});
+        struct cm_event event = {.kind = was_live ? CM_EVENT_FREE
+                                                  : CM_EVENT_ALLOCATE,
+                                 .address = BASE + at * 512,
+                                 .bytes = 512,
+                                 .in_order = true};
+        if (i % 3 == 0 || !cm_event_line_write(line, &event)) {
+            cm_blocks_event(allocator->blocks, &event);
+        }
         pthread_mutex_unlock(&allocator->mutex);
     }
     return NULL;
 }
 
-/* Beside others of the same device that are in no order, and readers. */
+/* Some by themselves, beside others of the same device that are in no order, and readers. */
 static void
 keeps_the_order_of_an_allocator(void **state)
 {

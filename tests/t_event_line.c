@@ -31,13 +31,14 @@ begin(void)
     assert_non_null(line);
     memset(line, 0, sizeof(*line));
     line->stream = CM_STREAM_UNKNOWN;
+    line->streams = &streams;
     return line;
 }
 
 static bool
 write_one(struct cm_event_line *line, struct cm_event event)
 {
-    return cm_event_line_write(line, &streams, &event);
+    return cm_event_line_write(line, &event);
 }
 
 static void

@@ -30,6 +30,7 @@ enum { THREADS = 4, PAIRS = 20000 };
 static struct {
     void (*report)(int type, int device, uint64_t address, int64_t bytes);
     void (*pairs)(int device, uint64_t first, uint64_t live, uint64_t count);
+    void (*miss)(int device, int64_t bytes);
     uint64_t (*allocated)(int device);
     _Atomic uint64_t *reports;
 } fake;
@@ -47,6 +48,7 @@ find_fakes(void *library)
 {
     *(void **)&fake.report = dlsym(library, "fake_report");
     *(void **)&fake.pairs = dlsym(library, "fake_pairs");
+    *(void **)&fake.miss = dlsym(library, "fake_miss");
     *(void **)&fake.allocated = dlsym(library, "fake_allocated");
     fake.reports = dlsym(library, "fake_reports");
     return fake.report != NULL && fake.reports != NULL;
@@ -147,13 +149,67 @@ many(void)
     return 0;
 }
 
+/* A hook writes into the line of a device by itself, from the second event on;
+ * it is a short one. */
+static int
+beyond_the_line(void)
+{
+    const uint64_t apart = BASE + (UINT64_C(1) << 30);
+    struct cm_block block;
+    for (uint64_t i = 0; i < 3 * CM_LINE_EVENTS; i++) {
+        fake.report(1, 20, apart + i * 512, 512);
+    }
+    CHECK(50, use_of(20).live_count == 3 * CM_LINE_EVENTS);
+    for (uint64_t i = 0; i < CM_LINE_EVENTS; i++) {
+        fake.report(1, 20, apart + i * 512, -512);
+    }
+    CHECK(51, use_of(20).live_bytes == fake.allocated(20));
+    CHECK(52, use_of(20).peak_bytes == 3 * CM_LINE_EVENTS * 512);
+    CHECK(53, !cm_blocks_at(blocks, apart, &block));
+    CHECK(54, cm_blocks_at(blocks, apart + CM_LINE_EVENTS * 512, &block));
+    CHECK(55, block.site.index == 7 && block.thread == (uint32_t)gettid());
+    return 0;
+}
+
+static int
+missed(void)
+{
+    fake.report(1, 21, BASE, 512);
+    fake.miss(21, 1024);
+    fake.report(1, 21, BASE, -512);
+    CHECK(60, cm_torch_slot_mismatches() == 1);
+    fake.report(1, 21, BASE, 512);
+    CHECK(61, cm_torch_slot_mismatches() == 1);
+    return 0;
+}
+
+/* Without a line of its own each event is handed over. */
+static int
+without_lines(void)
+{
+    struct cm_sink to = sink();
+    const char *why = NULL;
+    to.line = NULL;
+    cm_torch_slot.stop();
+    CHECK(70, cm_torch_slot.start(&to, NULL, &why));
+    for (uint64_t i = 0; i < 100; i++) {
+        fake.report(1, 22, BASE + i * 512, 512);
+    }
+    CHECK(71, use_of(22).live_bytes == fake.allocated(22));
+    CHECK(72, use_of(22).live_count == 100);
+    return 0;
+}
+
 static int
 try_events(void)
 {
     int failed = events();
     failed = failed != 0 ? failed : restoring();
     failed = failed != 0 ? failed : reentry();
-    return failed != 0 ? failed : many();
+    failed = failed != 0 ? failed : many();
+    failed = failed != 0 ? failed : beyond_the_line();
+    failed = failed != 0 ? failed : missed();
+    return failed != 0 ? failed : without_lines();
 }
 
 static void

@@ -44,11 +44,7 @@ def probe_folder():
 
 
 def run_probe(code):
-    try:
-        folder = probe_folder()
-    except (RuntimeError, OSError) as error:
-        pytest.skip(f"cannot build frameworks_probe: {error}")
-    return run(PROBE + code, folder=folder)
+    return run(PROBE + code, folder=probe_folder())
 
 
 def run_numba(code):
