@@ -12,8 +12,7 @@ besides, by the cache lines that they take, is not in it: for this a process of
 another build, which reads no clock, runs turns of ten iterations with its hooks
 at work and passing over (they return as soon as they are called), some hundred
 pairs that lie next to each other, and the ratio of their wall time is told with
-its 95 % interval.  All its threads share one core: else autograd's thread is woken
-on another one, and what that takes moves by more than all hooks together.
+its 95 % interval.  All its threads share one core (measure.share_core).
 Builds cumem with -DCUMEM_METER=clock and =pass in FOLDER, a temporary one unless
 given.
 """
@@ -189,7 +188,7 @@ def answer_of(options, scratch):
     """The process of one case: its threads share a core from the start, or never."""
     if options.by == "clock":
         return by_clock(Loop(*json.loads(options.case)), options.iterations, scratch)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    measure.share_core()
     return by_wall(Loop(*json.loads(options.case)), options.seconds)
 
 

@@ -136,7 +136,8 @@ def _collections():
 def begin(spec):
     """torch, the objects that stay, and the step, warm, under "warn" with cumem."""
     if spec["tool"] == "warn":
-        start_cumem()
+        start_cumem()  # its own thread is free, as in a job
+    measure.share_core()
     import torch
 
     if spec["device"] == "cpu":
