@@ -78,6 +78,72 @@ cm_findings_release(struct cm_findings *self)
     *self = (struct cm_findings){0};
 }
 
+/* `items`: where an array of `from` stood, copied with all else. */
+static bool
+own(void *items, size_t count, size_t item_bytes)
+{
+    const void *from;
+    memcpy(&from, items, sizeof from);
+    void *copy = from != NULL ? cm_alloc(count * item_bytes + 1) : NULL;
+    if (copy != NULL) {
+        memcpy(copy, from, count * item_bytes);
+    }
+    memcpy(items, &copy, sizeof copy);
+    return from == NULL || copy != NULL;
+}
+
+static bool
+own_text(char **text)
+{
+    return own(text, *text != NULL ? strlen(*text) + 1 : 0, 1);
+}
+
+/* Each array is its own or NULL afterwards, whatever fails. */
+static bool
+copy_finding(const struct cm_finding *from, struct cm_finding *to)
+{
+    const size_t index = sizeof *to->component;
+    bool whole = true;
+
+    *to = *from;
+    to->device_capacity = to->device_count;
+    whole &= own(&to->component, to->component_count, index);
+    whole &= own(&to->via, to->via_count, index);
+    whole &= own(&to->payload, to->payload_count, index);
+    whole &= own(&to->freed, to->freed_count, index);
+    whole &= own(&to->held_elsewhere, to->held_elsewhere_count, index);
+    whole &= own(&to->shared_with, to->shared_count, sizeof *to->shared_with);
+    whole &= own(&to->bytes_on, to->device_count, sizeof *to->bytes_on);
+    whole &= own_text(&to->advice);
+    whole &= own_text(&to->no_cut_reason);
+    whole &= own_text(&to->library);
+    return whole;
+}
+
+enum cm_status
+cm_findings_copy(const struct cm_findings *from, struct cm_findings *result)
+{
+    bool whole = true;
+
+    *result = *from;
+    if (from->items == NULL) {
+        return CM_OK;
+    }
+    result->count = 0;
+    result->items = cm_alloc((from->count + 1) * sizeof *result->items);
+    if (result->items == NULL) {
+        whole = false;
+    }
+    while (whole && result->count < from->count) {
+        size_t at = result->count++;
+        whole = copy_finding(&from->items[at], &result->items[at]);
+    }
+    if (!whole) {
+        cm_findings_release(result);
+    }
+    return whole ? CM_OK : CM_NO_MEMORY;
+}
+
 /* Entries */
 
 static bool

@@ -91,6 +91,10 @@ void cm_finding_release(struct cm_finding *self);
 /* A zeroed value is valid and empty. */
 void cm_findings_release(struct cm_findings *self);
 
+/* All that `from` owns too.  On failure `result` is empty. */
+enum cm_status cm_findings_copy(const struct cm_findings *from,
+                                struct cm_findings *result) CM_CHECKED;
+
 /* Cost: O(nodes + edges) time and space.  On failure `result` is empty. */
 enum cm_status cm_findings_find(const struct cm_heap *heap,
                                 const struct cm_records *records,

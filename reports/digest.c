@@ -61,6 +61,7 @@ cm_digest_free(struct cm_digest *self)
     }
     cm_growth_told_release(&self->told);
     cm_suppressions_release(&self->suppressions);
+    cm_recurrence_release(&self->recurrence);
     cm_leak_release(&self->leak);
     cm_free(self->path);
     pthread_mutex_destroy(&self->lock);
@@ -403,13 +404,22 @@ copy_header(const struct cm_digest *self, struct cm_leak *leak)
     return cm_memory_copy(from, leak);
 }
 
-/* Before: lock not held. */
+/* The analysis takes long: that is why the lock is not held.  Before: it is
+ * not. */
 static enum cm_status
 find(struct cm_digest *self, const struct cm_heap *heap,
      struct cm_findings *findings)
 {
-    enum cm_status status = cm_findings_find(heap, self->records, findings);
+    enum cm_status status = CM_OK;
     pthread_mutex_lock(&self->lock);
+    if (!cm_recurrence_recall(&self->recurrence, heap, findings)) {
+        pthread_mutex_unlock(&self->lock);
+        status = cm_findings_find(heap, self->records, findings);
+        pthread_mutex_lock(&self->lock);
+        if (status == CM_OK) {
+            cm_recurrence_keep(&self->recurrence, heap, findings);
+        }
+    }
     self->counts.heaps++;
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (status == CM_OK) {

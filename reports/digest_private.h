@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "../graph/recurrence.h"
 #include "digest.h"
 #include "growth_told.h"
 #include "leak.h"
@@ -22,7 +23,8 @@ struct cm_digest {
     /* Guarded by lock, all below. */
     struct cm_leak leak;
     struct cm_suppressions suppressions;
-    char *path; /* owned: as asked for */
+    struct cm_recurrence recurrence; /* of heaps that were looked at */
+    char *path;                      /* owned: as asked for */
     bool warn;
     bool path_claimed; /* leak.source_path is ours to replace */
     bool dirty, urgent;
