@@ -118,6 +118,24 @@ def added(samples, mode, key="collect_ms"):
             for a, b in zip(samples[mode], samples["plain"])]
 
 
+def judge_longest(output, name, samples, why_not):
+    """Both ways of telling the longest pause must agree, or the noise hides it.
+
+    A pair's difference has the noise of both sides, which is 20 ms on some machines; the
+    difference of the longest of each has less, but may hide one long pause behind another.
+    """
+    pairs = added(samples, "warn")
+    if not pairs or not samples["torch"]:
+        output.budget(f"{name}: longest pause", f"<= {PAUSE_MS} ms", why_not, None)
+        return
+    longest = max(a["collect_ms"] for a in samples["warn"]) \
+        - max(b["collect_ms"] for b in samples["plain"])
+    verdicts = {value <= PAUSE_MS for value in (max(pairs), longest)}
+    output.budget(f"{name}: longest pause", f"<= {PAUSE_MS} ms",
+                  f"{max(pairs):.1f} ms in a pair, {longest:.1f} ms more than plain's longest",
+                  verdicts.pop() if len(verdicts) == 1 else None)
+
+
 def report(output, name, count, samples, failed):
     pause = added(samples, "warn")
     whole = [a["whole_ms"] - b["collect_ms"]
@@ -127,10 +145,7 @@ def report(output, name, count, samples, failed):
     reason = failed.get("warn", "-")
     typical = measure.median(pause[1:])
     thread = added(samples, "warn", "thread_ms")
-    output.budget(f"{name}: longest pause", f"<= {PAUSE_MS} ms",
-                  f"{max(pause):.1f} ms (thread's own {max(thread):.1f})"
-                  if pause else reason,
-                  max(pause) <= PAUSE_MS if pause and torch else None)
+    judge_longest(output, name, samples, reason)
     if count == WHOLE_OBJECTS:
         middle = measure.median(whole[1:])
         output.budget(f"{name}: freeze and analyse", f"<= {WHOLE_MS} ms",
