@@ -58,6 +58,13 @@ struct thread {
 };
 static _Thread_local struct thread this_thread;
 
+/* -1 is "the current device" of c10: counted as the first. */
+static inline int
+number_of(struct torch_device device)
+{
+    return device.index < 0 ? 0 : device.index;
+}
+
 /* NULL: not known yet, or too many. */
 static CM_HOT_PART struct cm_event_line *
 line_of(int device)
@@ -178,7 +185,7 @@ on_allocation(void *address, int64_t bytes, size_t allocated, size_t reserved,
             thread->id = (uint32_t)gettid();
         }
         tell_allocation(thread, address, bytes, allocated, reserved,
-                        device.index < 0 ? 0 : device.index);
+                        number_of(device));
         thread->inside = false;
     }
     original()(address, bytes, allocated, reserved, device);
@@ -195,8 +202,7 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
             return;
         }
         CM_METERED(CM_METER_FREE);
-        tell_free(address, bytes, allocated, reserved,
-                  device.index < 0 ? 0 : device.index);
+        tell_free(address, bytes, allocated, reserved, number_of(device));
     }
     original()(address, bytes, allocated, reserved, device);
 }

@@ -118,13 +118,12 @@ def added(samples, mode, key="collect_ms"):
             for a, b in zip(samples[mode], samples["plain"])]
 
 
-def judge_longest(output, name, samples, why_not):
+def judge_longest(output, name, samples, pairs, why_not):
     """Both ways of telling the longest pause must agree, or the noise hides it.
 
     A pair's difference has the noise of both sides, which is 20 ms on some machines; the
     difference of the longest of each has less, but may hide one long pause behind another.
     """
-    pairs = added(samples, "warn")
     if not pairs or not samples["torch"]:
         output.budget(f"{name}: longest pause", f"<= {PAUSE_MS} ms", why_not, None)
         return
@@ -145,7 +144,7 @@ def report(output, name, count, samples, failed):
     reason = failed.get("warn", "-")
     typical = measure.median(pause[1:])
     thread = added(samples, "warn", "thread_ms")
-    judge_longest(output, name, samples, reason)
+    judge_longest(output, name, samples, pause, reason)
     if count == WHOLE_OBJECTS:
         middle = measure.median(whole[1:])
         output.budget(f"{name}: freeze and analyse", f"<= {WHOLE_MS} ms",

@@ -95,7 +95,9 @@ own(void *items, size_t count, size_t item_bytes)
 static bool
 own_text(char **text)
 {
-    return own(text, *text != NULL ? strlen(*text) + 1 : 0, 1);
+    bool none = *text == NULL;
+    *text = none ? NULL : cm_strdup(*text);
+    return none || *text != NULL;
 }
 
 /* Each array is its own or NULL afterwards, whatever fails. */
@@ -123,17 +125,13 @@ copy_finding(const struct cm_finding *from, struct cm_finding *to)
 enum cm_status
 cm_findings_copy(const struct cm_findings *from, struct cm_findings *result)
 {
-    bool whole = true;
-
     *result = *from;
     if (from->items == NULL) {
         return CM_OK;
     }
     result->count = 0;
     result->items = cm_alloc((from->count + 1) * sizeof *result->items);
-    if (result->items == NULL) {
-        whole = false;
-    }
+    bool whole = result->items != NULL;
     while (whole && result->count < from->count) {
         size_t at = result->count++;
         whole = copy_finding(&from->items[at], &result->items[at]);

@@ -52,16 +52,6 @@ static struct {
     const char *why;
 } host = {.why = "memory of the host does not count"};
 
-CM_HOT static __attribute__((noinline)) struct cm_site_id
-site_in_backward(struct cm_objects *objects, bool *awaited)
-{
-    struct cm_site_id site = cm_backward_stack(objects, awaited);
-    if (!*awaited) {
-        cm_forward_note(site, true);
-    }
-    return site;
-}
-
 CM_HOT static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
@@ -70,15 +60,12 @@ on_site(void *context, bool *awaited)
         atomic_load_explicit(&torch.objects, memory_order_acquire);
     struct cm_site_id site = {0};
     *awaited = false;
-    if (CM_SELDOM(objects == NULL)) {
-        return site;
+    if (objects != NULL) {
+        site = cm_backward_stack(objects, awaited);
+        if (!*awaited) {
+            cm_forward_note(site, true);
+        }
     }
-    if (atomic_load_explicit(&cm_backward_waiting, memory_order_acquire)
-        != 0) {
-        return site_in_backward(objects, awaited);
-    }
-    site = cm_objects_stack(objects, CM_STACK_FRAMES);
-    cm_forward_note(site, true);
     return site;
 }
 

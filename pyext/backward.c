@@ -30,12 +30,11 @@ static struct {
     _Atomic(PyCFunction) original;
     _Atomic(struct cm_objects *) objects;
     struct waiting waiting[MOST_WAITING];
-    _Atomic size_t used; /* places that were ever taken: few */
+    _Atomic size_t used;      /* places that were ever taken: few */
+    _Atomic uint32_t waiters; /* while it is 0 no place is looked at */
     _Atomic uint64_t last_order;
     void (*on_enter)(void); /* guarded by the GIL */
 } backward = {.last_order = 1};
-
-_Atomic uint32_t cm_backward_waiting;
 
 static struct waiting *
 take_place(void)
@@ -68,7 +67,7 @@ enter(void)
                      cm_objects_stack(objects, CM_STACK_FRAMES).index);
         atomic_store(&place->order,
                      atomic_fetch_add(&backward.last_order, 1) + 1);
-        atomic_fetch_add(&cm_backward_waiting, 1);
+        atomic_fetch_add(&backward.waiters, 1);
     }
     return place;
 }
@@ -87,7 +86,7 @@ run_backward(PyObject *self, PyObject *args, PyObject *keywords)
     }
     PyObject *result = original.full(self, args, keywords);
     if (place != NULL) {
-        atomic_fetch_sub(&cm_backward_waiting, 1);
+        atomic_fetch_sub(&backward.waiters, 1);
         atomic_store(&place->order, 0);
     }
     return result;
@@ -218,13 +217,11 @@ works_for_another(void)
     return others && cm_current_node() != 0;
 }
 
-/* A step in Python, as compiled code's are, has frames of its own, but nobody
- * calls it there. */
-CM_HOT struct cm_site_id
-cm_backward_stack(struct cm_objects *objects, bool *awaited)
+/* Somebody waits.  A step in Python, as compiled code's are, has frames of its
+ * own, but nobody calls it there. */
+CM_HOT static __attribute__((noinline)) struct cm_site_id
+join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
 {
-    struct cm_site_id site = cm_objects_stack(objects, CM_STACK_FRAMES);
-    *awaited = false;
     if (site.index == 0) {
         site = awaited_stack(objects);
         *awaited = site.index != 0;
@@ -235,4 +232,14 @@ cm_backward_stack(struct cm_objects *objects, bool *awaited)
         site = *awaited ? cm_forward_append(objects, site, waiting) : site;
     }
     return site;
+}
+
+CM_HOT struct cm_site_id
+cm_backward_stack(struct cm_objects *objects, bool *awaited)
+{
+    struct cm_site_id site = cm_objects_stack(objects, CM_STACK_FRAMES);
+    *awaited = false;
+    return atomic_load_explicit(&backward.waiters, memory_order_acquire) != 0
+               ? join_awaited(objects, site, awaited)
+               : site;
 }

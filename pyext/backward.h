@@ -6,9 +6,7 @@
 /* Who waits in backward(): autograd's own threads run no Python, so what they
  * allocate is said to come from the line that waits for them. */
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "objects.h"
 
@@ -23,8 +21,6 @@ bool cm_backward_heard(void);
 /* Of the thread that entered backward() last and has not left it; any thread,
  * without the GIL.  Id 0: nobody waits. */
 struct cm_site_id cm_backward_site(void);
-/* How many wait; while it is 0 a stack is that of the thread and no more. */
-extern _Atomic uint32_t cm_backward_waiting;
 /* The stack of this thread, or where it runs no Python of who waits for it in
  * backward(): *awaited then.  As the site of a sink (hook.h). */
 struct cm_site_id cm_backward_stack(struct cm_objects *objects, bool *awaited);

@@ -405,7 +405,8 @@ turn_blocks(void *context)
     return NULL;
 }
 
-/* Some by themselves, beside others of the same device that are in no order, and readers. */
+/* Some by themselves, beside others of the same device that are in no order,
+ * and readers. */
 static void
 keeps_the_order_of_an_allocator(void **state)
 {
