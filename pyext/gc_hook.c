@@ -83,13 +83,13 @@ top_is_lost(const struct cm_interceptor *self)
            && !self->kind->under_way(self, self->depth - 1);
 }
 
-CM_HOT static void
-open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
+CM_HOT int
+cm_hook_open(struct cm_interceptor *self, int generation, uint64_t start_ns)
 {
     if (self->depth == CM_LEVELS_MAX) {
         self->counts.too_deep++;
         self->skipped++;
-        return;
+        return -1;
     }
     int level = self->depth++;
     self->levels[level] = (struct cm_hook_level){
@@ -99,7 +99,7 @@ open_level(struct cm_interceptor *self, int generation, uint64_t start_ns)
         .stack = (uintptr_t)__builtin_frame_address(0),
     };
     self->counts.nested += level > 0;
-    self->kind->opened(self, level);
+    return level;
 }
 
 CM_HOT static void
@@ -119,8 +119,11 @@ on_start(struct cm_interceptor *self, PyObject *info)
         self->sinks.start(self->sinks.context);
         drop_error(NULL);
     }
-    if (!self->removed)
-        open_level(self, (int)generation, start_ns);
+    if (self->removed)
+        return;
+    int level = cm_hook_open(self, (int)generation, start_ns);
+    if (level >= 0)
+        self->kind->opened(self, level);
 }
 
 CM_HOT static void
@@ -133,8 +136,8 @@ on_stop(struct cm_interceptor *self, PyObject *info)
         close_top(self, info);
 }
 
-CM_HOT static void
-leave(struct cm_interceptor *self)
+CM_HOT void
+cm_hook_leave(struct cm_interceptor *self)
 {
     if (--self->calls == 0 && self->removed)
         self->kind->destroy(self);
@@ -154,7 +157,7 @@ callable_call(PyObject *callable, PyObject *const *args, size_t flags,
         on_start(self, args[1]);
     else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0)
         on_stop(self, args[1]);
-    leave(self);
+    cm_hook_leave(self);
     Py_RETURN_NONE;
 }
 
@@ -169,7 +172,7 @@ callable_dealloc(PyObject *callable)
         self->calls++;
         while (self->depth > 0 && !self->removed)
             close_top(self, NULL);
-        leave(self);
+        cm_hook_leave(self);
     }
     PyObject_Free(callable);
     Py_DECREF(type);
@@ -242,7 +245,7 @@ cm_hook_init(struct cm_interceptor *self, const struct cm_sinks *sinks)
 }
 
 int
-cm_hook_attach(struct cm_interceptor *self, PyObject *module)
+cm_hook_attach(struct cm_interceptor *self, PyObject *module, bool last)
 {
     PyTypeObject *type = cm_hook_type(module, &callable_spec);
     if (type == NULL)
@@ -254,7 +257,9 @@ cm_hook_attach(struct cm_interceptor *self, PyObject *module)
     made->call = callable_call;
     made->interceptor = self;
     self->callable = (PyObject *)made;
-    int status = PyList_Insert(self->callbacks, 0, self->callable);
+    int status = PyList_Insert(self->callbacks,
+                               last ? PyList_GET_SIZE(self->callbacks) : 0,
+                               self->callable);
     if (status < 0) {
         made->interceptor = NULL;
         self->callable = NULL;
@@ -273,6 +278,26 @@ index_of(const struct cm_interceptor *self)
     return -1;
 }
 
+bool
+cm_hook_is_last(const struct cm_interceptor *self)
+{
+    Py_ssize_t count = PyList_GET_SIZE(self->callbacks);
+    return self->callable != NULL && count != 0
+           && PyList_GET_ITEM(self->callbacks, count - 1) == self->callable;
+}
+
+void
+cm_hook_detach(struct cm_interceptor *self)
+{
+    if (self->callable == NULL)
+        return;
+    Py_ssize_t i = index_of(self);
+    ((struct callable *)self->callable)->interceptor = NULL;
+    self->callable = NULL;
+    if (i >= 0 && PyList_SetSlice(self->callbacks, i, i + 1, NULL) < 0)
+        PyErr_Clear();
+}
+
 void
 cm_hook_remove(struct cm_interceptor *self)
 {
@@ -283,14 +308,8 @@ cm_hook_remove(struct cm_interceptor *self)
         self->kind->closed(self, level, NULL, &ignored);
     }
     self->removed = true;
-    if (self->callable != NULL) {
-        Py_ssize_t i = index_of(self);
-        ((struct callable *)self->callable)->interceptor = NULL;
-        if (i >= 0 && PyList_SetSlice(self->callbacks, i, i + 1, NULL) < 0)
-            PyErr_Clear();
-        self->callable = NULL;
-    }
-    leave(self);
+    cm_hook_detach(self);
+    cm_hook_leave(self);
 }
 
 void
@@ -308,5 +327,7 @@ cm_hook_counts(const struct cm_interceptor *self,
                struct cm_interceptor_counts *result)
 {
     *result = self->counts;
-    result->attached = self->callable != NULL && index_of(self) >= 0;
+    result->resting = self->resting;
+    result->attached =
+        self->resting || (self->callable != NULL && index_of(self) >= 0);
 }

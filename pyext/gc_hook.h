@@ -54,6 +54,7 @@ struct cm_interceptor {
     int depth;    /* collections under way */
     int skipped;  /* starts above CM_LEVELS_MAX without their stop */
     int calls;    /* calls into us on the C stack */
+    bool resting; /* taken out of gc.callbacks until there is need */
     bool removed; /* freed when `calls` is 0 */
     struct cm_hook_level {
         int generation;
@@ -66,8 +67,17 @@ struct cm_interceptor {
 /* Before: *self is zeroed but for `kind`.  On failure nothing is left but
  * what cm_hook_release releases.  [0 or -1; raises] */
 int cm_hook_init(struct cm_interceptor *self, const struct cm_sinks *sinks);
-/* Puts the callable first in gc.callbacks.  [0 or -1; raises] */
-int cm_hook_attach(struct cm_interceptor *self, PyObject *module);
+/* Puts the callable first in gc.callbacks, or last.  [0 or -1; raises] */
+int cm_hook_attach(struct cm_interceptor *self, PyObject *module, bool last);
+/* Takes it out; nothing else changes. */
+void cm_hook_detach(struct cm_interceptor *self);
+bool cm_hook_is_last(const struct cm_interceptor *self);
+/* A collection whose start was not heard, but whose stop will be; `opened` is
+ * not called.  Its level, -1: too deep. */
+int cm_hook_open(struct cm_interceptor *self, int generation,
+                 uint64_t start_ns);
+/* The end of a call into us: `calls` was one more. */
+void cm_hook_leave(struct cm_interceptor *self);
 /* Closes what is open, takes the callable out, and calls kind->destroy now or
  * when the last call into us has returned.  [none; never] */
 void cm_hook_remove(struct cm_interceptor *self);

@@ -38,8 +38,8 @@ struct cm_garbage {
  * allocate a GC object, run Python code, or raise. */
 typedef void cm_garbage_sink(void *context, const struct cm_garbage *garbage);
 /* The collection is over; Python code may run here, user callbacks too, and
- * an exception goes to sys.unraisablehook.  Called at every stop for which
- * `started` was true. */
+ * an exception goes to sys.unraisablehook.  Called at every stop but those
+ * that `quiet` did not ask for. */
 struct cm_collection {
     int generation;
     uint64_t duration_ns;
@@ -54,15 +54,19 @@ struct cm_sinks {
     cm_collection_sink *stop;
     /* At start, before anything else: cheap upkeep (notice torch, ...). */
     void (*start)(void *context);
+    /* After `garbage`, within the collection: whether neither its stop nor the
+     * next start need be told.  NULL: they must.  As `garbage`. */
+    bool (*quiet)(void *context, const struct cm_collection *so_far);
     void *context;
 };
 
 struct cm_interceptor_counts {
     uint64_t collections; /* starts seen */
-    uint64_t walks;       /* lists read and proved */
-    uint64_t bad_walks;   /* lists that failed their proof: discarded */
-    uint64_t unfired;     /* collections in which our callback did not run */
-    uint64_t lost_stops;  /* starts whose stop never came */
+    uint64_t unheard;    /* of them: seen at rest, by neither start nor stop */
+    uint64_t walks;      /* lists read and proved */
+    uint64_t bad_walks;  /* lists that failed their proof: discarded */
+    uint64_t unfired;    /* collections in which our callback did not run */
+    uint64_t lost_stops; /* starts whose stop never came */
     uint64_t stood_aside; /* left alone: the user's own gc debug flags would
                            * show what we do (sentinel: DEBUG_COLLECTABLE), or
                            * are what we do (saveall: DEBUG_SAVEALL) */
@@ -70,7 +74,8 @@ struct cm_interceptor_counts {
     uint64_t too_deep;    /* nested deeper than there is room for */
     uint64_t objects;     /* garbage objects seen */
     uint64_t no_memory;
-    bool attached; /* our callback is still in gc.callbacks */
+    bool attached; /* our callback is still in gc.callbacks, or at rest */
+    bool resting;  /* sentinel: not in gc.callbacks until there is need */
     bool first;    /* sentinel: runs before users' weakref callbacks */
     bool flags;    /* sentinel: gc's debug flags are read, not asked for */
 };
@@ -86,6 +91,9 @@ struct cm_interceptor_kind {
     /* [none; never]: takes everything back, also inside a collection.  Accepts
      * NULL. */
     void (*remove)(struct cm_interceptor *self);
+    /* Now and then, outside a collection: what user code has undone of our
+     * place in the collector's lists is done again.  NULL: nothing to do. */
+    void (*check)(struct cm_interceptor *self);
     void (*counts)(const struct cm_interceptor *self,
                    struct cm_interceptor_counts *result);
     /* NULL when this build and version can be served, else a sentence. */

@@ -308,7 +308,8 @@ install(PyObject *module, const struct cm_sinks *sinks)
     if (cm_hook_init(&self->base, sinks) < 0)
         goto failed;
     self->garbage = cm_gc_list(&self->base.gc, "garbage");
-    if (self->garbage == NULL || cm_hook_attach(&self->base, module) < 0)
+    if (self->garbage == NULL
+        || cm_hook_attach(&self->base, module, false) < 0)
         goto failed;
     return &self->base;
 failed:

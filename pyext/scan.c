@@ -13,7 +13,7 @@
 
 #include "gc_list.h"
 #include "interceptor.h"
-#include "sentinel.h"
+#include "lure.h"
 #include "trial.h"
 
 #include "../detector/alloc.h"
@@ -195,8 +195,7 @@ keep_unmarked(struct heap *self, size_t from, size_t to)
         return 0;
     for (size_t i = from; i < to; i++) {
         PyObject *object = self->objects.items[i];
-        if (!cm_trial_marked(&self->trial, object)
-            && !cm_sentinel_owns(object))
+        if (!cm_trial_marked(&self->trial, object) && !cm_lure_owns(object))
             self->objects.items[kept++] = object;
     }
     return kept - from;

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Reads the collector's own unreachable list.  Two objects that refer only to
- * themselves, S and its twin, are tracked from a collection's start to its
- * stop, so they are garbage in it; a weak reference to S has a callback, and
- * the collector calls that after it has found the unreachable set and before
- * any finalizer or tp_clear.  From S the whole list is walked, and the twin
- * proves that the walk was whole.  A new reference to both, taken there, makes
- * them count as resurrected, so nothing is added to what was collected.
+/* Reads the collector's own unreachable list, from the callback of a weak
+ * reference to a pair of objects that is garbage in this very collection
+ * (lure.h).  Two ways to have a pair there:
  *
- * Cost: under 1 us a collection, 3 to 12 ns for each garbage object.  S and
- * twin are made once for each level of nesting and rest untracked; the weak
- * reference is made at start and released at the next one, so that gc's
- * allocation count ends where it would without us. */
-
-#include "sentinel.h"
+ * Heard: ours is in gc.callbacks.  A pair is tracked from a collection's start
+ * to its stop.  A new reference to both, taken in the callback, makes them
+ * count as resurrected, so nothing is added to what was collected.
+ *
+ * At rest: gc.callbacks is left alone, since gc builds two dicts for each
+ * collection as soon as anything is in it.  Pairs wait at the head of each
+ * generation and go back there from the callback, so no collection frees them
+ * or counts them.  The sink says after each collection whether that will do; when
+ * it does not, ours is put in gc.callbacks in time for this collection's stop.
+ * gc.freeze(), or a collection while somebody holds all objects, takes a pair
+ * away from its place: check() puts it back.  Only where the heads of the
+ * generations are known, and nothing stands behind us in gc.callbacks.
+ *
+ * Cost: heard under 1 us a collection and gc's dicts, at rest 0.2 us; 3 to 12 ns
+ * for each garbage object.  The weak reference is new each time; the one before
+ * it is released where gc's allocation count ends as it would without us. */
 
 #include "gc_hook.h"
 #include "interceptor.h"
@@ -42,131 +48,57 @@ remove_sentinel(struct cm_interceptor *self)
     (void)self;
 }
 
-bool
-cm_sentinel_owns(const PyObject *object)
+static void
+check(struct cm_interceptor *self)
 {
-    (void)object;
-    return false;
+    (void)self;
 }
 
 #else
 
 #include <stddef.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#include <structmember.h> // T_PYSSIZET, READONLY
-#define Py_T_PYSSIZET T_PYSSIZET
-#define Py_READONLY READONLY
-#endif
-
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "../detector/hot.h"
 #include "../detector/meter.h"
+#include "lure.h"
 
-enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16 };
+enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16, GENERATIONS = 3 };
 
-/* S or its twin.  Its only reference is its own: it stands for a pointer to
- * itself that tp_traverse shows and tp_clear never drops, so no collection
- * can free it. */
-struct lure {
-    PyObject_HEAD
-    PyObject *weak_references;
-};
-
+/* A collection whose start was heard. */
 struct level {
-    struct sentinel *sentinel; /* borrowed */
-    PyObject *first, *twin;    /* owned by themselves; NULL: not made yet */
-    PyObject *waker;           /* owned: the weak reference's callback */
-    PyObject *weak;            /* owned; of this or the last collection */
+    struct cm_lure lure;
     bool armed, fired, read;
 };
 
 struct sentinel {
     struct cm_interceptor base;
-    PyTypeObject *lure_type, *waker_type; /* owned */
+    PyObject *module; /* borrowed: it owns who installed us */
+    struct cm_lure_types types;
     struct cm_gc_heads heads;
     const int *debug; /* borrowed of the interpreter; NULL: gc is asked */
     struct level levels[CM_LEVELS_MAX];
+    struct cm_lure guards[GENERATIONS];
     struct cm_objects_array garbage; /* reused by each walk */
 };
 
-struct waker {
-    PyObject_HEAD
-    vectorcallfunc call;
-    struct level *level; /* borrowed; NULL when the sentinel is gone */
-};
-
-CM_HOT static int
-lure_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self);
-    return 0;
-}
-
-static int
-lure_clear(PyObject *self)
-{
-    (void)self;
-    return 0;
-}
-
-static void
-lure_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    if (((struct lure *)self)->weak_references != NULL)
-        PyObject_ClearWeakRefs(self);
-    PyObject_GC_Del(self);
-    Py_DECREF(type);
-}
-
-static PyMemberDef lure_members[] = {
-    {"__weaklistoffset__", Py_T_PYSSIZET,
-     offsetof(struct lure, weak_references), Py_READONLY, NULL},
-    {0},
-};
-
-static PyType_Slot lure_slots[] = {
-    {Py_tp_traverse, lure_traverse},
-    {Py_tp_clear, lure_clear},
-    {Py_tp_dealloc, lure_dealloc},
-    {Py_tp_members, lure_members},
-    {0, NULL},
-};
-
-static PyType_Spec lure_spec = {
-    .name = "cumem._core.gc_sentinel",
-    .basicsize = sizeof(struct lure),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC
-             | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = lure_slots,
-};
-
-bool
-cm_sentinel_owns(const PyObject *object)
-{
-    return Py_TYPE(object)->tp_traverse == lure_traverse;
-}
-
-/* Reads and delivers the garbage that `level` was caught with. */
-CM_HOT static void
-deliver(struct sentinel *self, struct level *level)
+/* Reads and delivers the garbage that `lure` was caught with. */
+CM_HOT static bool
+deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
 {
     struct cm_interceptor_counts *counts = &self->base.counts;
     enum cm_status status =
-        cm_gc_read_garbage(level->first, level->twin, &self->garbage);
+        cm_gc_read_garbage(lure->first, lure->twin, &self->garbage);
     counts->walks += status == CM_OK;
     counts->bad_walks += status == CM_BAD_INPUT;
     counts->no_memory += status == CM_NO_MEMORY;
-    level->read = status == CM_OK;
     if (status == CM_OK && self->garbage.count > 0) {
         counts->objects += self->garbage.count;
         struct cm_garbage garbage = {
             .objects = self->garbage.items,
             .count = self->garbage.count,
-            .generation = self->base.levels[level - self->levels].generation,
+            .generation = generation,
         };
         self->base.sinks.garbage(self->base.sinks.context, &garbage);
         if (PyErr_Occurred())
@@ -176,100 +108,10 @@ deliver(struct sentinel *self, struct level *level)
         cm_free(self->garbage.items);
         self->garbage = (struct cm_objects_array){0};
     }
+    return status == CM_OK;
 }
 
-/* The collector calls this with the weak reference, when S is garbage.  By
- * hand, from anywhere else, it does nothing. */
-CM_HOT static PyObject *
-waker_call(PyObject *waker, PyObject *const *args, size_t flags,
-           PyObject *names)
-{
-    CM_METERED(CM_METER_GARBAGE);
-    struct level *level = ((struct waker *)waker)->level;
-    (void)names;
-    if (level == NULL || !level->armed || level->fired
-        || PyVectorcall_NARGS(flags) != 1 || args[0] != level->weak
-        || !cm_gc_collecting(cm_gc_of(level->first)))
-        Py_RETURN_NONE;
-    level->fired = true;
-    Py_INCREF(level->first);
-    Py_INCREF(level->twin);
-    deliver(level->sentinel, level);
-    Py_RETURN_NONE;
-}
-
-static void
-waker_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
-static PyMemberDef waker_members[] = {
-    {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(struct waker, call),
-     Py_READONLY, NULL},
-    {0},
-};
-
-static PyType_Slot waker_slots[] = {
-    {Py_tp_dealloc, waker_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, waker_members},
-    {0, NULL},
-};
-
-static PyType_Spec waker_spec = {
-    .name = "cumem._core.gc_waker",
-    .basicsize = sizeof(struct waker),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
-             | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = waker_slots,
-};
-
-/* [new or NULL; raises] */
-static PyObject *
-lure_new(PyTypeObject *type)
-{
-    struct lure *made = PyObject_GC_New(struct lure, type);
-    if (made != NULL)
-        made->weak_references = NULL;
-    return (PyObject *)made;
-}
-
-/* [0 or -1; raises] */
-CM_HOT static int
-level_make(struct sentinel *self, struct level *level)
-{
-    level->sentinel = self;
-    if (level->waker == NULL) {
-        struct waker *waker = PyObject_New(struct waker, self->waker_type);
-        if (waker == NULL)
-            return -1;
-        waker->call = waker_call;
-        waker->level = level;
-        level->waker = (PyObject *)waker;
-    }
-    if (level->first == NULL)
-        level->first = lure_new(self->lure_type);
-    if (level->twin == NULL)
-        level->twin = lure_new(self->lure_type);
-    return level->first && level->twin ? 0 : -1;
-}
-
-/* First in the collected generation: then our callback is the first too. */
-CM_HOT static void
-link_pair_first(struct sentinel *self, struct level *level, int generation)
-{
-    if (!self->heads.known)
-        return;
-    struct cm_gc_head *head =
-        self->heads.young[self->heads.incremental ? 0 : generation];
-    cm_gc_link_first(cm_gc_of(level->twin), head);
-    cm_gc_link_first(cm_gc_of(level->first), head);
-}
-
-/* gc would print S and its twin. */
+/* gc would print our objects. */
 CM_HOT static bool
 prints_collectable(const struct sentinel *self)
 {
@@ -278,47 +120,217 @@ prints_collectable(const struct sentinel *self)
     return (flags & DEBUG_COLLECTABLE) != 0;
 }
 
+/* ---- at rest: guards wait in the lists, nothing in gc.callbacks */
+
+static void
+take_guards(struct sentinel *self)
+{
+    self->base.resting = false;
+    for (int i = 0; i < GENERATIONS; i++)
+        cm_lure_untrack(&self->guards[i]);
+}
+
+static inline bool
+is_posted(const struct sentinel *self, int number)
+{
+    return self->guards[number].awake
+           && cm_lure_is_first(&self->guards[number],
+                               self->heads.young[number]);
+}
+
+/* [0 or -1; raises] */
+CM_HOT static int
+post_guard(struct sentinel *self, int number)
+{
+    if (!self->guards[number].awake
+        && cm_lure_wake_again(&self->guards[number]) < 0)
+        return -1;
+    cm_lure_track(&self->guards[number], self->heads.young[number]);
+    return 0;
+}
+
+/* [0 or -1; raises] */
+static int
+post_guards(struct sentinel *self)
+{
+    for (int i = 0; i < GENERATIONS; i++) {
+        if (cm_lure_make(&self->guards[i], &self->types) < 0
+            || post_guard(self, i) < 0) {
+            take_guards(self);
+            return -1;
+        }
+    }
+    self->base.resting = true;
+    return 0;
+}
+
+static void
+count_failure(struct sentinel *self)
+{
+    PyErr_Clear();
+    self->base.counts.no_memory++;
+}
+
+/* From now on, the stop of the collection under way too.  At the end of the
+ * list: whoever walks it just now passes nobody over, and calls nobody twice. */
+static void
+listen(struct sentinel *self)
+{
+    take_guards(self);
+    if (cm_hook_attach(&self->base, self->module, true) < 0)
+        count_failure(self);
+}
+
+/* Within a collection that has begun as any other and whose stop nobody need
+ * hear.  Only the last of gc.callbacks leaves the list unseen. */
+CM_HOT static void
+rest(struct sentinel *self, struct level *level)
+{
+    if (self->heads.incremental || !self->heads.known || self->base.depth != 1
+        || self->base.skipped != 0 || !cm_hook_is_last(&self->base))
+        return;
+    if (post_guards(self) < 0) {
+        count_failure(self);
+        return;
+    }
+    level->armed = false;
+    cm_lure_untrack(&level->lure);
+    Py_DECREF(level->lure.first);
+    Py_DECREF(level->lure.twin);
+    self->base.depth = 0;
+    cm_hook_detach(&self->base);
+}
+
+/* Those of younger generations are in the list too, and are posted anew before
+ * it is read.  The oldest generation of all; -1: one could not be posted. */
+CM_HOT static int
+post_others(struct sentinel *self, int number)
+{
+    int generation = number;
+    for (int i = 0; i < GENERATIONS; i++) {
+        if (i == number || is_posted(self, i)
+            || !cm_gc_collecting(cm_gc_of(self->guards[i].first)))
+            continue;
+        self->guards[i].awake = false; /* what waits to be called is stale */
+        if (post_guard(self, i) < 0)
+            return -1;
+        generation = i > generation ? i : generation;
+    }
+    return generation;
+}
+
+/* `collection` is what is known of it before its end. */
+CM_HOT static bool
+may_stay(const struct sentinel *self, const struct cm_collection *collection)
+{
+    const struct cm_sinks *sinks = &self->base.sinks;
+    return collection->seen && !prints_collectable(self)
+           && sinks->quiet != NULL && sinks->quiet(sinks->context, collection);
+}
+
+CM_HOT static void
+guard_caught(struct cm_lure *lure)
+{
+    struct sentinel *self = lure->context;
+    if (CM_PASSES(CM_METER_COLLECTION_START))
+        return;
+    int number = (int)(lure - self->guards);
+    uint64_t start_ns = cm_lure_traversed_ns(lure);
+    struct cm_collection collection = {.collected = -1};
+    self->base.calls++;
+    self->base.counts.collections++;
+    self->base.counts.unheard++;
+    collection.generation = post_others(self, number);
+    if (collection.generation >= 0)
+        collection.seen = deliver(self, lure, collection.generation);
+    bool posted = collection.generation >= 0 && post_guard(self, number) == 0;
+    collection.duration_ns = cm_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    if (!posted)
+        count_failure(self);
+    if (!self->base.removed && (!posted || !may_stay(self, &collection))) {
+        listen(self);
+        int level = cm_hook_open(
+            &self->base, posted ? collection.generation : number, start_ns);
+        if (level >= 0)
+            self->levels[level] = (struct level){
+                .lure = self->levels[level].lure, .read = collection.seen};
+    }
+    cm_hook_leave(&self->base);
+}
+
+/* What user code may have done to the lists since: gc.freeze(), or a
+ * collection while somebody held all objects. */
+CM_HOT static void
+check(struct cm_interceptor *base)
+{
+    struct sentinel *self = (struct sentinel *)base;
+    if (!self->base.resting)
+        return;
+    if (prints_collectable(self)) {
+        listen(self);
+        return;
+    }
+    for (int i = 0; i < GENERATIONS; i++) {
+        if (!is_posted(self, i) && post_guard(self, i) < 0) {
+            count_failure(self);
+            listen(self);
+            return;
+        }
+    }
+}
+
+/* ---- heard: from a collection's start to its stop */
+
+CM_HOT static void
+level_caught(struct cm_lure *lure)
+{
+    struct sentinel *self = lure->context;
+    struct level *level =
+        (struct level *)(void *)((char *)lure - offsetof(struct level, lure));
+    int number = (int)(level - self->levels);
+    struct cm_collection collection = {
+        .generation = self->base.levels[number].generation, .collected = -1};
+    if (!level->armed)
+        return;
+    level->fired = true;
+    Py_INCREF(lure->first);
+    Py_INCREF(lure->twin);
+    level->read = deliver(self, lure, collection.generation);
+    collection.seen = level->read;
+    collection.duration_ns =
+        cm_clock_ns(CLOCK_MONOTONIC) - self->base.levels[number].start_ns;
+    if (may_stay(self, &collection))
+        rest(self, level);
+}
+
 CM_HOT static void
 opened(struct cm_interceptor *base, int number)
 {
     struct sentinel *self = (struct sentinel *)base;
     struct level *level = &self->levels[number];
     level->armed = level->fired = level->read = false;
-    /* Released here, where gc's allocation count is about to be zeroed. */
-    Py_CLEAR(level->weak);
     if (prints_collectable(self)) {
         base->counts.stood_aside++;
         return;
     }
-    if (level_make(self, level) == 0)
-        level->weak = PyWeakref_NewRef(level->first, level->waker);
-    if (level->weak == NULL) {
-        PyErr_Clear();
-        base->counts.no_memory++;
+    level->lure.caught = level_caught;
+    level->lure.context = self;
+    if (cm_lure_make(&level->lure, &self->types) < 0
+        || cm_lure_wake(&level->lure) < 0) {
+        count_failure(self);
         return;
     }
-    PyObject_GC_Track(level->first);
-    PyObject_GC_Track(level->twin);
-    link_pair_first(self, level, base->levels[number].generation);
+    /* First in the collected generation: then our callback is the first too. */
+    int generation = base->levels[number].generation;
+    cm_lure_track(
+        &level->lure,
+        self->heads.known
+            ? self->heads.young[self->heads.incremental ? 0 : generation]
+            : NULL);
     level->armed = true;
 }
 
-/* Back to rest: untracked, each with its own reference only. */
-CM_HOT static void
-rest(struct level *level)
-{
-    if (!level->armed)
-        return;
-    level->armed = false;
-    PyObject_GC_UnTrack(level->first);
-    PyObject_GC_UnTrack(level->twin);
-    PyObject_GC_UnTrack(level->weak);
-    if (level->fired) {
-        Py_DECREF(level->first);
-        Py_DECREF(level->twin);
-    }
-}
-
+/* Untracked again, each with its own reference only. */
 CM_HOT static void
 closed(struct cm_interceptor *base, int number, PyObject *info,
        struct cm_collection *collection)
@@ -326,8 +338,16 @@ closed(struct cm_interceptor *base, int number, PyObject *info,
     struct level *level = &((struct sentinel *)base)->levels[number];
     (void)info;
     base->counts.unfired += level->armed && !level->fired;
-    rest(level);
     collection->seen = level->read;
+    if (!level->armed)
+        return;
+    level->armed = false;
+    cm_lure_untrack(&level->lure);
+    PyObject_GC_UnTrack(level->lure.weak);
+    if (level->fired) {
+        Py_DECREF(level->lure.first);
+        Py_DECREF(level->lure.twin);
+    }
 }
 
 CM_HOT static bool
@@ -335,28 +355,18 @@ under_way(const struct cm_interceptor *base, int number)
 {
     const struct level *level =
         &((const struct sentinel *)base)->levels[number];
-    return level->armed && cm_gc_collecting(cm_gc_of(level->first));
-}
-
-static void
-level_release(struct level *level)
-{
-    if (level->waker != NULL)
-        ((struct waker *)level->waker)->level = NULL;
-    Py_CLEAR(level->weak);
-    Py_CLEAR(level->waker);
-    Py_CLEAR(level->twin);
-    Py_CLEAR(level->first);
+    return level->armed && cm_gc_collecting(cm_gc_of(level->lure.first));
 }
 
 static void
 destroy(struct cm_interceptor *base)
 {
     struct sentinel *self = (struct sentinel *)base;
+    for (int i = 0; i < GENERATIONS; i++)
+        cm_lure_release(&self->guards[i]);
     for (int i = 0; i < CM_LEVELS_MAX; i++)
-        level_release(&self->levels[i]);
-    Py_CLEAR(self->waker_type);
-    Py_CLEAR(self->lure_type);
+        cm_lure_release(&self->levels[i].lure);
+    cm_lure_types_release(&self->types);
     cm_free(self->garbage.items);
     cm_hook_release(base);
     cm_free(self);
@@ -371,6 +381,26 @@ unsupported(void)
     return NULL;
 }
 
+/* [0 or -1; raises] */
+static int
+prepare(struct sentinel *self, const struct cm_sinks *sinks)
+{
+    struct cm_lure *lure = &self->levels[0].lure;
+    if (cm_hook_init(&self->base, sinks) < 0
+        || cm_lure_types_make(&self->types, self->module) < 0
+        || cm_lure_make(lure, &self->types) < 0)
+        return -1;
+    cm_gc_heads_find(&self->heads, &self->base.gc, lure->first);
+    self->debug = cm_gc_debug_find(&self->heads, &self->base.gc);
+    self->base.counts.first = self->heads.known;
+    self->base.counts.flags = self->debug != NULL;
+    for (int i = 0; i < GENERATIONS; i++) {
+        self->guards[i].caught = guard_caught;
+        self->guards[i].context = self;
+    }
+    return 0;
+}
+
 static struct cm_interceptor *
 install(PyObject *module, const struct cm_sinks *sinks)
 {
@@ -378,23 +408,13 @@ install(PyObject *module, const struct cm_sinks *sinks)
     if (self == NULL)
         return (void *)PyErr_NoMemory();
     self->base.kind = &sentinel_kind;
-    if (cm_hook_init(&self->base, sinks) < 0)
-        goto failed;
-    self->lure_type = cm_hook_type(module, &lure_spec);
-    self->waker_type = cm_hook_type(module, &waker_spec);
-    if (self->lure_type == NULL || self->waker_type == NULL
-        || level_make(self, &self->levels[0]) < 0)
-        goto failed;
-    cm_gc_heads_find(&self->heads, &self->base.gc, self->levels[0].first);
-    self->debug = cm_gc_debug_find(&self->heads, &self->base.gc);
-    self->base.counts.first = self->heads.known;
-    self->base.counts.flags = self->debug != NULL;
-    if (cm_hook_attach(&self->base, module) < 0)
-        goto failed;
+    self->module = module;
+    if (prepare(self, sinks) < 0
+        || cm_hook_attach(&self->base, module, false) < 0) {
+        destroy(&self->base);
+        return NULL;
+    }
     return &self->base;
-failed:
-    destroy(&self->base);
-    return NULL;
 }
 
 static void
@@ -410,6 +430,7 @@ const struct cm_interceptor_kind cm_sentinel = {
     .name = "sentinel",
     .install = install,
     .remove = remove_sentinel,
+    .check = check,
     .counts = cm_hook_counts,
     .unsupported = unsupported,
 };

@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* The sinks of the interceptor stand first, in the order in which a
- * collection calls them: start, garbage, stop; then the ways in from Python.
+ * collection calls them: start, garbage, quiet, stop; then the ways in from Python.
  * What a collection costs when it finds no device garbage is the interceptor's
  * walk and one type look-up per object. */
 
@@ -37,6 +37,10 @@ enum { MOST_SERIES = 20000 };
 /* Once all is attached, frameworks are looked for after imports, and in each of
  * so many collections: one may have taken another's place. */
 enum { LOOKS_BETWEEN = 64 };
+/* So many collections without a finding, and none that took long, before
+ * gc.callbacks is left alone; so many at most from one iteration's end to the
+ * next. */
+enum { CALM_COLLECTIONS = 16, MOST_UNCHECKED = 1024 };
 
 /* The session that torch's tags and pending calls belong to: torch lives in
  * one interpreter.  Guarded by the GIL. */
@@ -65,22 +69,36 @@ drain_pending(void *context)
 
 /* --- start -------------------------------------------------------------- */
 
+static Py_ssize_t
+imported_modules(void)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    return modules != NULL ? PyDict_GET_SIZE(modules) : 0;
+}
+
+/* A start of a collection would do more than nothing. */
+CM_HOT static bool
+is_due(struct cm_session *self)
+{
+    self->due = self->due || cm_session_has_news(self)
+                || imported_modules() != self->imported
+                || ++self->quiet_collections % LOOKS_BETWEEN == 0;
+    return self->due;
+}
+
 CM_HOT static void
 on_start(void *context)
 {
     struct cm_session *self = context;
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
-    Py_ssize_t imported = modules != NULL ? PyDict_GET_SIZE(modules) : 0;
-    bool quiet = !cm_session_has_news(self) && imported == self->imported
-                 && ++self->quiet_starts % LOOKS_BETWEEN != 0;
-    self->imported = imported;
     if (self->silent) {
         return;
     }
     self->collecting = true;
-    if (quiet) { /* tensors and steps come by */
+    if (!is_due(self)) { /* tensors and steps come by */
         return;
     }
+    self->due = false;
+    self->imported = imported_modules();
     cm_session_notice(self);
     if (self == main_session) {
         cm_deaths_rest();
@@ -120,6 +138,31 @@ on_garbage(void *context, const struct cm_garbage *garbage)
         cm_heap_release(&heap);
         self->dropped_heaps++;
     }
+}
+
+/* Collections are seen at rest only while iterations end, where our place in
+ * the collector's lists is checked, and once nothing was found for a while. */
+CM_HOT static bool
+on_quiet(void *context, const struct cm_collection *so_far)
+{
+    struct cm_session *self = context;
+    if (self->silent) {
+        return true;
+    }
+    bool nothing = so_far->seen && so_far->generation < 2
+                   && so_far->duration_ns <= SLOW_COLLECTION_NS
+                   && self->pending_count == 0;
+    self->calm_collections = nothing ? self->calm_collections + 1 : 0;
+    if (self->calm_collections < CALM_COLLECTIONS || self != main_session
+        || self->iteration < 0 || self->iterations.by == CM_BY_TIME
+        || ++self->since_iteration > MOST_UNCHECKED) {
+        return false;
+    }
+    if (self->calm_collections % CALM_COLLECTIONS == 0 && is_due(self)) {
+        return false;
+    }
+    self->collecting = false;
+    return true;
 }
 
 /* --- stop --------------------------------------------------------------- */
@@ -245,6 +288,15 @@ fall_back(struct cm_session *self)
         self->why = "the collector's lists failed their proof";
     }
     PyErr_Clear();
+}
+
+CM_HOT void
+cm_session_check_collector(struct cm_session *self)
+{
+    self->since_iteration = 0;
+    if (self->interceptor != NULL && self->kind->check != NULL) {
+        self->kind->check(self->interceptor);
+    }
 }
 
 CM_HOT static void
@@ -392,6 +444,7 @@ put_in(struct cm_session *self, const struct cm_interceptor_kind *kind)
     struct cm_sinks sinks = {.garbage = on_garbage,
                              .stop = on_stop,
                              .start = on_start,
+                             .quiet = on_quiet,
                              .context = self};
     self->interceptor = kind->install(self->module, &sinks);
     self->kind = kind;
@@ -404,6 +457,7 @@ add_counts(struct cm_interceptor_counts *sum,
            const struct cm_interceptor_counts *more)
 {
     sum->collections += more->collections;
+    sum->unheard += more->unheard;
     sum->walks += more->walks;
     sum->bad_walks += more->bad_walks;
     sum->unfired += more->unfired;

@@ -56,7 +56,8 @@ struct cm_session {
     bool notice_pending;
     bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
-    uint32_t quiet_starts;
+    bool due;            /* something waits for a collection's start */
+    uint32_t quiet_collections, calm_collections, since_iteration;
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
@@ -87,6 +88,8 @@ struct cm_session {
 /* Counts of an interceptor that is over and of the one in use, added up. */
 void cm_session_counts(const struct cm_session *self,
                        struct cm_interceptor_counts *result);
+/* At an iteration's end: our place in the collector's lists. */
+void cm_session_check_collector(struct cm_session *self);
 /* Looks for what was imported or initialised since. */
 void cm_session_notice(struct cm_session *self);
 /* What the devices hold by now, for the report and for what grows outside the

@@ -23,11 +23,12 @@ seen_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
         cm_digest_counts(self->digest, &digested);
     }
     return Py_BuildValue(
-        "{sKsKsKsKsKsKsKsKsKsd}", "collections", counts->collections, "walks",
-        counts->walks, "nested", counts->nested, "objects", counts->objects,
-        "heaps", self->frozen_heaps, "findings", digested.findings,
-        "reports_written", digested.reports_written, "tensors_made",
-        tagged.made, "tensors_live", tagged.live, "longest_pause_ms",
+        "{sKsKsKsKsKsKsKsKsKsKsd}", "collections", counts->collections,
+        "unheard", counts->unheard, "walks", counts->walks, "nested",
+        counts->nested, "objects", counts->objects, "heaps",
+        self->frozen_heaps, "findings", digested.findings, "reports_written",
+        digested.reports_written, "tensors_made", tagged.made, "tensors_live",
+        tagged.live, "longest_pause_ms",
         (double)self->longest_freeze_ns / 1e6);
 }
 

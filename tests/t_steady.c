@@ -38,7 +38,26 @@ passes_over_all_but_each_eighth(void **state)
     tell(blocks, 0, 4096);
     assert_int_equal(count_passed(&steady, blocks, CM_STEADY_AFTER, &number),
                      0);
-    assert_int_equal(count_passed(&steady, blocks, 800, &number), 700);
+    assert_int_equal(count_passed(&steady, blocks, 104, &number), 91);
+    cm_blocks_free(blocks);
+}
+
+/* At the end one in 64, and never more than an eighth of what went before. */
+static void
+passes_over_more_the_longer_it_lasts(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(100);
+    struct cm_steady steady = {.same = 0};
+    int64_t last = 1;
+    tell(blocks, 0, 4096);
+    for (int64_t number = 1; number < 5000; number++) {
+        if (!cm_steady_ends(&steady, blocks, number)) {
+            assert_true(number - last <= 8 || (number - last) * 8 <= number);
+            last = number;
+        }
+    }
+    assert_int_equal(count_passed(&steady, blocks, 6400, &last), 6300);
     cm_blocks_free(blocks);
 }
 
@@ -84,6 +103,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_over_all_but_each_eighth),
+        cmocka_unit_test(passes_over_more_the_longer_it_lasts),
         cmocka_unit_test(looks_as_soon_as_a_total_changes),
         cmocka_unit_test(sees_each_step_of_what_grows_slowly),
     };

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = [
     "tests/interceptor_probe/probe.c",
     *(f"pyext/{name}.c" for name in
-      ("gc_hook", "gc_list", "sentinel", "saveall", "scan", "trial",
+      ("gc_hook", "gc_list", "lure", "sentinel", "saveall", "scan", "trial",
        "page_table")),
     "detector/alloc.c",
     "detector/status.c",

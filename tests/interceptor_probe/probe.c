@@ -28,8 +28,9 @@ struct probe {
     struct cm_interceptor *interceptor;
     const struct cm_interceptor_kind *kind;
     PyObject *on_start, *on_stop; /* owned, NULL: none */
+    bool turns, found; /* of "turns"; this collection found something */
     struct tally seen, scanned, frozen;
-    uint64_t starts, stops;
+    uint64_t starts, stops, quiet;
     struct cm_collection last;
 };
 
@@ -98,7 +99,26 @@ tally_dict(const struct tally *self)
 static void
 on_garbage(void *context, const struct cm_garbage *garbage)
 {
-    tally_fill(&((struct probe *)context)->seen, garbage);
+    struct probe *self = context;
+    self->found = true;
+    tally_fill(&self->seen, garbage);
+}
+
+/* "rest": always, but where a callback waits; "turns": as long as nothing is
+ * found. */
+static bool
+on_quiet(void *context, const struct cm_collection *so_far)
+{
+    struct probe *self = context;
+    bool found = self->found;
+    self->found = false;
+    if (self->on_start != NULL || self->on_stop != NULL || !so_far->seen
+        || (self->turns && found))
+        return false;
+    self->quiet++;
+    process_log.stops++;
+    process_log.seen++;
+    return true;
 }
 
 static void
@@ -162,10 +182,12 @@ probe_install(PyObject *module, PyObject *args)
     self->kind = strcmp(name, "saveall") == 0 ? &cm_saveall : &cm_sentinel;
     self->on_start = start == Py_None ? NULL : Py_NewRef(start);
     self->on_stop = stop == Py_None ? NULL : Py_NewRef(stop);
+    self->turns = strcmp(name, "turns") == 0;
     struct cm_sinks sinks = {
         .garbage = on_garbage,
         .stop = on_stop,
         .start = on_start,
+        .quiet = self->turns || strcmp(name, "rest") == 0 ? on_quiet : NULL,
         .context = self,
     };
     self->interceptor = self->kind->install(module, &sinks);
@@ -192,14 +214,27 @@ probe_counts(PyObject *module, PyObject *unused)
     struct cm_interceptor_counts counts = {0};
     self->kind->counts(self->interceptor, &counts);
     return Py_BuildValue(
-        "{sKsKsKsKsKsKsKsKsKsKsOsOsO}", "collections", counts.collections,
-        "walks", counts.walks, "bad_walks", counts.bad_walks, "unfired",
-        counts.unfired, "lost_stops", counts.lost_stops, "stood_aside",
-        counts.stood_aside, "nested", counts.nested, "too_deep",
-        counts.too_deep, "objects", counts.objects, "no_memory",
-        counts.no_memory, "attached", counts.attached ? Py_True : Py_False,
-        "first", counts.first ? Py_True : Py_False, "flags",
-        counts.flags ? Py_True : Py_False);
+        "{sKsKsKsKsKsKsKsKsKsKsKsOsOsOsO}", "collections", counts.collections,
+        "unheard", counts.unheard, "walks", counts.walks, "bad_walks",
+        counts.bad_walks, "unfired", counts.unfired, "lost_stops",
+        counts.lost_stops, "stood_aside", counts.stood_aside, "nested",
+        counts.nested, "too_deep", counts.too_deep, "objects", counts.objects,
+        "no_memory", counts.no_memory, "attached",
+        counts.attached ? Py_True : Py_False, "first",
+        counts.first ? Py_True : Py_False, "flags",
+        counts.flags ? Py_True : Py_False, "resting",
+        counts.resting ? Py_True : Py_False);
+}
+
+/* As at the end of an iteration. */
+static PyObject *
+probe_check(PyObject *module, PyObject *unused)
+{
+    struct probe *self = state_of(module);
+    (void)unused;
+    if (self->interceptor != NULL && self->kind->check != NULL)
+        self->kind->check(self->interceptor);
+    Py_RETURN_NONE;
 }
 
 /* What the garbage sink saw since the last call of this. */
@@ -353,6 +388,7 @@ static PyMethodDef methods[] = {
     {"install", probe_install, METH_VARARGS, NULL},
     {"remove", probe_remove, METH_NOARGS, NULL},
     {"counts", probe_counts, METH_NOARGS, NULL},
+    {"check", probe_check, METH_NOARGS, NULL},
     {"take", probe_take, METH_NOARGS, NULL},
     {"calls", probe_calls, METH_NOARGS, NULL},
     {"last", probe_last, METH_NOARGS, NULL},

@@ -2,7 +2,9 @@
 # Copyright the cumem authors
 """What every scenario uses: the probe, objects in cycles, and notes.
 
-PROBE_MODE is off, noop (a gc callback that does nothing), sentinel or saveall.
+PROBE_MODE is off, noop (a gc callback that does nothing), sentinel (heard),
+rest (the sentinel, at rest whenever it can be), turns (as long as nothing is
+found) or saveall.
 """
 
 import gc
@@ -13,7 +15,7 @@ sys.path.insert(0, os.environ["PROBE_DIR"])
 import interceptor_probe as probe  # noqa: E402  (in each mode: equal heaps)
 
 MODE = os.environ["PROBE_MODE"]
-HOOKED = MODE in ("sentinel", "saveall")
+HOOKED = MODE in ("sentinel", "rest", "turns", "saveall")
 notes = {}
 
 

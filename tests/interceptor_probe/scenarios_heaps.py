@@ -60,11 +60,30 @@ def frozen():
     gc.disable()
     cycles(10)
     gc.freeze()
+    probe.check()
     cycles(5)
     print(gc.collect(), gc.get_freeze_count() > 1000)
     note("seen", probe.take())
     gc.unfreeze()
     print(gc.collect(), gc.get_freeze_count())
+
+
+def all_held():
+    """Whoever holds all objects holds the sentinel's too, at rest."""
+    gc.disable()
+    kept = gc.get_objects()
+    print(gc.collect(0), gc.collect(1), gc.collect(), len(kept) > 1000)
+    cycles(5)
+    print(gc.collect(0))
+    del kept
+    probe.check()
+    probe.take()
+    seen = []
+    for generation in (0, 1, 2):
+        cycles(5)
+        print(gc.collect(generation))
+        seen.append(probe.take())
+    note("seen", seen)
 
 
 def long_list():

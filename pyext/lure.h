@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_LURE_H
+#define CM_LURE_H
+
+/* Two objects that refer only to themselves: tracked, they are garbage in the
+ * next collection of their generation.  The first has a weak reference, whose
+ * callback the collector calls when it has found the unreachable set, before
+ * any finalizer or tp_clear; the twin proves a walk of that set.
+ *
+ * Not for free-threaded builds.  Guarded by the GIL. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gc_hook.h"
+#include "gc_list.h"
+
+/* The collector may still hold weak references of as many collections: of
+ * this one, on 3.12 of those around it. */
+enum { CM_SPENT = CM_GC_NESTS ? 4 : 1 };
+
+struct cm_lure {
+    /* Called within a collection, when the pair is garbage in it. */
+    void (*caught)(struct cm_lure *self);
+    void *context;
+    PyObject *first, *twin;    /* owned by themselves; NULL: not made yet */
+    PyObject *waker;           /* owned: the weak reference's callback */
+    PyObject *weak;            /* owned; NULL: never armed */
+    PyObject *spent[CM_SPENT]; /* owned: those before it */
+    bool awake;                /* `weak` has not been called yet */
+};
+
+struct cm_lure_types {
+    PyTypeObject *pair, *waker; /* owned */
+};
+
+/* [0 or -1; raises] */
+int cm_lure_types_make(struct cm_lure_types *self, PyObject *module);
+void cm_lure_types_release(struct cm_lure_types *self);
+
+/* Before: `caught` and `context` are set, all else is zeroed, or made before.
+ * [0 or -1; raises] */
+int cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types);
+/* Before: no collection is under way that has the pair.  A new weak reference
+ * in the place of the old one.  [0 or -1; raises] */
+int cm_lure_wake(struct cm_lure *self);
+/* The same from within `caught`, where the collector still has the old one: it
+ * is kept for now, and would count as collected else.  gc's allocation count
+ * ends where it was, but for the first times.  [0 or -1; raises] */
+int cm_lure_wake_again(struct cm_lure *self);
+/* Tracks the pair, also anew: first in the list of `head`, NULL: last in the
+ * youngest. */
+void cm_lure_track(struct cm_lure *self, struct cm_gc_head *head);
+void cm_lure_untrack(struct cm_lure *self);
+void cm_lure_release(struct cm_lure *self);
+
+#ifndef Py_GIL_DISABLED
+static inline bool
+cm_lure_is_first(const struct cm_lure *self, const struct cm_gc_head *head)
+{
+    return cm_gc_next(head) == cm_gc_of(self->first);
+}
+#endif
+
+/* Ours, which no report may name. */
+bool cm_lure_owns(const PyObject *object);
+
+/* When the collection began that caught the pair: of CLOCK_MONOTONIC. */
+uint64_t cm_lure_traversed_ns(const struct cm_lure *self);
+
+#endif
