@@ -50,7 +50,7 @@ static struct {
     _Atomic(struct cm_event_line *) lines[CM_MAX_DEVICES];
     _Atomic uint64_t mismatches;
     struct cm_slots slots; /* guarded by the caller of start and stop */
-} torch;
+} torch CM_EVENT_DATA;
 
 struct thread {
     bool inside;
@@ -170,7 +170,7 @@ original(void)
 }
 
 /* Apart, so that a free needs no frame on the stack. */
-CM_HOT static __attribute__((noinline)) void
+CM_EVENT_PATH static __attribute__((noinline)) void
 on_allocation(void *address, int64_t bytes, size_t allocated, size_t reserved,
               struct torch_device device)
 {
@@ -191,7 +191,7 @@ on_allocation(void *address, int64_t bytes, size_t allocated, size_t reserved,
     original()(address, bytes, allocated, reserved, device);
 }
 
-CM_HOT static void
+CM_EVENT_PATH static void
 on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
           struct torch_device device)
 {

@@ -36,7 +36,7 @@ static struct {
         _Atomic uint64_t id;     /* with its device; 0: free */
         _Atomic uint64_t handle; /* 0: not asked yet */
     } known[MOST_IDS];
-} torch;
+} torch CM_EVENT_DATA;
 
 void
 cm_torch_stream_find(void)
@@ -66,7 +66,7 @@ ask_handle(int device)
 }
 
 /* Before: it is this thread's current one. */
-CM_HOT static uint64_t
+CM_EVENT_PATH static uint64_t
 handle_of(uint64_t id, int device)
 {
     uint64_t wanted = id << 6 | (uint64_t)device;
@@ -84,7 +84,7 @@ handle_of(uint64_t id, int device)
     return handle;
 }
 
-CM_HOT uint64_t
+CM_EVENT_PATH uint64_t
 cm_torch_stream_now(int device)
 {
     id_function *current =

@@ -8,6 +8,13 @@
  * cache lines from the program, and give them back. */
 #define CM_HOT __attribute__((hot, aligned(64)))
 
+/* Of these, what each event of an allocator runs through, and what it reads of
+ * ours: an event comes when the processor has other things in its caches, and a
+ * page that is not in there costs more than ten lines of code. */
+#define CM_EVENT_PATH                                                         \
+    __attribute__((hot, aligned(64), section(".text.sorted.cumem")))
+#define CM_EVENT_DATA __attribute__((section("cumem_events")))
+
 /* A part of one: in line, so that what it is handed stays in registers. */
 #define CM_HOT_PART inline __attribute__((always_inline))
 

@@ -31,10 +31,10 @@ struct private_pool {
     char name[24];
 };
 
+/* Borrowed; NULL: no stacks.  All that an event reads here. */
+static CM_EVENT_DATA _Atomic(struct cm_objects *) stack_objects;
+
 static struct {
-    /* What an event reads lies in one cache line. */
-    _Alignas(64) _Atomic(struct cm_objects *)
-        objects;                   /* borrowed; NULL: no stacks */
     struct cm_blocks *blocks;      /* owned; never freed */
     const struct cm_objects *user; /* guarded by the GIL, as below */
     bool hooked, hopeless;
@@ -52,12 +52,12 @@ static struct {
     const char *why;
 } host = {.why = "memory of the host does not count"};
 
-CM_HOT static struct cm_site_id
+CM_EVENT_PATH static struct cm_site_id
 on_site(void *context, bool *awaited)
 {
     (void)context;
     struct cm_objects *objects =
-        atomic_load_explicit(&torch.objects, memory_order_acquire);
+        atomic_load_explicit(&stack_objects, memory_order_acquire);
     struct cm_site_id site = {0};
     *awaited = false;
     if (objects != NULL) {
@@ -96,7 +96,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
         return false;
     }
     torch.user = objects;
-    atomic_store(&torch.objects, stacks ? objects : NULL);
+    atomic_store(&stack_objects, stacks ? objects : NULL);
     struct cm_sink sink = {
         .event = cm_blocks_sink, .site = on_site, .context = torch.blocks};
     if (kind == &cm_host_slot) {

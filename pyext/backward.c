@@ -34,7 +34,7 @@ static struct {
     _Atomic uint32_t waiters; /* while it is 0 no place is looked at */
     _Atomic uint64_t last_order;
     void (*on_enter)(void); /* guarded by the GIL */
-} backward = {.last_order = 1};
+} backward CM_EVENT_DATA = {.last_order = 1};
 
 static struct waiting *
 take_place(void)
@@ -174,7 +174,7 @@ cm_backward_stop(void)
     }
 }
 
-CM_HOT struct cm_site_id
+CM_EVENT_PATH struct cm_site_id
 cm_backward_site(void)
 {
     uint64_t newest = 1;
@@ -189,7 +189,7 @@ cm_backward_site(void)
     return site;
 }
 
-CM_HOT static struct cm_site_id
+CM_EVENT_PATH static struct cm_site_id
 awaited_stack(struct cm_objects *objects)
 {
     struct cm_site_id waiting = cm_backward_site();
@@ -219,7 +219,7 @@ works_for_another(void)
 
 /* Somebody waits.  A step in Python, as compiled code's are, has frames of its
  * own, but nobody calls it there. */
-CM_HOT static __attribute__((noinline)) struct cm_site_id
+CM_EVENT_PATH static __attribute__((noinline)) struct cm_site_id
 join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
 {
     if (site.index == 0) {
@@ -234,7 +234,7 @@ join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
     return site;
 }
 
-CM_HOT struct cm_site_id
+CM_EVENT_PATH struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
     struct cm_site_id site = cm_objects_stack(objects, CM_STACK_FRAMES);

@@ -47,7 +47,7 @@ static struct {
     _Atomic size_t seen_at;
     _Atomic uint32_t proofs;
     _Atomic uint64_t last; /* node that was sought */
-} node;
+} node CM_EVENT_DATA;
 
 /* ---- the function */
 
@@ -204,7 +204,7 @@ ask_torch(void)
     return words[0];
 }
 
-CM_HOT uint64_t
+CM_EVENT_PATH uint64_t
 cm_current_node(void)
 {
     return atomic_load_explicit(&node.learnt, memory_order_acquire)

@@ -39,12 +39,14 @@ static struct {
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
     bool searched;              /* guarded by the GIL */
     _Atomic uint64_t thread;    /* of the forward pass; UINT64_MAX: several */
-    /* A node's number plus 1, and the site that made it in the lower 24
-     * bits: eight of them in a cache line, which another core reads. */
-    _Atomic uint64_t ring[RING];
-    _Atomic uint64_t joined[JOINED]; /* lately: pair_of() and a site */
-    _Atomic uint32_t between; /* the frame between two stacks: its code */
-} forward;
+    _Atomic uint32_t between;   /* the frame between two stacks: its code */
+} forward CM_EVENT_DATA;
+
+/* A node's number plus 1, and the site that made it in the lower 24 bits: eight
+ * of them in a cache line, which another core reads. */
+static _Atomic uint64_t ring[RING];
+/* Lately: pair_of() and a site. */
+static _Atomic uint64_t pairs[JOINED];
 
 /* ---- the forward pass */
 
@@ -64,7 +66,7 @@ cm_forward_start(void)
 }
 
 /* Numbers of several threads are the same: then none is known. */
-CM_HOT static bool
+CM_EVENT_PATH static bool
 is_forward_thread(void)
 {
     uint64_t self = cm_this_thread();
@@ -74,11 +76,11 @@ is_forward_thread(void)
                && atomic_compare_exchange_strong(&forward.thread, &who, self));
 }
 
-CM_HOT static void
+CM_EVENT_PATH static void
 write_place(uint64_t number, uint32_t site)
 {
     bool fits = site >> SITE_BITS == 0;
-    atomic_store_explicit(&forward.ring[number % RING],
+    atomic_store_explicit(&ring[number % RING],
                           fits ? (number + 1) << SITE_BITS | site : 0,
                           memory_order_release);
 }
@@ -90,7 +92,7 @@ cm_forward_number(void)
     return peek != NULL ? peek() : 0;
 }
 
-CM_HOT void
+CM_EVENT_PATH void
 cm_forward_note(struct cm_site_id site, bool newest_alone)
 {
     peek_function *peek = atomic_load(&forward.peek);
@@ -115,13 +117,13 @@ cm_forward_note(struct cm_site_id site, bool newest_alone)
     atomic_store_explicit(&forward.reached, next, memory_order_relaxed);
 }
 
-CM_HOT static struct cm_site_id
+CM_EVENT_PATH static struct cm_site_id
 site_of(uint64_t number)
 {
     struct cm_site_id none = {0};
-    uint64_t place = atomic_load(&forward.ring[number % RING]);
+    uint64_t place = atomic_load(&ring[number % RING]);
     /* A backward pass goes down the numbers. */
-    __builtin_prefetch(&forward.ring[(number - LINE) % RING]);
+    __builtin_prefetch(&ring[(number - LINE) % RING]);
     if (place >> SITE_BITS != ((number + 1) << SITE_BITS) >> SITE_BITS
         || atomic_load(&forward.thread) == UINT64_MAX) {
         return none;
@@ -143,7 +145,7 @@ running_number(uint64_t *number)
     return node != 0;
 }
 
-CM_HOT struct cm_site_id
+CM_EVENT_PATH struct cm_site_id
 cm_forward_site(void)
 {
     struct cm_site_id none = {0};
@@ -217,7 +219,7 @@ join(struct cm_objects *objects, struct cm_site_id upper,
 
 /* The numbers of both in the upper 40 bits, which leaves 24 to that of the
  * stack they make; 0: one of them is too large. */
-CM_HOT static uint64_t
+CM_EVENT_PATH static uint64_t
 pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
 {
     return (forward_site.index | waiting.index) >> 20 != 0
@@ -226,13 +228,13 @@ pair_of(struct cm_site_id forward_site, struct cm_site_id waiting)
                      | (uint64_t)waiting.index << 24;
 }
 
-CM_HOT static struct cm_site_id
+CM_EVENT_PATH static struct cm_site_id
 joined(struct cm_objects *objects, struct cm_site_id upper,
        struct cm_site_id lower, bool marked)
 {
     uint64_t pair = pair_of(upper, lower);
     _Atomic uint64_t *place =
-        &forward.joined[pair * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+        &pairs[pair * UINT64_C(0x9E3779B97F4A7C15) >> 54];
     uint64_t known = atomic_load(place);
     if (pair != 0 && known >> 24 == pair >> 24) {
         return (struct cm_site_id){known & 0xFFFFFF};
@@ -244,7 +246,7 @@ joined(struct cm_objects *objects, struct cm_site_id upper,
     return site;
 }
 
-CM_HOT struct cm_site_id
+CM_EVENT_PATH struct cm_site_id
 cm_forward_join(struct cm_objects *objects, struct cm_site_id forward_site,
                 struct cm_site_id waiting)
 {
@@ -270,10 +272,10 @@ cm_forward_stop(void)
     forward.searched = false;
     atomic_store(&forward.peek, NULL);
     for (size_t i = 0; i < RING; i++) {
-        atomic_store(&forward.ring[i], 0);
+        atomic_store(&ring[i], 0);
     }
     for (size_t i = 0; i < JOINED; i++) {
-        atomic_store(&forward.joined[i], 0);
+        atomic_store(&pairs[i], 0);
     }
 }
 

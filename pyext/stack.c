@@ -210,21 +210,22 @@ finish(uint64_t hash, uint32_t count, bool cut)
     return hash == 0 ? 1 : hash;
 }
 
-/* This thread's state, with or without the GIL; NULL: not Python's thread. */
-CM_HOT static PyThreadState *
+/* This thread's state, with or without the GIL; NULL: not Python's thread.
+ * torch mostly allocates without: then only the first question is answered. */
+CM_EVENT_PATH static PyThreadState *
 this_thread(void)
 {
+    PyThreadState *thread = PyGILState_GetThisThreadState();
 #if PY_VERSION_HEX >= 0x030D0000
-    PyThreadState *thread = PyThreadState_GetUnchecked();
+    return thread != NULL ? thread : PyThreadState_GetUnchecked();
 #elif PY_VERSION_HEX >= 0x030C0000
-    PyThreadState *thread = _PyThreadState_UncheckedGet();
+    return thread != NULL ? thread : _PyThreadState_UncheckedGet();
 #else
-    PyThreadState *thread = NULL; /* it would be whoever has the GIL */
+    return thread; /* the other would be whoever has the GIL */
 #endif
-    return thread != NULL ? thread : PyGILState_GetThisThreadState();
 }
 
-CM_HOT static const struct cm_raw_frame *
+CM_EVENT_PATH static const struct cm_raw_frame *
 raw_frame_current(PyThreadState *thread)
 {
 #if PY_VERSION_HEX < 0x030D0000
@@ -476,7 +477,7 @@ known_site(struct cm_objects *self, uint64_t hash)
     return there == hash ? slot->site : 0;
 }
 
-CM_HOT struct cm_site_id
+CM_EVENT_PATH struct cm_site_id
 cm_objects_stack(struct cm_objects *self, int max_frames)
 {
     PyThreadState *thread = this_thread();
