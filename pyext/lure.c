@@ -237,6 +237,7 @@ cm_lure_release(struct cm_lure *self)
 {
     if (self->waker != NULL)
         ((struct waker *)self->waker)->lure = NULL;
+    cm_lure_untrack(self); /* somebody may hold all objects */
     for (size_t i = 0; i < CM_SPENT; i++)
         Py_CLEAR(self->spent[i]);
     Py_CLEAR(self->weak);

@@ -181,14 +181,20 @@ listen(struct sentinel *self)
         count_failure(self);
 }
 
+/* Only the last of gc.callbacks leaves the list unseen. */
+CM_HOT static bool
+may_rest(const struct sentinel *self)
+{
+    return self->heads.known && !self->heads.incremental
+           && self->base.depth == 1 && self->base.skipped == 0
+           && cm_hook_is_last(&self->base);
+}
+
 /* Within a collection that has begun as any other and whose stop nobody need
- * hear.  Only the last of gc.callbacks leaves the list unseen. */
+ * hear. */
 CM_HOT static void
 rest(struct sentinel *self, struct level *level)
 {
-    if (self->heads.incremental || !self->heads.known || self->base.depth != 1
-        || self->base.skipped != 0 || !cm_hook_is_last(&self->base))
-        return;
     if (post_guards(self) < 0) {
         count_failure(self);
         return;
@@ -221,7 +227,7 @@ post_others(struct sentinel *self, int number)
 
 /* `collection` is what is known of it before its end. */
 CM_HOT static bool
-may_stay(const struct sentinel *self, const struct cm_collection *collection)
+is_enough(const struct sentinel *self, const struct cm_collection *collection)
 {
     const struct cm_sinks *sinks = &self->base.sinks;
     return collection->seen && !prints_collectable(self)
@@ -247,7 +253,7 @@ guard_caught(struct cm_lure *lure)
     collection.duration_ns = cm_clock_ns(CLOCK_MONOTONIC) - start_ns;
     if (!posted)
         count_failure(self);
-    if (!self->base.removed && (!posted || !may_stay(self, &collection))) {
+    if (!self->base.removed && (!posted || !is_enough(self, &collection))) {
         listen(self);
         int level = cm_hook_open(
             &self->base, posted ? collection.generation : number, start_ns);
@@ -299,7 +305,7 @@ level_caught(struct cm_lure *lure)
     collection.seen = level->read;
     collection.duration_ns =
         cm_clock_ns(CLOCK_MONOTONIC) - self->base.levels[number].start_ns;
-    if (may_stay(self, &collection))
+    if (may_rest(self) && is_enough(self, &collection))
         rest(self, level);
 }
 

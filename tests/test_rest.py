@@ -98,6 +98,17 @@ assert gc.collect() == pair and seen == []
 """, cwd=tmp_path)
 
 
+def test_removal_while_somebody_holds_all_objects(tmp_path):
+    run_ok(QUIET + """
+held = [o for o in gc.get_objects() if type(o).__name__ == "gc_sentinel"]
+assert len(held) == 6
+handle.remove()
+gc.collect()
+make_pair()
+assert gc.collect() == pair and not any(map(gc.is_tracked, held))
+""", cwd=tmp_path)
+
+
 def test_debug_flags_are_heard_of_at_the_end_of_an_iteration(tmp_path):
     done = run_ok(QUIET + """
 gc.set_debug(gc.DEBUG_COLLECTABLE)
