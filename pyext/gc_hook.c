@@ -71,6 +71,36 @@ close_top(struct cm_interceptor *self, PyObject *info)
     }
 }
 
+static Py_ssize_t
+index_of(const struct cm_interceptor *self)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self->callbacks); i++) {
+        if (PyList_GET_ITEM(self->callbacks, i) == self->callable)
+            return i;
+    }
+    return -1;
+}
+
+CM_HOT bool
+cm_hook_is_last(const struct cm_interceptor *self)
+{
+    Py_ssize_t count = PyList_GET_SIZE(self->callbacks);
+    return self->callable != NULL && count != 0
+           && PyList_GET_ITEM(self->callbacks, count - 1) == self->callable;
+}
+
+CM_HOT void
+cm_hook_detach(struct cm_interceptor *self)
+{
+    if (self->callable == NULL)
+        return;
+    Py_ssize_t i = index_of(self);
+    ((struct callable *)self->callable)->interceptor = NULL;
+    self->callable = NULL;
+    if (i >= 0 && PyList_SetSlice(self->callbacks, i, i + 1, NULL) < 0)
+        PyErr_Clear();
+}
+
 CM_HOT static bool
 top_is_lost(const struct cm_interceptor *self)
 {
@@ -110,12 +140,14 @@ on_start(struct cm_interceptor *self, PyObject *info)
     int64_t generation = cm_hook_number(info, self->key_generation);
     if (generation < 0 || generation > 2)
         return; /* not the collector's call */
-    self->counts.collections++;
+    self->counts.collections += !self->resting;
     while (self->depth > 0 && !self->removed && top_is_lost(self)) {
         close_top(self, NULL);
         self->skipped = 0;
     }
-    if (self->sinks.start != NULL && !self->removed) {
+    if (self->resting && self->depth == 0)
+        return;
+    if (self->sinks.start != NULL && !self->removed && !self->resting) {
         self->sinks.start(self->sinks.context);
         drop_error(NULL);
     }
@@ -134,6 +166,9 @@ on_stop(struct cm_interceptor *self, PyObject *info)
         self->skipped--;
     else if (self->depth > 0)
         close_top(self, info);
+    /* The last may go while the list is walked: nobody is passed over. */
+    if (self->resting && self->depth == 0 && cm_hook_is_last(self))
+        cm_hook_detach(self);
 }
 
 CM_HOT void
@@ -266,36 +301,6 @@ cm_hook_attach(struct cm_interceptor *self, PyObject *module, bool last)
     }
     Py_DECREF(made);
     return status;
-}
-
-static Py_ssize_t
-index_of(const struct cm_interceptor *self)
-{
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self->callbacks); i++) {
-        if (PyList_GET_ITEM(self->callbacks, i) == self->callable)
-            return i;
-    }
-    return -1;
-}
-
-bool
-cm_hook_is_last(const struct cm_interceptor *self)
-{
-    Py_ssize_t count = PyList_GET_SIZE(self->callbacks);
-    return self->callable != NULL && count != 0
-           && PyList_GET_ITEM(self->callbacks, count - 1) == self->callable;
-}
-
-void
-cm_hook_detach(struct cm_interceptor *self)
-{
-    if (self->callable == NULL)
-        return;
-    Py_ssize_t i = index_of(self);
-    ((struct callable *)self->callable)->interceptor = NULL;
-    self->callable = NULL;
-    if (i >= 0 && PyList_SetSlice(self->callbacks, i, i + 1, NULL) < 0)
-        PyErr_Clear();
 }
 
 void

@@ -54,7 +54,8 @@ struct cm_interceptor {
     int depth;    /* collections under way */
     int skipped;  /* starts above CM_LEVELS_MAX without their stop */
     int calls;    /* calls into us on the C stack */
-    bool resting; /* taken out of gc.callbacks until there is need */
+    bool resting; /* the kind sees collections without their starts; ours is in
+                   * gc.callbacks while a stop is to be heard */
     bool removed; /* freed when `calls` is 0 */
     struct cm_hook_level {
         int generation;

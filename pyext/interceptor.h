@@ -39,7 +39,7 @@ struct cm_garbage {
 typedef void cm_garbage_sink(void *context, const struct cm_garbage *garbage);
 /* The collection is over; Python code may run here, user callbacks too, and
  * an exception goes to sys.unraisablehook.  Called at every stop but those
- * that `quiet` did not ask for. */
+ * that `heed` did not ask for. */
 struct cm_collection {
     int generation;
     uint64_t duration_ns;
@@ -49,14 +49,17 @@ struct cm_collection {
 typedef void cm_collection_sink(void *context,
                                 const struct cm_collection *collection);
 
+/* Starts and stops of collections that a sink wants to hear of. */
+enum cm_heed { CM_HEED_NOTHING, CM_HEED_STOP /* of this one */, CM_HEED_ALL };
+
 struct cm_sinks {
     cm_garbage_sink *garbage;
     cm_collection_sink *stop;
     /* At start, before anything else: cheap upkeep (notice torch, ...). */
     void (*start)(void *context);
-    /* After `garbage`, within the collection: whether neither its stop nor the
-     * next start need be told.  NULL: they must.  As `garbage`. */
-    bool (*quiet)(void *context, const struct cm_collection *so_far);
+    /* After `garbage`, within the collection: what must be told of it and the
+     * next ones.  NULL: all.  As `garbage`. */
+    enum cm_heed (*heed)(void *context, const struct cm_collection *so_far);
     void *context;
 };
 

@@ -12,8 +12,8 @@
  * At rest: gc.callbacks is left alone, since gc builds two dicts for each
  * collection as soon as anything is in it.  Pairs wait at the head of each
  * generation and go back there from the callback, so no collection frees them
- * or counts them.  The sink says after each collection whether that will do; when
- * it does not, ours is put in gc.callbacks in time for this collection's stop.
+ * or counts them.  When the sink wants this collection's stop, ours is put in
+ * gc.callbacks in time for it, and goes again with it.
  * gc.freeze(), or a collection while somebody holds all objects, takes a pair
  * away from its place: check() puts it back.  Only where the heads of the
  * generations are known, and nothing stands behind us in gc.callbacks.
@@ -70,6 +70,7 @@ enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16, GENERATIONS = 3 };
 struct level {
     struct cm_lure lure;
     bool armed, fired, read;
+    bool uncaught; /* its start was heard at rest */
 };
 
 struct sentinel {
@@ -171,13 +172,13 @@ count_failure(struct sentinel *self)
     self->base.counts.no_memory++;
 }
 
-/* From now on, the stop of the collection under way too.  At the end of the
- * list: whoever walks it just now passes nobody over, and calls nobody twice. */
-static void
+/* At the end of the list: whoever walks it just now passes nobody over, and
+ * calls nobody twice. */
+CM_HOT static void
 listen(struct sentinel *self)
 {
-    take_guards(self);
-    if (cm_hook_attach(&self->base, self->module, true) < 0)
+    if (self->base.callable == NULL
+        && cm_hook_attach(&self->base, self->module, true) < 0)
         count_failure(self);
 }
 
@@ -190,21 +191,23 @@ may_rest(const struct sentinel *self)
            && cm_hook_is_last(&self->base);
 }
 
-/* Within a collection that has begun as any other and whose stop nobody need
- * hear. */
+/* Within a collection that has begun as any other: from the next one on, and
+ * from now on where nobody need hear its stop. */
 CM_HOT static void
-rest(struct sentinel *self, struct level *level)
+rest(struct sentinel *self, struct level *level, bool at_once)
 {
     if (post_guards(self) < 0) {
         count_failure(self);
         return;
     }
-    level->armed = false;
-    cm_lure_untrack(&level->lure);
-    Py_DECREF(level->lure.first);
-    Py_DECREF(level->lure.twin);
-    self->base.depth = 0;
-    cm_hook_detach(&self->base);
+    if (at_once) {
+        level->armed = false;
+        cm_lure_untrack(&level->lure);
+        Py_DECREF(level->lure.first);
+        Py_DECREF(level->lure.twin);
+        self->base.depth = 0;
+        cm_hook_detach(&self->base);
+    }
 }
 
 /* Those of younger generations are in the list too, and are posted anew before
@@ -226,12 +229,48 @@ post_others(struct sentinel *self, int number)
 }
 
 /* `collection` is what is known of it before its end. */
-CM_HOT static bool
-is_enough(const struct sentinel *self, const struct cm_collection *collection)
+CM_HOT static enum cm_heed
+heed(const struct sentinel *self, const struct cm_collection *collection)
 {
     const struct cm_sinks *sinks = &self->base.sinks;
-    return collection->seen && !prints_collectable(self)
-           && sinks->quiet != NULL && sinks->quiet(sinks->context, collection);
+    return sinks->heed == NULL || prints_collectable(self)
+               ? CM_HEED_ALL
+               : sinks->heed(sinks->context, collection);
+}
+
+/* The stop of this collection is to be heard; also where its start was, as one
+ * inside another. */
+CM_HOT static void
+await_stop(struct sentinel *self, const struct cm_collection *collection,
+           uint64_t start_ns)
+{
+    int depth = self->base.depth;
+    bool begun = depth > 0 && self->levels[depth - 1].uncaught;
+    int number =
+        begun ? depth - 1
+              : cm_hook_open(&self->base, collection->generation, start_ns);
+    if (number >= 0) {
+        struct level *level = &self->levels[number];
+        level->armed = level->fired = level->uncaught = false;
+        level->read = collection->seen;
+    }
+    listen(self);
+}
+
+/* Posts all anew and delivers.  False: one could not be posted. */
+CM_HOT static bool
+take_in(struct sentinel *self, struct cm_lure *lure,
+        struct cm_collection *collection)
+{
+    int number = (int)(lure - self->guards);
+    int oldest = post_others(self, number);
+    collection->generation = oldest < 0 ? number : oldest;
+    if (oldest >= 0)
+        collection->seen = deliver(self, lure, oldest);
+    if (oldest >= 0 && post_guard(self, number) == 0)
+        return true;
+    count_failure(self);
+    return false;
 }
 
 CM_HOT static void
@@ -240,26 +279,19 @@ guard_caught(struct cm_lure *lure)
     struct sentinel *self = lure->context;
     if (CM_PASSES(CM_METER_COLLECTION_START))
         return;
-    int number = (int)(lure - self->guards);
     uint64_t start_ns = cm_lure_traversed_ns(lure);
     struct cm_collection collection = {.collected = -1};
     self->base.calls++;
     self->base.counts.collections++;
     self->base.counts.unheard++;
-    collection.generation = post_others(self, number);
-    if (collection.generation >= 0)
-        collection.seen = deliver(self, lure, collection.generation);
-    bool posted = collection.generation >= 0 && post_guard(self, number) == 0;
+    bool posted = take_in(self, lure, &collection);
     collection.duration_ns = cm_clock_ns(CLOCK_MONOTONIC) - start_ns;
-    if (!posted)
-        count_failure(self);
-    if (!self->base.removed && (!posted || !is_enough(self, &collection))) {
-        listen(self);
-        int level = cm_hook_open(
-            &self->base, posted ? collection.generation : number, start_ns);
-        if (level >= 0)
-            self->levels[level] = (struct level){
-                .lure = self->levels[level].lure, .read = collection.seen};
+    if (!self->base.removed) {
+        enum cm_heed what = posted ? heed(self, &collection) : CM_HEED_ALL;
+        if (what == CM_HEED_ALL)
+            take_guards(self);
+        if (what != CM_HEED_NOTHING || self->base.depth > 0)
+            await_stop(self, &collection, start_ns);
     }
     cm_hook_leave(&self->base);
 }
@@ -272,16 +304,16 @@ check(struct cm_interceptor *base)
     struct sentinel *self = (struct sentinel *)base;
     if (!self->base.resting)
         return;
-    if (prints_collectable(self)) {
-        listen(self);
-        return;
-    }
-    for (int i = 0; i < GENERATIONS; i++) {
+    bool whole = !prints_collectable(self);
+    for (int i = 0; whole && i < GENERATIONS; i++) {
         if (!is_posted(self, i) && post_guard(self, i) < 0) {
             count_failure(self);
-            listen(self);
-            return;
+            whole = false;
         }
+    }
+    if (!whole) {
+        take_guards(self);
+        listen(self);
     }
 }
 
@@ -305,8 +337,11 @@ level_caught(struct cm_lure *lure)
     collection.seen = level->read;
     collection.duration_ns =
         cm_clock_ns(CLOCK_MONOTONIC) - self->base.levels[number].start_ns;
-    if (may_rest(self) && is_enough(self, &collection))
-        rest(self, level);
+    if (may_rest(self)) {
+        enum cm_heed what = heed(self, &collection);
+        if (what != CM_HEED_ALL)
+            rest(self, level, what == CM_HEED_NOTHING);
+    }
 }
 
 CM_HOT static void
@@ -315,6 +350,9 @@ opened(struct cm_interceptor *base, int number)
     struct sentinel *self = (struct sentinel *)base;
     struct level *level = &self->levels[number];
     level->armed = level->fired = level->read = false;
+    level->uncaught = base->resting;
+    if (base->resting)
+        return;
     if (prints_collectable(self)) {
         base->counts.stood_aside++;
         return;

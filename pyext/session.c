@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* The sinks of the interceptor stand first, in the order in which a
- * collection calls them: start, garbage, quiet, stop; then the ways in from Python.
+ * collection calls them: start, garbage, heed, stop; then the ways in from Python.
  * What a collection costs when it finds no device garbage is the interceptor's
  * walk and one type look-up per object. */
 
@@ -37,10 +37,9 @@ enum { MOST_SERIES = 20000 };
 /* Once all is attached, frameworks are looked for after imports, and in each of
  * so many collections: one may have taken another's place. */
 enum { LOOKS_BETWEEN = 64 };
-/* So many collections without a finding, and none that took long, before
- * gc.callbacks is left alone; so many at most from one iteration's end to the
- * next. */
-enum { CALM_COLLECTIONS = 16, MOST_UNCHECKED = 1024 };
+/* Collections at rest: so many at most from one iteration's end to the next;
+ * for what a start would do, each of so many is looked at. */
+enum { MOST_UNCHECKED = 1024, RESTED_EACH = 16 };
 
 /* The session that torch's tags and pending calls belong to: torch lives in
  * one interpreter.  Guarded by the GIL. */
@@ -141,28 +140,28 @@ on_garbage(void *context, const struct cm_garbage *garbage)
 }
 
 /* Collections are seen at rest only while iterations end, where our place in
- * the collector's lists is checked, and once nothing was found for a while. */
+ * the collector's lists is checked. */
 CM_HOT static bool
-on_quiet(void *context, const struct cm_collection *so_far)
+may_rest(struct cm_session *self)
+{
+    return self == main_session && self->iteration >= 0
+           && self->iterations.by != CM_BY_TIME
+           && ++self->since_iteration <= MOST_UNCHECKED
+           && (++self->rested % RESTED_EACH != 0 || !is_due(self));
+}
+
+CM_HOT static enum cm_heed
+on_heed(void *context, const struct cm_collection *so_far)
 {
     struct cm_session *self = context;
-    if (self->silent) {
-        return true;
-    }
-    bool nothing = so_far->seen && so_far->generation < 2
-                   && so_far->duration_ns <= SLOW_COLLECTION_NS
-                   && self->pending_count == 0;
-    self->calm_collections = nothing ? self->calm_collections + 1 : 0;
-    if (self->calm_collections < CALM_COLLECTIONS || self != main_session
-        || self->iteration < 0 || self->iterations.by == CM_BY_TIME
-        || ++self->since_iteration > MOST_UNCHECKED) {
-        return false;
-    }
-    if (self->calm_collections % CALM_COLLECTIONS == 0 && is_due(self)) {
-        return false;
-    }
-    self->collecting = false;
-    return true;
+    bool tells = self->pending_count != 0 || so_far->generation == 2
+                 || so_far->duration_ns > SLOW_COLLECTION_NS;
+    enum cm_heed heed = self->silent                       ? CM_HEED_NOTHING
+                        : !so_far->seen || !may_rest(self) ? CM_HEED_ALL
+                        : tells                            ? CM_HEED_STOP
+                                                           : CM_HEED_NOTHING;
+    self->collecting = heed != CM_HEED_NOTHING;
+    return heed;
 }
 
 /* --- stop --------------------------------------------------------------- */
@@ -294,6 +293,7 @@ CM_HOT void
 cm_session_check_collector(struct cm_session *self)
 {
     self->since_iteration = 0;
+    self->collecting = false; /* also where a stop was not heard */
     if (self->interceptor != NULL && self->kind->check != NULL) {
         self->kind->check(self->interceptor);
     }
@@ -444,7 +444,7 @@ put_in(struct cm_session *self, const struct cm_interceptor_kind *kind)
     struct cm_sinks sinks = {.garbage = on_garbage,
                              .stop = on_stop,
                              .start = on_start,
-                             .quiet = on_quiet,
+                             .heed = on_heed,
                              .context = self};
     self->interceptor = kind->install(self->module, &sinks);
     self->kind = kind;

@@ -57,7 +57,7 @@ struct cm_session {
     bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
     bool due;            /* something waits for a collection's start */
-    uint32_t quiet_collections, calm_collections, since_iteration;
+    uint32_t quiet_collections, rested, since_iteration;
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */

@@ -28,9 +28,10 @@ struct probe {
     struct cm_interceptor *interceptor;
     const struct cm_interceptor_kind *kind;
     PyObject *on_start, *on_stop; /* owned, NULL: none */
-    bool turns, found; /* of "turns"; this collection found something */
+    enum cm_heed when_found;      /* what is wanted then */
+    bool found;                   /* this collection found something */
     struct tally seen, scanned, frozen;
-    uint64_t starts, stops, quiet;
+    uint64_t starts, stops;
     struct cm_collection last;
 };
 
@@ -104,21 +105,22 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     tally_fill(&self->seen, garbage);
 }
 
-/* "rest": always, but where a callback waits; "turns": as long as nothing is
- * found. */
-static bool
-on_quiet(void *context, const struct cm_collection *so_far)
+/* "rest": always, but for the stops that a callback waits for; "stops": but for
+ * those where something was found; "turns": only as long as nothing is. */
+static enum cm_heed
+on_heed(void *context, const struct cm_collection *so_far)
 {
     struct probe *self = context;
     bool found = self->found;
     self->found = false;
-    if (self->on_start != NULL || self->on_stop != NULL || !so_far->seen
-        || (self->turns && found))
-        return false;
-    self->quiet++;
+    if (self->on_start != NULL || !so_far->seen
+        || (found && self->when_found == CM_HEED_ALL))
+        return CM_HEED_ALL;
+    if (self->on_stop != NULL || (found && self->when_found == CM_HEED_STOP))
+        return CM_HEED_STOP;
     process_log.stops++;
     process_log.seen++;
-    return true;
+    return CM_HEED_NOTHING;
 }
 
 static void
@@ -182,12 +184,14 @@ probe_install(PyObject *module, PyObject *args)
     self->kind = strcmp(name, "saveall") == 0 ? &cm_saveall : &cm_sentinel;
     self->on_start = start == Py_None ? NULL : Py_NewRef(start);
     self->on_stop = stop == Py_None ? NULL : Py_NewRef(stop);
-    self->turns = strcmp(name, "turns") == 0;
+    self->when_found = strcmp(name, "rest") == 0    ? CM_HEED_NOTHING
+                       : strcmp(name, "stops") == 0 ? CM_HEED_STOP
+                                                    : CM_HEED_ALL;
     struct cm_sinks sinks = {
         .garbage = on_garbage,
         .stop = on_stop,
         .start = on_start,
-        .quiet = self->turns || strcmp(name, "rest") == 0 ? on_quiet : NULL,
+        .heed = strcmp(name, "sentinel") != 0 ? on_heed : NULL,
         .context = self,
     };
     self->interceptor = self->kind->install(module, &sinks);

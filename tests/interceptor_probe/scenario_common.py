@@ -3,8 +3,9 @@
 """What every scenario uses: the probe, objects in cycles, and notes.
 
 PROBE_MODE is off, noop (a gc callback that does nothing), sentinel (heard),
-rest (the sentinel, at rest whenever it can be), turns (as long as nothing is
-found) or saveall.
+rest (the sentinel, at rest whenever it can be), stops (but for those of
+collections that found something), turns (as long as nothing is found) or
+saveall.
 """
 
 import gc
@@ -15,7 +16,7 @@ sys.path.insert(0, os.environ["PROBE_DIR"])
 import interceptor_probe as probe  # noqa: E402  (in each mode: equal heaps)
 
 MODE = os.environ["PROBE_MODE"]
-HOOKED = MODE in ("sentinel", "rest", "turns", "saveall")
+HOOKED = MODE in ("sentinel", "rest", "stops", "turns", "saveall")
 notes = {}
 
 
