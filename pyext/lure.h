@@ -8,7 +8,7 @@
  * callback the collector calls when it has found the unreachable set, before
  * any finalizer or tp_clear; the twin proves a walk of that set.
  *
- * Not for free-threaded builds.  Guarded by the GIL. */
+ * Not for free-threaded builds, which have none of it.  Guarded by the GIL. */
 
 #include <Python.h>
 
@@ -17,6 +17,11 @@
 
 #include "gc_hook.h"
 #include "gc_list.h"
+
+/* Ours, which no report may name. */
+bool cm_lure_owns(const PyObject *object);
+
+#ifndef Py_GIL_DISABLED
 
 /* The collector may still hold weak references of as many collections: of
  * this one, on 3.12 of those around it. */
@@ -47,8 +52,8 @@ int cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types);
 /* Before: no collection is under way that has the pair.  A new weak reference
  * in the place of the old one.  [0 or -1; raises] */
 int cm_lure_wake(struct cm_lure *self);
-/* The same from within `caught`, where the collector still has the old one: it
- * is kept for now, and would count as collected else.  gc's allocation count
+/* The same, also from within `caught`, where the collector still has the old
+ * one: it is kept for now, and would count as collected else.  gc's allocation count
  * ends where it was, but for the first times.  [0 or -1; raises] */
 int cm_lure_wake_again(struct cm_lure *self);
 /* Tracks the pair, also anew: first in the list of `head`, NULL: last in the
@@ -57,18 +62,14 @@ void cm_lure_track(struct cm_lure *self, struct cm_gc_head *head);
 void cm_lure_untrack(struct cm_lure *self);
 void cm_lure_release(struct cm_lure *self);
 
-#ifndef Py_GIL_DISABLED
 static inline bool
 cm_lure_is_first(const struct cm_lure *self, const struct cm_gc_head *head)
 {
     return cm_gc_next(head) == cm_gc_of(self->first);
 }
-#endif
-
-/* Ours, which no report may name. */
-bool cm_lure_owns(const PyObject *object);
 
 /* When the collection began that caught the pair: of CLOCK_MONOTONIC. */
 uint64_t cm_lure_traversed_ns(const struct cm_lure *self);
 
+#endif
 #endif
