@@ -7,8 +7,8 @@
  * allocator says that it holds what it held at the last 16 ends, the sites and
  * their series are what they were; so all but each eighth of these ends are
  * passed over, and more the longer that lasts: after 8 n ends at most n in a
- * row, and never more than 63.  What grows changes a total, and is looked at where it
- * does; what lingers is met at one of those that are looked at. */
+ * row, and never more than 63.  What grows changes a total, and is looked at
+ * where it does; what lingers is met at one of those that are looked at. */
 
 #include <stdbool.h>
 #include <stdint.h>

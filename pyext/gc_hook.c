@@ -14,12 +14,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#include <structmember.h> // T_PYSSIZET, READONLY
-#define Py_T_PYSSIZET T_PYSSIZET
-#define Py_READONLY READONLY
-#endif
-
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
 #include "../detector/meter.h"
@@ -132,6 +126,19 @@ cm_hook_open(struct cm_interceptor *self, int generation, uint64_t start_ns)
     return level;
 }
 
+/* At rest the kind counts for itself, and nobody asks for starts. */
+CM_HOT static void
+tell_start(struct cm_interceptor *self)
+{
+    if (self->resting)
+        return;
+    self->counts.collections++;
+    if (self->sinks.start != NULL) {
+        self->sinks.start(self->sinks.context);
+        drop_error(NULL);
+    }
+}
+
 CM_HOT static void
 on_start(struct cm_interceptor *self, PyObject *info)
 {
@@ -140,17 +147,13 @@ on_start(struct cm_interceptor *self, PyObject *info)
     int64_t generation = cm_hook_number(info, self->key_generation);
     if (generation < 0 || generation > 2)
         return; /* not the collector's call */
-    self->counts.collections += !self->resting;
     while (self->depth > 0 && !self->removed && top_is_lost(self)) {
         close_top(self, NULL);
         self->skipped = 0;
     }
-    if (self->resting && self->depth == 0)
+    if (self->removed || (self->resting && self->depth == 0))
         return;
-    if (self->sinks.start != NULL && !self->removed && !self->resting) {
-        self->sinks.start(self->sinks.context);
-        drop_error(NULL);
-    }
+    tell_start(self);
     if (self->removed)
         return;
     int level = cm_hook_open(self, (int)generation, start_ns);

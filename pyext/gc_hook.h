@@ -18,6 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if PY_VERSION_HEX < 0x030C0000
+#include <structmember.h> // T_PYSSIZET, READONLY
+#define Py_T_PYSSIZET T_PYSSIZET
+#define Py_READONLY READONLY
+#endif
+
 #include "gc_list.h"
 #include "interceptor.h"
 

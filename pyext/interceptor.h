@@ -65,11 +65,11 @@ struct cm_sinks {
 
 struct cm_interceptor_counts {
     uint64_t collections; /* starts seen */
-    uint64_t unheard;    /* of them: seen at rest, by neither start nor stop */
-    uint64_t walks;      /* lists read and proved */
-    uint64_t bad_walks;  /* lists that failed their proof: discarded */
-    uint64_t unfired;    /* collections in which our callback did not run */
-    uint64_t lost_stops; /* starts whose stop never came */
+    uint64_t unheard;     /* of them: seen at rest, without their starts */
+    uint64_t walks;       /* lists read and proved */
+    uint64_t bad_walks;   /* lists that failed their proof: discarded */
+    uint64_t unfired;     /* collections in which our callback did not run */
+    uint64_t lost_stops;  /* starts whose stop never came */
     uint64_t stood_aside; /* left alone: the user's own gc debug flags would
                            * show what we do (sentinel: DEBUG_COLLECTABLE), or
                            * are what we do (saveall: DEBUG_SAVEALL) */

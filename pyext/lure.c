@@ -8,12 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#include <structmember.h> // T_PYSSIZET, READONLY
-#define Py_T_PYSSIZET T_PYSSIZET
-#define Py_READONLY READONLY
-#endif
-
 #include "../detector/clock.h"
 #include "../detector/hot.h"
 #include "../detector/meter.h"

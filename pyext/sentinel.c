@@ -18,9 +18,10 @@
  * away from its place: check() puts it back.  Only where the heads of the
  * generations are known, and nothing stands behind us in gc.callbacks.
  *
- * Cost: heard under 1 us a collection and gc's dicts, at rest 0.2 us; 3 to 12 ns
- * for each garbage object.  The weak reference is new each time; the one before
- * it is released where gc's allocation count ends as it would without us. */
+ * Cost: heard under 1 us a collection and gc's dicts, at rest 0.2 us; 3 to
+ * 12 ns for each garbage object.  The weak reference is new each time; the one
+ * before it is released where gc's allocation count ends as it would without
+ * us. */
 
 #include "gc_hook.h"
 #include "interceptor.h"
@@ -69,8 +70,8 @@ enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16, GENERATIONS = 3 };
 /* A collection whose start was heard. */
 struct level {
     struct cm_lure lure;
-    bool armed, fired, read;
-    bool uncaught; /* its start was heard at rest */
+    bool armed, read; /* armed and no more awake: caught */
+    bool uncaught;    /* its start was heard at rest */
 };
 
 struct sentinel {
@@ -251,7 +252,7 @@ await_stop(struct sentinel *self, const struct cm_collection *collection,
               : cm_hook_open(&self->base, collection->generation, start_ns);
     if (number >= 0) {
         struct level *level = &self->levels[number];
-        level->armed = level->fired = level->uncaught = false;
+        level->armed = level->uncaught = false;
         level->read = collection->seen;
     }
     listen(self);
@@ -330,7 +331,6 @@ level_caught(struct cm_lure *lure)
         .generation = self->base.levels[number].generation, .collected = -1};
     if (!level->armed)
         return;
-    level->fired = true;
     Py_INCREF(lure->first);
     Py_INCREF(lure->twin);
     level->read = deliver(self, lure, collection.generation);
@@ -349,7 +349,7 @@ opened(struct cm_interceptor *base, int number)
 {
     struct sentinel *self = (struct sentinel *)base;
     struct level *level = &self->levels[number];
-    level->armed = level->fired = level->read = false;
+    level->armed = level->read = false;
     level->uncaught = base->resting;
     if (base->resting)
         return;
@@ -381,17 +381,18 @@ closed(struct cm_interceptor *base, int number, PyObject *info,
 {
     struct level *level = &((struct sentinel *)base)->levels[number];
     (void)info;
-    base->counts.unfired += level->armed && !level->fired;
     collection->seen = level->read;
     if (!level->armed)
         return;
     level->armed = false;
     cm_lure_untrack(&level->lure);
     PyObject_GC_UnTrack(level->lure.weak);
-    if (level->fired) {
-        Py_DECREF(level->lure.first);
-        Py_DECREF(level->lure.twin);
+    if (level->lure.awake) {
+        base->counts.unfired++;
+        return;
     }
+    Py_DECREF(level->lure.first);
+    Py_DECREF(level->lure.twin);
 }
 
 CM_HOT static bool

@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* The sinks of the interceptor stand first, in the order in which a
- * collection calls them: start, garbage, heed, stop; then the ways in from Python.
+ * collection calls them: start, garbage, heed, stop; then what Python calls.
  * What a collection costs when it finds no device garbage is the interceptor's
  * walk and one type look-up per object. */
 

@@ -16,6 +16,15 @@ tell(struct cm_blocks *blocks, int device, uint64_t allocated)
                                                .in_order = true});
 }
 
+/* The first device holds 4 KiB. */
+static struct cm_blocks *
+one_device(void)
+{
+    struct cm_blocks *blocks = cm_blocks_new(100);
+    tell(blocks, 0, 4096);
+    return blocks;
+}
+
 /* Iterations from *number on at whose ends nothing has changed. */
 static int
 count_passed(struct cm_steady *steady, struct cm_blocks *blocks, int ends,
@@ -32,10 +41,9 @@ static void
 passes_over_all_but_each_eighth(void **state)
 {
     (void)state;
-    struct cm_blocks *blocks = cm_blocks_new(100);
+    struct cm_blocks *blocks = one_device();
     struct cm_steady steady = {.same = 0};
     int64_t number = 1;
-    tell(blocks, 0, 4096);
     assert_int_equal(count_passed(&steady, blocks, CM_STEADY_AFTER, &number),
                      0);
     assert_int_equal(count_passed(&steady, blocks, 104, &number), 91);
@@ -47,10 +55,9 @@ static void
 passes_over_more_the_longer_it_lasts(void **state)
 {
     (void)state;
-    struct cm_blocks *blocks = cm_blocks_new(100);
+    struct cm_blocks *blocks = one_device();
     struct cm_steady steady = {.same = 0};
     int64_t last = 1;
-    tell(blocks, 0, 4096);
     for (int64_t number = 1; number < 5000; number++) {
         if (!cm_steady_ends(&steady, blocks, number)) {
             assert_true(number - last <= 8 || (number - last) * 8 <= number);
@@ -65,10 +72,9 @@ static void
 looks_as_soon_as_a_total_changes(void **state)
 {
     (void)state;
-    struct cm_blocks *blocks = cm_blocks_new(100);
+    struct cm_blocks *blocks = one_device();
     struct cm_steady steady = {.same = 0};
     int64_t number = 1;
-    tell(blocks, 0, 4096);
     tell(blocks, 2, 4096);
     count_passed(&steady, blocks, 20, &number);
     assert_int_not_equal(count_passed(&steady, blocks, 2, &number), 0);

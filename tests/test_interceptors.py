@@ -181,12 +181,8 @@ def test_saveall_leaves_the_users_own_saveall(python, folder):
 def test_our_callback_runs_before_users_weakref_callbacks(python, folder):
     for kind in filter(reads_lists, KINDS):
         notes = compare(python, folder, "callbacks_before_ours", kind)
-        assert_first(notes)
-
-
-def assert_first(notes):
-    assert notes["counts"]["first"] and notes["counts"]["flags"]
-    assert notes["sink calls before the user's callback"] == [1]
+        assert notes["counts"]["first"] and notes["counts"]["flags"]
+        assert notes["sink calls before the user's callback"] == [1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
