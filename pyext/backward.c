@@ -63,8 +63,7 @@ enter(void)
         objects != NULL && !CM_PASSES(CM_METER_BACKWARD) ? take_place() : NULL;
     if (place != NULL) {
         atomic_store(&place->thread, cm_this_thread());
-        atomic_store(&place->site,
-                     cm_objects_stack(objects, CM_STACK_FRAMES).index);
+        atomic_store(&place->site, cm_objects_stack(objects).index);
         atomic_store(&place->order,
                      atomic_fetch_add(&backward.last_order, 1) + 1);
         atomic_fetch_add(&backward.waiters, 1);
@@ -237,7 +236,7 @@ join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
 CM_EVENT_PATH struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
-    struct cm_site_id site = cm_objects_stack(objects, CM_STACK_FRAMES);
+    struct cm_site_id site = cm_objects_stack(objects);
     *awaited = false;
     return atomic_load_explicit(&backward.waiters, memory_order_acquire) != 0
                ? join_awaited(objects, site, awaited)

@@ -77,11 +77,11 @@ struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
 /* As deep as those of a job are. */
 enum { CM_STACK_FRAMES = 64 };
 
-/* This thread's Python stack, at most `max_frames` (and 256) deep, innermost
- * first.  On any thread, with or without the GIL; without it the answer is
- * id 0 where the stack's layout is not proven.
- * Hot path: about 2 ns a frame when the stack was seen before. */
-struct cm_site_id cm_objects_stack(struct cm_objects *self, int max_frames);
+/* This thread's Python stack, at most CM_STACK_FRAMES deep, innermost first.
+ * On any thread, with or without the GIL; without it the answer is id 0 where
+ * the stack's layout is not proven.
+ * Hot path: about 1 ns a frame when the stack was seen before. */
+struct cm_site_id cm_objects_stack(struct cm_objects *self);
 
 /* [new; raises] The number of a stack that somebody else took, 0 without
  * memory: a list of (filename, line, name), innermost first. */

@@ -7,7 +7,7 @@
  * without a lock; only a stack not seen before is written down.  A frame's
  * code object is alive while we look, for the frame runs on this thread: so
  * this works without the GIL too, where the structures are proven.
- * Cost: about 2 ns a frame when known.  A table that grows leaves the old one
+ * Cost: about 1 ns a frame when known.  A table that grows leaves the old one
  * for its readers, until the end: at most twice the last size. */
 
 #include "objects_private.h"
@@ -18,10 +18,11 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "../detector/relaxed.h"
 #include "deaths.h"
+#include "this_thread.h"
 
 enum {
-    MAX_FRAMES = 256,
     FIRST_SITES = 1024,
     MAX_SITES = 1 << 19,
     MANY_SITES = MAX_SITES / 4,
@@ -43,7 +44,7 @@ struct walked {
     struct {
         PyCodeObject *code;
         int offset; /* of the instruction, in bytes */
-    } frames[MAX_FRAMES];
+    } frames[CM_STACK_FRAMES];
     uint32_t count;
     bool cut;
 };
@@ -155,7 +156,7 @@ remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
 static struct cm_site_id
 add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
 {
-    struct cm_frame frames[MAX_FRAMES];
+    struct cm_frame frames[CM_STACK_FRAMES];
     struct cm_site_id id = {0};
     if (atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
         return id;
@@ -298,11 +299,11 @@ cm_raw_frame_first(PyThreadState *thread)
 }
 
 static uint64_t
-hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames)
+hash_stack(const struct cm_raw_frame *frame)
 {
     uint64_t hash = 0, key = KEY_STEP;
     uint32_t depth = 0;
-    while (frame != NULL && depth < max_frames) {
+    while (frame != NULL && depth < CM_STACK_FRAMES) {
         hash += mix_frame(key, running_code(frame),
                           (uint64_t)(uintptr_t)frame->instruction);
         frame = next_frame(frame->previous);
@@ -312,21 +313,106 @@ hash_stack(const struct cm_raw_frame *frame, uint32_t max_frames)
     return finish(hash, depth, frame != NULL);
 }
 
-/* The same, by addresses alone, of all frames: to know which are shown their
- * code would have to be read.  An entry from C stands at an instruction of the
- * interpreter's own.  Never 0, and the high bits reach the low ones. */
+/* ---- by addresses alone */
+
+/* The frames of a walk, innermost first, then NULL; where there were more, none.
+ * Whoever walks again runs ahead along them: each load only confirms the next
+ * frame, and none waits for the one before.  What is not confirmed is not
+ * read; so threads may share a path, and write it at once. */
+enum { PATHS_LOG2 = 4, MOST_SKIPPED = 4 };
+struct path {
+    _Alignas(
+        64) _Atomic(const struct cm_raw_frame *) frames[CM_STACK_FRAMES + 1];
+};
+static CM_EVENT_DATA struct path paths[1 << PATHS_LOG2];
+
+static CM_HOT_PART struct path *
+path_of_thread(void)
+{
+    return &paths[cm_this_thread() * KEY_STEP >> (64 - PATHS_LOG2)];
+}
+
+/* The compiler must not know that they are equal: it would go on by `there`,
+ * for which the processor has to wait. */
+static CM_HOT_PART bool
+is_confirmed(const struct cm_raw_frame *there,
+             const struct cm_raw_frame *expected)
+{
+    __asm__("" : "+r"(expected));
+    return there == expected;
+}
+
+static inline uint64_t
+instruction_of(const struct cm_raw_frame *frame)
+{
+    return (uint64_t)(uintptr_t)frame->instruction;
+}
+
+/* Never 0, and the high bits reach the low ones. */
+static inline uint64_t
+finish_addresses(uint64_t hash)
+{
+    return (hash ^ hash >> 32) | UINT64_C(1) << 63;
+}
+
+/* Where `frame` stands on the path, if there and few are above; else NULL. */
+static CM_HOT_PART _Atomic(const struct cm_raw_frame *) *
+place_on(struct path *path, const struct cm_raw_frame *frame)
+{
+    for (uint32_t i = 0; i < MOST_SKIPPED; i++) {
+        if (CM_GET(&path->frames[i]) == frame) {
+            return &path->frames[i];
+        }
+    }
+    return NULL;
+}
+
+/* What hash_addresses() is where the stack goes on as on the path; else 0.
+ * Two frames at a time, so that half as many products wait for one another. */
 static CM_HOT_PART uint64_t
-hash_addresses(const struct cm_raw_frame *frame, uint64_t turn,
-               uint32_t max_frames)
+hash_along(struct path *path, const struct cm_raw_frame *frame, uint64_t turn)
+{
+    _Atomic(const struct cm_raw_frame *) *at = place_on(path, frame);
+    uint64_t hash = turn;
+    if (CM_SELDOM(at == NULL)) {
+        return 0;
+    }
+    while (frame != NULL) {
+        const struct cm_raw_frame *second = CM_GET(++at);
+        uint64_t more = instruction_of(frame);
+        if (CM_SELDOM(!is_confirmed(frame->previous, second))) {
+            return 0;
+        }
+        if (second == NULL) {
+            hash = (hash + more) * KEY_STEP;
+            break;
+        }
+        frame = CM_GET(++at);
+        if (CM_SELDOM(!is_confirmed(second->previous, frame))) {
+            return 0;
+        }
+        more = (more * KEY_STEP + instruction_of(second)) * KEY_STEP;
+        hash = hash * (KEY_STEP * KEY_STEP) + more;
+    }
+    return finish_addresses(hash);
+}
+
+/* The stack by addresses alone, of all frames: to know which are shown their
+ * code would have to be read.  An entry from C stands at an instruction of the
+ * interpreter's own.  The path is this one then. */
+CM_EVENT_PATH static __attribute__((noinline)) uint64_t
+hash_addresses(struct path *path, const struct cm_raw_frame *frame,
+               uint64_t turn)
 {
     uint64_t hash = turn;
-    uint32_t left = max_frames;
+    uint32_t depth = 0;
     do { /* a polynomial in KEY_STEP, modulo 2^64 */
-        hash += (uint64_t)(uintptr_t)frame->instruction;
-        hash *= KEY_STEP;
+        hash = (hash + instruction_of(frame)) * KEY_STEP;
+        CM_SET(&path->frames[depth++], frame);
         frame = frame->previous;
-    } while (frame != NULL && --left != 0);
-    return (hash ^ hash >> 32) | UINT64_C(1) << 63;
+    } while (depth < CM_STACK_FRAMES && frame != NULL);
+    CM_SET(&path->frames[frame == NULL ? depth : 0], NULL);
+    return finish_addresses(hash);
 }
 
 static void
@@ -340,10 +426,9 @@ add_walked(struct walked *walked, const struct cm_raw_frame *frame)
 }
 
 static void
-walk_shown(const struct cm_raw_frame *frame, uint32_t max_frames,
-           struct walked *walked)
+walk_shown(const struct cm_raw_frame *frame, struct walked *walked)
 {
-    while (frame != NULL && walked->count < max_frames) {
+    while (frame != NULL && walked->count < CM_STACK_FRAMES) {
         add_walked(walked, frame);
         frame = next_frame(frame->previous);
     }
@@ -352,11 +437,10 @@ walk_shown(const struct cm_raw_frame *frame, uint32_t max_frames,
 
 /* Of the frames that were hashed those that are shown. */
 static void
-walk_addresses(const struct cm_raw_frame *frame, uint32_t max_frames,
-               struct walked *walked)
+walk_addresses(const struct cm_raw_frame *frame, struct walked *walked)
 {
     bool innermost = true;
-    uint32_t left = max_frames;
+    uint32_t left = CM_STACK_FRAMES;
     for (; frame != NULL && left != 0; left--, frame = frame->previous) {
         if (frame->owner < CM_OWNED_BY_NO_CODE && is_shown(frame)) {
             if (!innermost || is_entered(frame)) {
@@ -380,7 +464,7 @@ note_lost(struct cm_objects *self, struct cm_site_id site)
  * Apart: who finds one at once needs none of this room. */
 static __attribute__((noinline)) struct cm_site_id
 seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
-               uint32_t max_frames, bool by_address, uint64_t hash)
+               bool by_address, uint64_t hash)
 {
     bool found = false;
     struct walked walked = {.count = 0};
@@ -388,7 +472,7 @@ seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
         find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
                   hash, &found);
     if (!found) {
-        (by_address ? walk_addresses : walk_shown)(frame, max_frames, &walked);
+        (by_address ? walk_addresses : walk_shown)(frame, &walked);
         if (walked.count == 0) { /* the interpreter's own frames alone */
             return site;
         }
@@ -400,28 +484,25 @@ seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
 
 /* By the code of each frame that is shown. */
 static struct cm_site_id
-shown_stack(struct cm_objects *self, PyThreadState *thread,
-            uint32_t max_frames)
+shown_stack(struct cm_objects *self, PyThreadState *thread)
 {
     const struct cm_raw_frame *frame = cm_raw_frame_first(thread);
     struct cm_site_id none = {0};
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return none;
     }
-    return seek_raw_stack(self, frame, max_frames, false,
-                          hash_stack(frame, max_frames));
+    return seek_raw_stack(self, frame, false, hash_stack(frame));
 }
 
 /* The same through public calls, which need the GIL and make frame objects:
  * only where the structures are not known. */
 static struct cm_site_id
-public_stack(struct cm_objects *self, PyThreadState *thread,
-             uint32_t max_frames)
+public_stack(struct cm_objects *self, PyThreadState *thread)
 {
     struct walked walked = {.count = 0};
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
     uint64_t hash = 0;
-    while (frame != NULL && walked.count < max_frames) {
+    while (frame != NULL && walked.count < CM_STACK_FRAMES) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         int offset = PyFrame_GetLasti(frame);
         walked.frames[walked.count].code = code;
@@ -444,19 +525,17 @@ public_stack(struct cm_objects *self, PyThreadState *thread,
 
 /* Where it cannot be keyed by addresses. */
 static __attribute__((noinline)) struct cm_site_id
-stack_otherwise(struct cm_objects *self, PyThreadState *thread, int max_frames)
+stack_otherwise(struct cm_objects *self, PyThreadState *thread)
 {
     struct cm_site_id site = {0};
-    uint32_t depth =
-        max_frames < MAX_FRAMES ? (uint32_t)max_frames : MAX_FRAMES;
-    if (thread == NULL || max_frames <= 0) {
+    if (thread == NULL) {
         return site;
     }
     if (self->proven.stack) {
-        return shown_stack(self, thread, depth);
+        return shown_stack(self, thread);
     }
     if (PyGILState_Check()) {
-        site = public_stack(self, thread, depth);
+        site = public_stack(self, thread);
     }
     note_lost(self, site);
     return site;
@@ -478,23 +557,25 @@ known_site(struct cm_objects *self, uint64_t hash)
 }
 
 CM_EVENT_PATH struct cm_site_id
-cm_objects_stack(struct cm_objects *self, int max_frames)
+cm_objects_stack(struct cm_objects *self)
 {
     PyThreadState *thread = this_thread();
     uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
     if (CM_SELDOM(thread == NULL || turn == 0
-                  || thread->interp != self->interpreter
-                  || (unsigned)max_frames - 1 >= MAX_FRAMES)) {
-        return stack_otherwise(self, thread, max_frames);
+                  || thread->interp != self->interpreter)) {
+        return stack_otherwise(self, thread);
     }
     const struct cm_raw_frame *frame = raw_frame_current(thread);
     struct cm_site_id site = {0};
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return site;
     }
-    uint64_t hash = hash_addresses(frame, turn, (uint32_t)max_frames);
+    struct path *path = path_of_thread();
+    uint64_t hash = hash_along(path, frame, turn);
+    if (CM_SELDOM(hash == 0)) {
+        hash = hash_addresses(path, frame, turn);
+    }
     site.index = known_site(self, hash);
-    return CM_SELDOM(site.index == 0)
-               ? seek_raw_stack(self, frame, (uint32_t)max_frames, true, hash)
-               : site;
+    return CM_SELDOM(site.index == 0) ? seek_raw_stack(self, frame, true, hash)
+                                      : site;
 }

@@ -4,6 +4,7 @@
 
 import asyncio
 import functools
+import random
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from objects_zoo import *  # noqa: F403
 
 
 HEARS = not PUBLIC_ONLY
+DEEPEST = 64  # as objects.h has it
 
 
 @pytest.fixture(params=["compared", "by address"] if HEARS else ["compared"])
@@ -39,13 +41,13 @@ def expected_stack(frame, skip=0):
 
 
 def both(probe, without_gil=False):
-    ours, expected = probe.stack(256, without_gil), expected_stack(
-        sys._getframe())
+    ours, expected = probe.stack(without_gil), expected_stack(sys._getframe())
     assert ours[0] != 0
     assert [frame[:2] for frame in ours[1]] == [
-        frame[:2] for frame in expected[:256]]
+        frame[:2] for frame in expected[:DEEPEST]]
+    assert ours[2] == (len(expected) > DEEPEST)
     assert [frame[2] for frame in ours[1][1:]] == [
-        frame[2] for frame in expected[1:256]]
+        frame[2] for frame in expected[1:DEEPEST]]
     return ours
 
 
@@ -58,7 +60,6 @@ def test_the_stack_is_the_one_that_python_shows(probe, without_gil):
     if without_gil and PUBLIC_ONLY:
         pytest.skip("public API only")
     call = functools.partial(both, probe, without_gil)
-    assert call()[2] is False
     assert call() == call()
     for n in (1, 20, 100):
         deep(n, call)
@@ -88,7 +89,7 @@ def test_the_stack_is_the_one_that_python_shows(probe, without_gil):
 
 
 def test_a_stack_is_found_again(probe):
-    ids = {deep(30, functools.partial(probe.stack, 256))[0]
+    ids = {deep(30, probe.stack)[0]
            for _ in range(1000)}
     assert len(ids) == 1
     others = {probe.stack()[0], probe.stack()[0]} | {
@@ -99,11 +100,80 @@ def test_a_stack_is_found_again(probe):
 
 def test_a_deep_stack_is_cut(probe):
     number, frames, cut = deep(400, probe.stack)
-    assert number and cut and len(frames) == 256
-    number, frames, cut = deep(50, lambda: probe.stack(10))
-    assert number and cut and len(frames) == 10
-    assert probe.stack(0) == (0, [], False)
-    assert probe.stack(-1) == (0, [], False)
+    assert number and cut and len(frames) == DEEPEST
+
+
+def in_thread(function):
+    """Where the stack is short: pytest's own frames would be nearly all."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_stacks_around_the_deepest(probe):
+    def at_each_depth():
+        return [both(probe, not PUBLIC_ONLY)[0]] + [
+            deep(n, functools.partial(both, probe))[0] for n in (*range(70), *range(69, -1, -1))]
+
+    numbers = in_thread(at_each_depth)
+    assert numbers[1:71] == numbers[:70:-1]
+    assert len(set(numbers[1:])) > 60
+
+
+class Tree:
+    """Calls that branch off from one another: the same prefix, other frames, other sizes."""
+
+    def __init__(self, probe):
+        self.probe = probe
+
+    def go(self, choices):
+        return getattr(self, choices[0])(choices[1:]) if choices else both(self.probe)[0]
+
+    def narrow(self, choices):
+        return self.go(choices)
+
+    def wide(self, choices):
+        a, b, c, d, e, f = range(6)
+        return self.go(choices), a, b, c, d, e, f
+
+    def twice(self, choices):
+        first = self.go(choices)
+        second = self.go(choices)
+        return first, second
+
+    def generated(self, choices):
+        return [item for item in (self.go(choices) for _ in range(2))]
+
+    def sorted(self, choices):
+        return sorted([1], key=lambda _: bool(self.go(choices))), self.go(choices)
+
+
+def test_a_stack_is_the_same_after_any_other(probe):
+    """Each walk begins with what the last one of the thread, or of another, has met."""
+    names = ["narrow", "wide", "twice", "generated", "sorted"]
+    shapes = [random.Random(n).choices(names, k=n % 6) for n in range(40)]
+    known, errors = {}, []
+
+    def work(seed):
+        order = random.Random(seed)
+        tree = Tree(probe)
+        try:
+            for _ in range(60):
+                shape = order.choice(shapes)
+                found = deep(len(shape) % 2, functools.partial(tree.go, shape))
+                assert known.setdefault(tuple(shape), found) == found
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=[seed]) for seed in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(known) == len(set(map(tuple, shapes)))
 
 
 def test_stacks_of_threads(probe):

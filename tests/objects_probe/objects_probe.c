@@ -239,19 +239,19 @@ site_value(struct cm_site_id id)
 static PyObject *
 stack(PyObject *self, PyObject *arguments)
 {
-    int depth = 256, without_gil = 0;
+    int without_gil = 0;
     struct cm_site_id id;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "|ip", &depth, &without_gil)) {
+    if (!PyArg_ParseTuple(arguments, "|p", &without_gil)) {
         return NULL;
     }
     if (without_gil) {
         Py_BEGIN_ALLOW_THREADS
-        id = cm_objects_stack(objects, depth);
+        id = cm_objects_stack(objects);
         Py_END_ALLOW_THREADS
     }
     else {
-        id = cm_objects_stack(objects, depth);
+        id = cm_objects_stack(objects);
     }
     return site_value(id);
 }
@@ -269,7 +269,7 @@ stack_cost(PyObject *self, PyObject *arguments)
     }
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < rounds; i++) {
-        sum += cm_objects_stack(objects, 64).index;
+        sum += cm_objects_stack(objects).index;
     }
     clock_gettime(CLOCK_MONOTONIC, &to);
     double ns = (double)(to.tv_sec - from.tv_sec) * 1e9
