@@ -220,8 +220,7 @@ cm_read_attributes(struct cm_walk *walk, PyObject *object)
     cm_walk_name(walk, cm_instance_dict(walk->objects, object), "__dict__",
                  CM_INSTANCE_DICT);
     for (Py_ssize_t i = 0; values.values != NULL && i < values.count; i++) {
-        cm_walk_name_str(walk, values.values[i], ".", values.names[i].key, "",
-                         CM_ATTRIBUTE);
+        cm_walk_name_attribute(walk, values.values[i], values.names[i].key);
     }
     read_members(walk, object);
 }

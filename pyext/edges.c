@@ -100,40 +100,86 @@ cm_walk_name_text(struct cm_walk *walk, const void *referent,
 
 void
 cm_walk_name_str(struct cm_walk *walk, const void *referent,
-                 const char *before, PyObject *name, const char *after,
-                 enum cm_role role)
+                 const char *before, PyObject *name, enum cm_role role)
 {
     if (cm_walk_take(walk, referent)) {
         struct cm_phrase label;
         label.length = 0;
         cm_phrase_add(&label, before);
         cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
-        cm_phrase_add(&label, after);
         visit_phrase(walk, referent, &label, role);
     }
+}
+
+/* Names come again and again.  The label of one is kept by its address, with
+ * the hash that Python has of it as the check; 0: it has none. */
+static uint64_t
+check_of(PyObject *name)
+{
+    Py_hash_t hash =
+        PyUnicode_CheckExact(name) ? ((PyASCIIObject *)name)->hash : -1;
+    return hash == -1 ? 0
+                      : (uint64_t)hash
+                            + (uint64_t)((PyASCIIObject *)name)->length
+                                  * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* Id 0: not kept. */
+static struct cm_text_id
+kept_label(const struct cm_addresses *labels, PyObject *name, uint64_t check)
+{
+    const struct cm_address *known =
+        check != 0 ? cm_addresses_find(labels, name) : NULL;
+    bool same = known != NULL && known->check == check;
+    return (struct cm_text_id){same ? known->value : 0};
+}
+
+static void
+keep_label(struct cm_addresses *labels, PyObject *name, uint64_t check,
+           struct cm_text_id label)
+{
+    if (check != 0 && label.index != 0) {
+        cm_addresses_put(labels, name, check, label.index);
+    }
+}
+
+void
+cm_walk_name_attribute(struct cm_walk *walk, const void *referent,
+                       PyObject *name)
+{
+    struct cm_addresses *labels = &walk->objects->attributes;
+    if (!cm_walk_take(walk, referent)) {
+        return;
+    }
+    uint64_t check = check_of(name);
+    struct cm_text_id id = kept_label(labels, name, check);
+    if (id.index == 0) {
+        struct cm_phrase label;
+        label.length = 0;
+        cm_phrase_add(&label, ".");
+        cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
+        id = cm_phrase_intern(&label, walk->objects->texts);
+        keep_label(labels, name, check, id);
+    }
+    cm_walk_visit(walk, referent, id, CM_ATTRIBUTE);
 }
 
 /* Keys and indices may be new ones for ever (a cache by step number), and
  * texts are never given back: each kind has its share, and afterwards all
  * keys of that kind are "[*]".  A text that is new has the highest number. */
-static void
-visit_key(struct cm_walk *walk, const void *referent,
-          const struct cm_phrase *label, enum cm_role role,
-          struct cm_label_share *share)
+static struct cm_text_id
+intern_key(struct cm_texts *texts, const struct cm_phrase *label,
+           struct cm_label_share *share)
 {
-    struct cm_texts *texts = walk->objects->texts;
-    struct cm_text_id id;
-    if (share->made < share->most) {
-        id = cm_phrase_intern(label, texts);
-        if (id.index > share->newest) {
-            share->newest = id.index;
-            share->made++;
-        }
+    if (share->made >= share->most) {
+        return cm_texts_intern(texts, "[*]");
     }
-    else {
-        id = cm_texts_intern(texts, "[*]");
+    struct cm_text_id id = cm_phrase_intern(label, texts);
+    if (id.index > share->newest) {
+        share->newest = id.index;
+        share->made++;
     }
-    cm_walk_visit(walk, referent, id, role);
+    return id;
 }
 
 void
@@ -146,28 +192,45 @@ cm_walk_name_index(struct cm_walk *walk, const void *referent,
         cm_phrase_add(&label, "[");
         cm_phrase_add_number(&label, index);
         cm_phrase_add(&label, "]");
-        visit_key(walk, referent, &label, CM_ITEM, &walk->objects->other_keys);
+        cm_walk_visit(walk, referent,
+                      intern_key(walk->objects->texts, &label,
+                                 &walk->objects->other_keys),
+                      CM_ITEM);
     }
+}
+
+static struct cm_text_id
+label_of_key(struct cm_objects *self, PyObject *key)
+{
+    struct cm_phrase label;
+    label.length = 0;
+    cm_phrase_add(&label, "[");
+    if (!cm_phrase_add_value(&label, key)) {
+        cm_phrase_add(&label, "<");
+        cm_phrase_add_type(&label, Py_TYPE(key));
+        cm_phrase_add(&label, ">");
+    }
+    cm_phrase_add(&label, "]");
+    return intern_key(self->texts, &label,
+                      PyUnicode_CheckExact(key) && cm_str_is_identifier(key)
+                          ? &self->names
+                          : &self->other_keys);
 }
 
 void
 cm_walk_name_key(struct cm_walk *walk, const void *referent, PyObject *key)
 {
-    if (cm_walk_take(walk, referent)) {
-        struct cm_phrase label;
-        label.length = 0;
-        cm_phrase_add(&label, "[");
-        if (!cm_phrase_add_value(&label, key)) {
-            cm_phrase_add(&label, "<");
-            cm_phrase_add_type(&label, Py_TYPE(key));
-            cm_phrase_add(&label, ">");
-        }
-        cm_phrase_add(&label, "]");
-        visit_key(walk, referent, &label, CM_VALUE,
-                  PyUnicode_CheckExact(key) && cm_str_is_identifier(key)
-                      ? &walk->objects->names
-                      : &walk->objects->other_keys);
+    struct cm_addresses *labels = &walk->objects->keys;
+    if (!cm_walk_take(walk, referent)) {
+        return;
     }
+    uint64_t check = check_of(key);
+    struct cm_text_id id = kept_label(labels, key, check);
+    if (id.index == 0) {
+        id = label_of_key(walk->objects, key);
+        keep_label(labels, key, check, id);
+    }
+    cm_walk_visit(walk, referent, id, CM_VALUE);
 }
 
 static void

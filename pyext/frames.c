@@ -118,7 +118,7 @@ name_variables(struct cm_walk *walk, const struct cm_variables *variables)
     PyObject *names = variables->code->co_localsplusnames;
     for (Py_ssize_t i = 0; i < variables->count; i++) {
         cm_walk_name_str(walk, cm_stack_ref_object(variables->slots[i]),
-                         "local ", PyTuple_GET_ITEM(names, i), "", CM_LOCAL);
+                         "local ", PyTuple_GET_ITEM(names, i), CM_LOCAL);
     }
 }
 

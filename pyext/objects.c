@@ -39,6 +39,8 @@ cm_objects_free(struct cm_objects *self)
     cm_addresses_release(&self->codes);
     cm_addresses_release(&self->types);
     cm_addresses_release(&self->cells);
+    cm_addresses_release(&self->attributes);
+    cm_addresses_release(&self->keys);
     cm_lock_release(&self->lock);
     cm_free(self->found);
     cm_free(self->places);

@@ -60,6 +60,8 @@ struct cm_objects {
     /* Guarded by the GIL, as all below. */
     struct cm_addresses types;
     struct cm_addresses cells; /* cell -> its variable's name (text id) */
+    /* A name -> ".name", and -> "['name']" (text ids). */
+    struct cm_addresses attributes, keys;
     uint64_t unnamed_edges;
     struct cm_label_share names, other_keys;
     PyObject **found; /* owned; the referents that traverse showed */
@@ -91,10 +93,11 @@ void cm_walk_name(struct cm_walk *walk, const void *referent,
 void cm_walk_name_text(struct cm_walk *walk, const void *referent,
                        const char *before, const char *name,
                        enum cm_role role);
-/* The label is `before`, the characters of the str `name`, `after`. */
+/* The label is `before` and the characters of the str `name`. */
 void cm_walk_name_str(struct cm_walk *walk, const void *referent,
-                      const char *before, PyObject *name, const char *after,
-                      enum cm_role role);
+                      const char *before, PyObject *name, enum cm_role role);
+void cm_walk_name_attribute(struct cm_walk *walk, const void *referent,
+                            PyObject *name);
 /* The label is the key by value, or "[<its type>]". */
 void cm_walk_name_key(struct cm_walk *walk, const void *referent,
                       PyObject *key);

@@ -229,6 +229,37 @@ def test_deleted_and_many_attributes(probe):
                          | {f"['a{i}']" for i in range(100)})) == 100
 
 
+def label_of_key(probe, key):
+    return edges(probe, {key: MARK}, MARK)[0][0]
+
+
+def test_names_that_lie_where_others_have_lain(probe):
+    places = set()
+    for i in range(500):
+        key = f"key{i}"
+        places.add(id(key))
+        assert label_of_key(probe, key) == f"['key{i}']"
+        assert label_of_key(probe, key) == f"['key{i}']"
+    assert len(places) < 250
+
+
+@pytest.mark.skipif(PUBLIC_ONLY, reason="dict only")
+def test_attributes_of_classes_that_came_and_went(probe):
+    for i in range(200):
+        made = type(f"Made{i}", (), {})()
+        setattr(made, f"attribute{i}", MARK)
+        for _ in range(2):
+            assert edges(probe, made, MARK) == [(f".attribute{i}", ATTRIBUTE)]
+
+
+def test_a_name_is_an_attribute_and_a_key(probe):
+    made = type("Own", (), {})()
+    made.both = MARK
+    for _ in range(2):
+        assert edges(probe, {"both": MARK}, MARK) == [("['both']", VALUE)]
+        assert edges(probe, made, MARK) == [(".both", ATTRIBUTE)] or PUBLIC_ONLY
+
+
 @pytest.mark.skipif(PUBLIC_ONLY, reason="unnamed")
 def test_cells_have_the_names_of_their_variables(probe):
     made = closure(MARK)
