@@ -5,6 +5,7 @@
  * facts, waiting. */
 
 #include "session_private.h"
+#include "sighting.h"
 
 #include "../detector/alloc.h"
 #include "allocations.h"
@@ -106,6 +107,15 @@ cm_session_drain(struct cm_session *self)
         cm_session_drain_warnings(self);
     }
     Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_event_document(struct cm_session *self, PyObject *event)
+{
+    if (!self->silent) {
+        cm_steps_tell(self); /* what no collection has told */
+    }
+    return cm_sighting_document(self->module, event);
 }
 
 PyObject *

@@ -72,6 +72,7 @@ SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(looks)
 SESSION_CALL(flush)
+SESSION_CALL(event_document)
 SESSION_CALL(tag_types)
 static PyObject *
 core_why_alive(PyObject *module, PyObject *args)
@@ -172,7 +173,7 @@ static PyMethodDef methods[] = {
     {"jax_probe", cm_jax_probe, METH_VARARGS, NULL},
     {"text", cm_document_text, METH_VARARGS, NULL},
     {"page", cm_document_page, METH_O, NULL},
-    {"event_document", cm_sighting_document, METH_O, NULL},
+    {"event_document", core_event_document, METH_O, NULL},
     {"event_key", cm_sighting_key, METH_O, NULL},
     {"event_largest", cm_sighting_largest, METH_O, NULL},
     {NULL, NULL, 0, NULL},

@@ -251,7 +251,7 @@ hand_over(struct cm_session *self)
     }
     cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
     cm_session_ask_memory(self);
-    if (count != 0) {
+    if (count != 0 && self->warned) { /* who only observes asks for it */
         cm_steps_tell(self);
     }
     for (size_t i = 0; i < count; i++) {

@@ -449,7 +449,7 @@ walk_addresses(const struct cm_raw_frame *frame, struct walked *walked)
             innermost = false;
         }
     }
-    walked->cut = frame != NULL;
+    walked->cut = next_frame(frame) != NULL;
 }
 
 static void

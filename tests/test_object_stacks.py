@@ -41,13 +41,17 @@ def expected_stack(frame, skip=0):
 
 
 def both(probe, without_gil=False):
+    """Where it is cut, frames of the interpreter's own were counted, too."""
     ours, expected = probe.stack(without_gil), expected_stack(sys._getframe())
-    assert ours[0] != 0
-    assert [frame[:2] for frame in ours[1]] == [
-        frame[:2] for frame in expected[:DEEPEST]]
-    assert ours[2] == (len(expected) > DEEPEST)
-    assert [frame[2] for frame in ours[1][1:]] == [
-        frame[2] for frame in expected[1:DEEPEST]]
+    number, frames, cut = ours
+    assert number != 0
+    assert [frame[:2] for frame in frames] == [
+        frame[:2] for frame in expected[:len(frames)]]
+    assert [frame[2] for frame in frames[1:]] == [
+        frame[2] for frame in expected[1:len(frames)]]
+    assert cut == (len(frames) < len(expected))
+    assert len(frames) == min(len(expected), DEEPEST) or (
+        cut and DEEPEST / 2 < len(frames) < DEEPEST)
     return ours
 
 
@@ -100,7 +104,7 @@ def test_a_stack_is_found_again(probe):
 
 def test_a_deep_stack_is_cut(probe):
     number, frames, cut = deep(400, probe.stack)
-    assert number and cut and len(frames) == DEEPEST
+    assert number and cut and DEEPEST / 2 < len(frames) <= DEEPEST
 
 
 def in_thread(function):
