@@ -13,13 +13,16 @@ import itertools
 import logging
 import os
 import tempfile
+import time
 
 import measure
 
 _SHORT_LIVED = 3000
+_FEWEST_TURNS = 8
 _WARM_UP = 60  # what happens once is not what an iteration costs
 # Not timed, by whether the tool was switched: for 64 iterations it looks more closely.
 _AWAY = {True: 80, False: 40, None: 3}
+_LONGER = 3  # a turn of what was switched, for all that goes before it
 
 
 class Node:
@@ -197,7 +200,7 @@ def _status_of(tool, calls, live):
 # A mode whose base is the same process with the tool taken back.
 SWITCHED, OFF = "switched", "off"
 
-def run_case(output, script, case, tools, chunks, rounds, iterations, clock):
+def run_case(output, script, case, tools, rounds, iterations, clock):
     """One row.  `tools`: mode -> tool; the first is the base of all ratios.
 
     torch's detector is some hundred times slower: it gets few and short turns.
@@ -207,15 +210,18 @@ def run_case(output, script, case, tools, chunks, rounds, iterations, clock):
                     cumem_environment() if tool == "warn" else {}}
              for mode, tool in tools.items()}
     samples, failed, facts = [], {}, {}
-    for index in range(rounds):
-        if index and not clock.more():
-            break
-        if index:  # once is enough for what is a hundred times slower
-            specs = {mode: spec for mode, spec in specs.items() if spec["tool"] != "torch"}
+    left, started = rounds, 0
+    while left > 0 and (not samples or clock.more(started)):
+        begun = time.monotonic()
         with measure.Team(script, specs) as team:
-            samples.append(_round(team, specs, chunks, iterations, clock))
+            started = time.monotonic() - begun
+            # Where processes start slowly, few of them: most of the time is for turns.
+            left = min(left, 1 + clock.fit(3 * started))
+            samples.append(_round(team, specs, iterations, clock.part(left)))
             facts.update({mode: team.ask(mode, status=True) for mode in specs})
             failed.update(team.failed)
+        left -= 1  # and once is enough for what is a hundred times slower
+        specs = {mode: spec for mode, spec in specs.items() if spec["tool"] != "torch"}
     result = {"case": case, "rounds": samples, "failed": failed, "status": facts,
               "ratios": {}}
     base = next(iter(tools))
@@ -236,7 +242,8 @@ def _medians(result, samples, mode):
             [sample[key] for sample in flat if key in sample])
 
 
-def _round(team, specs, chunks, iterations, clock):
+def _round(team, specs, iterations, until):
+    """Turns of all until then, in time.monotonic(); some at least."""
     samples = {mode: [] for mode in specs}
     slow = [mode for mode, spec in specs.items() if spec["tool"] == "torch"]
     fast = {mode: {"iterations": iterations} for mode in specs
@@ -246,13 +253,13 @@ def _round(team, specs, chunks, iterations, clock):
         for _ in range(2):
             answer = team.ask(mode, iterations=2)
             samples[mode] += [answer] if answer else []
-    for chunk in range(chunks):
-        if chunk >= 8 and not clock.more():
+    for chunk in itertools.count():
+        if chunk >= _FEWEST_TURNS and time.monotonic() >= until:
             break
         for mode, answer in team.turn(fast).items():
             samples[mode].append(answer)
         for on in (chunk % 2 == 0, chunk % 2 == 1):
-            answer = team.ask(SWITCHED, iterations=iterations, on=on)
+            answer = team.ask(SWITCHED, iterations=_LONGER * iterations, on=on)
             samples[SWITCHED if on else OFF] += [answer] if answer else []
     return samples
 

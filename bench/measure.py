@@ -355,6 +355,15 @@ class Clock:
         """Is there room in this case for something that takes `used` seconds?"""
         return time.monotonic() + used < self._until
 
+    def fit(self, seconds):
+        """How many things that take so long there is room for in this case."""
+        return max(0, int((self._until - time.monotonic()) / max(seconds, 1e-9)))
+
+    def part(self, parts):
+        """When the first of so many equal parts of what is left of this case ends."""
+        now = time.monotonic()
+        return now + (self._until - now) / parts
+
 
 # -- output -----------------------------------------------------------------
 

@@ -17,7 +17,6 @@ ALLOWED = 1.05
 def main():
     parser = measure.arguments(__doc__, 90)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--chunks", type=int, default=40)
     parser.add_argument("--iterations", type=int, default=20)
     options = parser.parse_args()
     output = measure.Output("observe", __doc__.splitlines()[0], options)
@@ -30,7 +29,7 @@ def main():
         if not clock.begin():
             output.budget(name, f"<= {ALLOWED}x", "out of time", None)
             continue
-        result = loop.run_case(output, __file__, case, TOOLS, options.chunks,
+        result = loop.run_case(output, __file__, case, TOOLS,
                                options.rounds, options.iterations, clock)
         calls = (result["status"]["cumem"] or {}).get("calls", 0)
         rows.append([name, *loop.row_of(result, "none"), calls])

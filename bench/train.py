@@ -28,7 +28,6 @@ def main():
     parser.add_argument("--models", default="mlp,transformer")
     parser.add_argument("--rounds", type=int, default=5,
                         help="fresh processes (default 5, fewer when time is over)")
-    parser.add_argument("--chunks", type=int, default=40, help="turns in a round")
     parser.add_argument("--iterations", type=int, default=60, help="in one turn")
     options = parser.parse_args()
     output = measure.Output("train", __doc__.splitlines()[0], options)
@@ -40,7 +39,7 @@ def main():
         if not clock.begin():
             output.budget(name, f"<= {ALLOWED}x", "out of time", None)
             continue
-        result = loop.run_case(output, __file__, case, TOOLS, options.chunks,
+        result = loop.run_case(output, __file__, case, TOOLS,
                                options.rounds, options.iterations, clock)
         rows.append([name, *loop.row_of(result, "none"),
                      measure.number(result["median_collections"]["none"], 1)])
