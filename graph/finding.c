@@ -9,6 +9,7 @@
 
 #include "finding.h"
 
+#include <stdatomic.h>
 #include <stdlib.h> // qsort()
 #include <string.h>
 
@@ -71,75 +72,31 @@ cm_finding_release(struct cm_finding *self)
 void
 cm_findings_release(struct cm_findings *self)
 {
-    for (size_t i = 0; i < self->count; i++) {
-        cm_finding_release(&self->items[i]);
+    bool last = self->owners == NULL || atomic_fetch_sub(self->owners, 1) == 1;
+    if (last) {
+        for (size_t i = 0; i < self->count; i++) {
+            cm_finding_release(&self->items[i]);
+        }
+        cm_free(self->items);
+        cm_free((void *)self->owners);
     }
-    cm_free(self->items);
     *self = (struct cm_findings){0};
 }
 
-/* `items`: where an array of `from` stood, copied with all else. */
-static bool
-own(void *items, size_t count, size_t item_bytes)
-{
-    const void *from;
-    memcpy(&from, items, sizeof from);
-    void *copy = from != NULL ? cm_alloc(count * item_bytes + 1) : NULL;
-    if (copy != NULL) {
-        memcpy(copy, from, count * item_bytes);
-    }
-    memcpy(items, &copy, sizeof copy);
-    return from == NULL || copy != NULL;
-}
-
-static bool
-own_text(char **text)
-{
-    bool none = *text == NULL;
-    *text = none ? NULL : cm_strdup(*text);
-    return none || *text != NULL;
-}
-
-/* Each array is its own or NULL afterwards, whatever fails. */
-static bool
-copy_finding(const struct cm_finding *from, struct cm_finding *to)
-{
-    const size_t index = sizeof *to->component;
-    bool whole = true;
-
-    *to = *from;
-    to->device_capacity = to->device_count;
-    whole &= own(&to->component, to->component_count, index);
-    whole &= own(&to->via, to->via_count, index);
-    whole &= own(&to->payload, to->payload_count, index);
-    whole &= own(&to->freed, to->freed_count, index);
-    whole &= own(&to->held_elsewhere, to->held_elsewhere_count, index);
-    whole &= own(&to->shared_with, to->shared_count, sizeof *to->shared_with);
-    whole &= own(&to->bytes_on, to->device_count, sizeof *to->bytes_on);
-    whole &= own_text(&to->advice);
-    whole &= own_text(&to->no_cut_reason);
-    whole &= own_text(&to->library);
-    return whole;
-}
-
 enum cm_status
-cm_findings_copy(const struct cm_findings *from, struct cm_findings *result)
+cm_findings_share(struct cm_findings *from, struct cm_findings *result)
 {
+    if (from->owners == NULL) {
+        from->owners = cm_alloc(sizeof *from->owners);
+        if (from->owners == NULL) {
+            *result = (struct cm_findings){0};
+            return CM_NO_MEMORY;
+        }
+        atomic_init(from->owners, 1);
+    }
+    atomic_fetch_add(from->owners, 1);
     *result = *from;
-    if (from->items == NULL) {
-        return CM_OK;
-    }
-    result->count = 0;
-    result->items = cm_alloc((from->count + 1) * sizeof *result->items);
-    bool whole = result->items != NULL;
-    while (whole && result->count < from->count) {
-        size_t at = result->count++;
-        whole = copy_finding(&from->items[at], &result->items[at]);
-    }
-    if (!whole) {
-        cm_findings_release(result);
-    }
-    return whole ? CM_OK : CM_NO_MEMORY;
+    return CM_OK;
 }
 
 /* Entries */

@@ -80,8 +80,9 @@ struct cm_finding {
 struct cm_findings {
     struct cm_finding *items; /* owned; largest bytes_total first */
     size_t count;
-    uint32_t left_out;   /* kinds of cycles beyond CM_MAX_FINDINGS */
-    uint64_t dead_bytes; /* of all findings, each storage once */
+    _Atomic uint32_t *owners; /* of the items, who all read only; NULL: one */
+    uint32_t left_out;        /* kinds of cycles beyond CM_MAX_FINDINGS */
+    uint64_t dead_bytes;      /* of all findings, each storage once */
 };
 
 #define CM_MAX_FINDINGS 1000
@@ -91,9 +92,10 @@ void cm_finding_release(struct cm_finding *self);
 /* A zeroed value is valid and empty. */
 void cm_findings_release(struct cm_findings *self);
 
-/* All that `from` owns too.  On failure `result` is empty. */
-enum cm_status cm_findings_copy(const struct cm_findings *from,
-                                struct cm_findings *result) CM_CHECKED;
+/* Both own the items then, each in a thread of its own if need be.  On failure
+ * `result` is empty. */
+enum cm_status cm_findings_share(struct cm_findings *from,
+                                 struct cm_findings *result) CM_CHECKED;
 
 /* Cost: O(nodes + edges) time and space.  On failure `result` is empty. */
 enum cm_status cm_findings_find(const struct cm_heap *heap,

@@ -142,15 +142,14 @@ bool
 cm_recurrence_recall(struct cm_recurrence *self, const struct cm_heap *heap,
                      struct cm_findings *result)
 {
-    const struct cm_known_heap *known =
-        draw_asked(self, heap) ? find(self) : NULL;
+    struct cm_known_heap *known = draw_asked(self, heap) ? find(self) : NULL;
     return known != NULL
-           && cm_findings_copy(&known->findings, result) == CM_OK;
+           && cm_findings_share(&known->findings, result) == CM_OK;
 }
 
 void
 cm_recurrence_keep(struct cm_recurrence *self, const struct cm_heap *heap,
-                   const struct cm_findings *findings)
+                   struct cm_findings *findings)
 {
     if (!draw_asked(self, heap) || find(self) != NULL) {
         return;
@@ -160,7 +159,7 @@ cm_recurrence_keep(struct cm_recurrence *self, const struct cm_heap *heap,
     forget(known);
     known->picture = cm_alloc(bytes);
     if (known->picture == NULL
-        || cm_findings_copy(findings, &known->findings) != CM_OK) {
+        || cm_findings_share(findings, &known->findings) != CM_OK) {
         forget(known);
         return;
     }

@@ -37,13 +37,14 @@ struct cm_recurrence {
 };
 
 void cm_recurrence_release(struct cm_recurrence *self);
-/* True: *result is what cm_findings_find() would say, and the caller's.  False:
- * not known, or no memory. */
+/* True: *result is what was kept for a heap that is alike, and the caller's to
+ * release.  False: not known, or no memory. */
 bool cm_recurrence_recall(struct cm_recurrence *self,
                           const struct cm_heap *heap,
                           struct cm_findings *result);
-/* Without memory nothing is kept. */
+/* Shares the findings, which nobody changes any more.  Without memory nothing
+ * is kept. */
 void cm_recurrence_keep(struct cm_recurrence *self, const struct cm_heap *heap,
-                        const struct cm_findings *findings);
+                        struct cm_findings *findings);
 
 #endif

@@ -180,6 +180,7 @@ cm_digest_suppress(struct cm_digest *self, const char *path)
     size_t before = text.length;
     enum cm_status status =
         cm_suppressions_read(&self->suppressions, path, &text);
+    cm_recurrence_release(&self->recurrence); /* by the rules before */
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (text.length > before) {
         queue_warning(self, &text);
@@ -404,8 +405,22 @@ copy_header(const struct cm_digest *self, struct cm_leak *leak)
     return cm_memory_copy(from, leak);
 }
 
-/* The analysis takes long: that is why the lock is not held.  Before: it is
- * not. */
+/* The analysis takes long: that is why the lock is not held.  Before: it is. */
+static enum cm_status
+analyse(struct cm_digest *self, const struct cm_heap *heap,
+        struct cm_findings *findings)
+{
+    pthread_mutex_unlock(&self->lock);
+    enum cm_status status = cm_findings_find(heap, self->records, findings);
+    pthread_mutex_lock(&self->lock);
+    if (status == CM_OK) {
+        (void)cm_suppressions_apply(&self->suppressions, heap, self->records,
+                                    findings);
+        cm_recurrence_keep(&self->recurrence, heap, findings);
+    }
+    return status;
+}
+
 static enum cm_status
 find(struct cm_digest *self, const struct cm_heap *heap,
      struct cm_findings *findings)
@@ -413,18 +428,11 @@ find(struct cm_digest *self, const struct cm_heap *heap,
     enum cm_status status = CM_OK;
     pthread_mutex_lock(&self->lock);
     if (!cm_recurrence_recall(&self->recurrence, heap, findings)) {
-        pthread_mutex_unlock(&self->lock);
-        status = cm_findings_find(heap, self->records, findings);
-        pthread_mutex_lock(&self->lock);
-        if (status == CM_OK) {
-            cm_recurrence_keep(&self->recurrence, heap, findings);
-        }
+        status = analyse(self, heap, findings);
     }
     self->counts.heaps++;
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (status == CM_OK) {
-        (void)cm_suppressions_apply(&self->suppressions, heap, self->records,
-                                    findings);
         self->counts.findings += findings->count;
         if (findings->dead_bytes > self->counts.dead_bytes_peak) {
             self->counts.dead_bytes_peak = findings->dead_bytes;

@@ -96,6 +96,33 @@ test_a_finding_is_written_and_said_once(void **state)
     cm_free(path);
 }
 
+static size_t
+found(const struct scene *scene)
+{
+    struct cm_findings findings = {0};
+    assert_int_equal(
+        cm_digest_find(scene->digest, &scene->built->heap, false, &findings),
+        CM_OK);
+    size_t count = findings.count;
+    cm_findings_release(&findings);
+    return count;
+}
+
+/* Also where the heap is known from before the rules came. */
+static void
+test_suppressed_findings_are_left_out(void **state)
+{
+    struct scene *scene = *state;
+    char path[200];
+    snprintf(path, sizeof(path), "%s/rules", scene->folder);
+    assert_int_equal(cm_file_write(path, "type Node\n", 10, false), CM_OK);
+    assert_int_equal(found(scene), 1);
+    assert_int_equal(found(scene), 1);
+    cm_digest_suppress(scene->digest, path);
+    assert_int_equal(found(scene), 0);
+    assert_int_equal(found(scene), 0);
+}
+
 static void
 test_growth_is_said_when_it_has_doubled(void **state)
 {
@@ -433,6 +460,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_SCENE(test_a_finding_is_written_and_said_once),
+        WITH_SCENE(test_suppressed_findings_are_left_out),
         WITH_SCENE(test_growth_is_said_when_it_has_doubled),
         WITH_SCENE(test_small_findings_are_written_but_not_said),
         WITH_SCENE(test_a_file_that_is_there_is_left_alone),

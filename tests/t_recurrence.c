@@ -138,10 +138,38 @@ finds_what_is_alike_but_for_its_addresses(void **state)
     assert_true(found.count >= 2 && found.items[0].advice != NULL);
     assert_true(cm_recurrence_recall(&recurrence, &built->heap, &recalled));
     check_findings(&recalled, &found);
-    assert_ptr_not_equal(recalled.items[0].advice, found.items[0].advice);
     cm_findings_release(&found);
     cm_findings_release(&recalled);
     cm_recurrence_release(&recurrence);
+    built_free(built);
+}
+
+/* The items are one, and live as long as anybody has them. */
+static void
+shares_what_it_keeps(void **state)
+{
+    struct built *built = built_new(text);
+    struct cm_recurrence recurrence = {0};
+    struct cm_findings found, first, second, again;
+
+    (void)state;
+    assert_int_equal(cm_findings_find(&built->heap, built->records, &again),
+                     CM_OK);
+    assert_int_equal(cm_findings_find(&built->heap, built->records, &found),
+                     CM_OK);
+    cm_recurrence_keep(&recurrence, &built->heap, &found);
+    assert_true(cm_recurrence_recall(&recurrence, &built->heap, &first));
+    assert_true(cm_recurrence_recall(&recurrence, &built->heap, &second));
+    assert_ptr_equal(first.items, found.items);
+    assert_ptr_equal(second.items, found.items);
+    cm_findings_release(&found);
+    check_findings(&second, &again);
+    cm_recurrence_release(&recurrence);
+    cm_findings_release(&first);
+    check_findings(&second, &again);
+    cm_findings_release(&second);
+    assert_ptr_equal(second.items, NULL);
+    cm_findings_release(&again);
     built_free(built);
 }
 
@@ -278,6 +306,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_is_alike_but_for_its_addresses),
+        cmocka_unit_test(shares_what_it_keeps),
         cmocka_unit_test(tells_apart_what_is_not_alike),
         cmocka_unit_test(keeps_the_last_few),
         cmocka_unit_test(keeps_no_large_heap),
