@@ -116,8 +116,9 @@ cm_walk_name_str(struct cm_walk *walk, const void *referent,
 static uint64_t
 check_of(PyObject *name)
 {
-    Py_hash_t hash =
-        PyUnicode_CheckExact(name) ? ((PyASCIIObject *)name)->hash : -1;
+    Py_hash_t hash = name != NULL && PyUnicode_CheckExact(name)
+                         ? ((PyASCIIObject *)name)->hash
+                         : -1;
     return hash == -1 ? 0
                       : (uint64_t)hash
                             + (uint64_t)((PyASCIIObject *)name)->length
@@ -199,8 +200,10 @@ cm_walk_name_index(struct cm_walk *walk, const void *referent,
     }
 }
 
+/* Once a share is used up, the labels that are kept go: equal keys have equal
+ * labels. */
 static struct cm_text_id
-label_of_key(struct cm_objects *self, PyObject *key)
+label_of_key(struct cm_objects *self, PyObject *key, uint64_t check)
 {
     struct cm_phrase label;
     label.length = 0;
@@ -211,24 +214,31 @@ label_of_key(struct cm_objects *self, PyObject *key)
         cm_phrase_add(&label, ">");
     }
     cm_phrase_add(&label, "]");
-    return intern_key(self->texts, &label,
-                      PyUnicode_CheckExact(key) && cm_str_is_identifier(key)
-                          ? &self->names
-                          : &self->other_keys);
+    struct cm_label_share *share =
+        PyUnicode_CheckExact(key) && cm_str_is_identifier(key)
+            ? &self->names
+            : &self->other_keys;
+    bool had_room = share->made < share->most;
+    struct cm_text_id id = intern_key(self->texts, &label, share);
+    if (share->made < share->most) {
+        keep_label(&self->keys, key, check, id);
+    }
+    else if (had_room) {
+        cm_addresses_clear(&self->keys);
+    }
+    return id;
 }
 
 void
 cm_walk_name_key(struct cm_walk *walk, const void *referent, PyObject *key)
 {
-    struct cm_addresses *labels = &walk->objects->keys;
     if (!cm_walk_take(walk, referent)) {
         return;
     }
     uint64_t check = check_of(key);
-    struct cm_text_id id = kept_label(labels, key, check);
+    struct cm_text_id id = kept_label(&walk->objects->keys, key, check);
     if (id.index == 0) {
-        id = label_of_key(walk->objects, key);
-        keep_label(labels, key, check, id);
+        id = label_of_key(walk->objects, key, check);
     }
     cm_walk_visit(walk, referent, id, CM_VALUE);
 }

@@ -63,6 +63,7 @@ cm_objects_status(const struct cm_objects *self,
             self->no_attributes != NULL ? self->no_attributes : proven,
         .frames = self->no_frames != NULL ? self->no_frames : proven,
         .unnamed_edges = self->unnamed_edges,
+        .known_stacks = cm_stack_known(self),
         .lost_stacks = atomic_load(&self->lost_stacks),
     };
 }

@@ -36,6 +36,7 @@ struct cm_objects_status {
     const char *attributes; /* "struct layout", or "dict only: <why>" */
     const char *frames;     /* "struct layout", or "unnamed: <why>" */
     uint64_t unnamed_edges; /* references found by traverse without a name */
+    uint64_t known_stacks;  /* in the table of stacks */
     uint64_t lost_stacks;   /* calls of cm_objects_stack that a bound, memory
                              * or a missing GIL left without an answer */
 };
@@ -80,7 +81,7 @@ enum { CM_STACK_FRAMES = 64 };
 /* This thread's Python stack, at most CM_STACK_FRAMES deep, innermost first.
  * On any thread, with or without the GIL; without it the answer is id 0 where
  * the stack's layout is not proven.
- * Hot path: about 1 ns a frame when the stack was seen before. */
+ * Hot path: 1 or 2 ns a frame when the stack was seen before. */
 struct cm_site_id cm_objects_stack(struct cm_objects *self);
 
 /* [new; raises] The number of a stack that somebody else took, 0 without

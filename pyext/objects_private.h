@@ -237,6 +237,9 @@ bool cm_is_library(const struct cm_objects *self, PyObject *filename);
 void cm_stack_release(struct cm_objects *self);
 /* False: so many stacks are known that none should be known twice. */
 bool cm_stack_has_room(struct cm_objects *self);
+/* By how many hashes stacks are found; one that was seen in two turns counts
+ * twice. */
+size_t cm_stack_known(const struct cm_objects *self);
 /* The innermost frame of a thread that runs Python code; NULL: none. */
 const struct cm_raw_frame *cm_raw_frame_first(PyThreadState *thread);
 /* The next one, from `frame` (included) outwards; NULL at the end. */

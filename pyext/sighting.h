@@ -21,8 +21,9 @@ PyObject *cm_sighting_new(PyObject *module, struct cm_digest *digest,
 /* Findings in it. */
 size_t cm_sighting_count(PyObject *event);
 
-/* Functions of the module; each takes an event and raises TypeError for
- * anything else.  key: bytes, equal for equal sets of findings. */
+/* Each takes an event and raises TypeError for anything else.  key: bytes,
+ * equal for equal sets of findings.  The document has what the digest was told
+ * of iterations so far. */
 PyObject *cm_sighting_document(PyObject *module, PyObject *event);
 PyObject *cm_sighting_key(PyObject *module, PyObject *event);
 PyObject *cm_sighting_largest(PyObject *module, PyObject *event);

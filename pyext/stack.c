@@ -20,9 +20,8 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
-#include "../detector/relaxed.h"
 #include "deaths.h"
-#include "this_thread.h"
+#include "stack_path.h"
 
 enum {
     FIRST_SITES = 1024,
@@ -72,6 +71,18 @@ cm_stack_has_room(struct cm_objects *self)
     bool room = table == NULL || table->capacity < MANY_SITES;
     cm_lock_give(&self->lock);
     return room;
+}
+
+size_t
+cm_stack_known(const struct cm_objects *self)
+{
+    /* The lock is not part of what the caller may not change. */
+    struct cm_lock *lock = (struct cm_lock *)(uintptr_t)&self->lock;
+    cm_lock_take(lock);
+    const struct cm_site_table *table = self->newest_sites;
+    size_t known = table != NULL ? table->count : 0;
+    cm_lock_give(lock);
+    return known;
 }
 
 /* ---- the table */
@@ -315,108 +326,6 @@ hash_stack(const struct cm_raw_frame *frame)
     return finish(hash, depth, frame != NULL);
 }
 
-/* ---- by addresses alone */
-
-/* The frames of a walk, innermost first, then NULL; where there were more, none.
- * Whoever walks again runs ahead along them: each load only confirms the next
- * frame, and none waits for the one before.  What is not confirmed is not
- * read; so threads may share a path, and write it at once. */
-enum { PATHS_LOG2 = 4, MOST_SKIPPED = 4 };
-struct path {
-    _Alignas(
-        64) _Atomic(const struct cm_raw_frame *) frames[CM_STACK_FRAMES + 1];
-};
-static CM_EVENT_DATA struct path paths[1 << PATHS_LOG2];
-
-static CM_HOT_PART struct path *
-path_of_thread(void)
-{
-    return &paths[cm_this_thread() * KEY_STEP >> (64 - PATHS_LOG2)];
-}
-
-/* The compiler must not know that they are equal: it would go on by `there`,
- * for which the processor has to wait. */
-static CM_HOT_PART bool
-is_confirmed(const struct cm_raw_frame *there,
-             const struct cm_raw_frame *expected)
-{
-    __asm__("" : "+r"(expected));
-    return there == expected;
-}
-
-static inline uint64_t
-instruction_of(const struct cm_raw_frame *frame)
-{
-    return (uint64_t)(uintptr_t)frame->instruction;
-}
-
-/* Never 0, and the high bits reach the low ones. */
-static inline uint64_t
-finish_addresses(uint64_t hash)
-{
-    return (hash ^ hash >> 32) | UINT64_C(1) << 63;
-}
-
-/* Where `frame` stands on the path, if there and few are above; else NULL. */
-static CM_HOT_PART _Atomic(const struct cm_raw_frame *) *
-place_on(struct path *path, const struct cm_raw_frame *frame)
-{
-    for (uint32_t i = 0; i < MOST_SKIPPED; i++) {
-        if (CM_GET(&path->frames[i]) == frame) {
-            return &path->frames[i];
-        }
-    }
-    return NULL;
-}
-
-/* What hash_addresses() is where the stack goes on as on the path; else 0.
- * Two frames at a time, so that half as many products wait for one another. */
-static CM_HOT_PART uint64_t
-hash_along(struct path *path, const struct cm_raw_frame *frame, uint64_t turn)
-{
-    _Atomic(const struct cm_raw_frame *) *at = place_on(path, frame);
-    uint64_t hash = turn;
-    if (CM_SELDOM(at == NULL)) {
-        return 0;
-    }
-    while (frame != NULL) {
-        const struct cm_raw_frame *second = CM_GET(++at);
-        uint64_t more = instruction_of(frame);
-        if (CM_SELDOM(!is_confirmed(frame->previous, second))) {
-            return 0;
-        }
-        if (second == NULL) {
-            hash = (hash + more) * KEY_STEP;
-            break;
-        }
-        frame = CM_GET(++at);
-        if (CM_SELDOM(!is_confirmed(second->previous, frame))) {
-            return 0;
-        }
-        more = (more * KEY_STEP + instruction_of(second)) * KEY_STEP;
-        hash = hash * (KEY_STEP * KEY_STEP) + more;
-    }
-    return finish_addresses(hash);
-}
-
-/* The stack by addresses alone, of all frames: to know which are shown their
- * code would have to be read.  An entry from C stands at an instruction of the
- * interpreter's own.  The path is this one then. */
-CM_EVENT_PATH static __attribute__((noinline)) uint64_t
-hash_addresses(struct path *path, const struct cm_raw_frame *frame,
-               uint64_t turn)
-{
-    uint64_t hash = turn;
-    uint32_t depth = 0;
-    do { /* a polynomial in KEY_STEP, modulo 2^64 */
-        hash = (hash + instruction_of(frame)) * KEY_STEP;
-        CM_SET(&path->frames[depth++], frame);
-        frame = frame->previous;
-    } while (depth < CM_STACK_FRAMES && frame != NULL);
-    CM_SET(&path->frames[frame == NULL ? depth : 0], NULL);
-    return finish_addresses(hash);
-}
-
 static void
 add_walked(struct walked *walked, const struct cm_raw_frame *frame)
 {
@@ -572,11 +481,7 @@ cm_objects_stack(struct cm_objects *self)
     if (frame == NULL) { /* none of Python's: there is nothing to lose */
         return site;
     }
-    struct path *path = path_of_thread();
-    uint64_t hash = hash_along(path, frame, turn);
-    if (CM_SELDOM(hash == 0)) {
-        hash = hash_addresses(path, frame, turn);
-    }
+    uint64_t hash = cm_stack_path_hash(frame, turn);
     site.index = known_site(self, hash);
     return CM_SELDOM(site.index == 0) ? seek_raw_stack(self, frame, true, hash)
                                       : site;

@@ -65,7 +65,8 @@ void cm_digest_output(struct cm_digest *self, const char *path, bool warn,
                       uint64_t min_bytes);
 
 /* Analyses `heap`; with `recorded` its findings are folded into the document
- * of the process.  `findings` is zeroed before, and the caller's to release. */
+ * of the process.  `findings` is zeroed before, and the caller's to release;
+ * others may have the same items: they are read only. */
 enum cm_status cm_digest_find(struct cm_digest *self,
                               const struct cm_heap *heap, bool recorded,
                               struct cm_findings *findings) CM_CHECKED;

@@ -117,13 +117,18 @@ def in_thread(function):
 
 
 def test_stacks_around_the_deepest(probe):
+    """Each is found by one hash, whichever stack was walked before."""
     def at_each_depth():
-        return [both(probe, not PUBLIC_ONLY)[0]] + [
-            deep(n, functools.partial(both, probe))[0] for n in (*range(70), *range(69, -1, -1))]
+        found = []
+        for depths in (range(70), range(69, -1, -1), range(0, 70, 3)):
+            numbers = {n: deep(n, functools.partial(both, probe))[0] for n in depths}
+            found.append((numbers, probe.status()["known_stacks"]))
+        return found
 
-    numbers = in_thread(at_each_depth)
-    assert numbers[1:71] == numbers[:70:-1]
-    assert len(set(numbers[1:])) > 60
+    (up, known), (down, after), (some, at_last) = in_thread(at_each_depth)
+    assert up == down and some == {n: up[n] for n in some}
+    assert known == after == at_last
+    assert len(set(up.values())) > 60
 
 
 class Tree:

@@ -31,10 +31,11 @@ status(PyObject *self, PyObject *arguments)
     (void)self;
     (void)arguments;
     cm_objects_status(objects, &now);
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:K,s:K}", "stack", now.stack,
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:K,s:K,s:K}", "stack", now.stack,
                          "code", cm_deaths_status(), "attributes",
                          now.attributes, "frames", now.frames, "unnamed_edges",
-                         (unsigned long long)now.unnamed_edges, "lost_stacks",
+                         (unsigned long long)now.unnamed_edges, "known_stacks",
+                         (unsigned long long)now.known_stacks, "lost_stacks",
                          (unsigned long long)now.lost_stacks);
 }
 
