@@ -18,7 +18,7 @@ import time
 import measure
 
 _SHORT_LIVED = 3000
-_FEWEST_TURNS = 8
+_FEWEST_TURNS, _FEWEST_ROUNDS = 8, 2  # with one round, other addresses go unseen
 _WARM_UP = 60  # what happens once is not what an iteration costs
 # Not timed, by whether the tool was switched: for 64 iterations it looks more closely.
 _AWAY = {True: 80, False: 40, None: 3}
@@ -210,17 +210,21 @@ def run_case(output, script, case, tools, rounds, iterations, clock):
                     cumem_environment() if tool == "warn" else {}}
              for mode, tool in tools.items()}
     samples, failed, facts = [], {}, {}
-    left, started = rounds, 0
-    while left > 0 and (not samples or clock.more(started)):
+    for index in range(rounds):
+        if index >= _FEWEST_ROUNDS and not clock.more(least):
+            break
         begun = time.monotonic()
         with measure.Team(script, specs) as team:
-            started = time.monotonic() - begun
             # Where processes start slowly, few of them: most of the time is for turns.
-            left = min(left, 1 + clock.fit(3 * started))
+            ready = time.monotonic()
+            fit = clock.fit(3 * (ready - begun))
+            left = min(rounds - index, max(_FEWEST_ROUNDS - index, 1 + fit))
             samples.append(_round(team, specs, iterations, clock.part(left)))
             facts.update({mode: team.ask(mode, status=True) for mode in specs})
             failed.update(team.failed)
-        left -= 1  # and once is enough for what is a hundred times slower
+        turns = (time.monotonic() - ready) / len(samples[-1][OFF] or [0])
+        least = ready - begun + _FEWEST_TURNS * turns
+        # Once is enough for what is a hundred times slower.
         specs = {mode: spec for mode, spec in specs.items() if spec["tool"] != "torch"}
     result = {"case": case, "rounds": samples, "failed": failed, "status": facts,
               "ratios": {}}

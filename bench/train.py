@@ -27,7 +27,7 @@ def main():
     parser = measure.arguments(__doc__, 240)
     parser.add_argument("--models", default="mlp,transformer")
     parser.add_argument("--rounds", type=int, default=5,
-                        help="fresh processes (default 5, fewer when time is over)")
+                        help="fresh processes (default 5, fewer where they start slowly)")
     parser.add_argument("--iterations", type=int, default=60, help="in one turn")
     options = parser.parse_args()
     output = measure.Output("train", __doc__.splitlines()[0], options)
