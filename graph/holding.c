@@ -84,6 +84,13 @@ is_gradient(const struct cm_holding *self)
     return is_category(self, "gradient");
 }
 
+static bool
+is_dead(const struct cm_holding *self)
+{
+    return strcmp(text_of(self, step_at(self, 0)->annotation), CM_HOLDING_DEAD)
+           == 0;
+}
+
 /* from -> ... -> exception -> traceback -> frame.  What piles up in a
  * container behind that would grow without the exception too. */
 static bool
@@ -378,6 +385,15 @@ say_sum(const struct cm_holding *self)
 }
 
 static char *
+say_dead(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("cut the cycle, which the report names after the next "
+                       "collection (gc.collect() is one): nothing else holds "
+                       "it");
+}
+
+static char *
 say_state(const struct cm_holding *self)
 {
     struct cm_way_name place = name_of_place(self);
@@ -501,6 +517,7 @@ static const struct {
 } rules[] = {
     {"outside the frameworks", is_outside, say_outside},
     {"gradient not cleared", is_gradient, say_gradient},
+    {"dead cycle", is_dead, say_dead},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
     {"hook captures its tensor", is_own_hook, say_own_hook},

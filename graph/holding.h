@@ -19,6 +19,8 @@
 
 /* As a category: a second copy of a model's weights. */
 #define CM_HOLDING_COPY "copy of the weights"
+/* As the first step: no root holds it. */
+#define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 
 struct cm_holding_step {
     struct cm_text_id annotation; /* what it is: "list of 17" */

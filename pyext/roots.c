@@ -9,6 +9,7 @@
 #include "roots.h"
 
 #include "../detector/alloc.h"
+#include "../graph/holding.h"
 #include "phrase.h"
 
 enum { MOST_FRAMES = 20000, MOST_HANDLED = 1000 };
@@ -359,8 +360,7 @@ cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
                       CM_RANK_C);
     }
     if (status == CM_OK) {
-        status = add_unmet(self, "a dead cycle, until the next collection",
-                           CM_RANK_DEAD);
+        status = add_unmet(self, CM_HOLDING_DEAD, CM_RANK_DEAD);
     }
     if (status != CM_OK) {
         cm_roots_release(self);

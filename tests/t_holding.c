@@ -31,21 +31,14 @@ struct way {
 static uint8_t
 species_of(char letter)
 {
-    static const struct {
-        char letter;
-        uint8_t species;
-    } all[] = {{'L', CM_LIST},     {'D', CM_DICT},      {'T', CM_TENSOR},
-               {'O', CM_OBJECT},   {'M', CM_MODULE},    {'F', CM_FRAME},
-               {'C', CM_TYPE},     {'X', CM_EXCEPTION}, {'B', CM_TRACEBACK},
-               {'f', CM_FUNCTION}, {'t', CM_TUPLE}};
+    static const char letters[] = "LDTOMFCXBft";
+    static const uint8_t species[] = {
+        CM_LIST, CM_DICT,      CM_TENSOR,    CM_OBJECT,   CM_MODULE, CM_FRAME,
+        CM_TYPE, CM_EXCEPTION, CM_TRACEBACK, CM_FUNCTION, CM_TUPLE};
+    const char *at = strchr(letters, letter);
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i].letter == letter) {
-            return all[i].species;
-        }
-    }
-    fail_msg("no species %c", letter);
-    return 0;
+    assert_non_null(at);
+    return species[at - letters];
 }
 
 static uint8_t
@@ -116,6 +109,11 @@ static const struct {
      "gradient not cleared", "zero_grad(set_to_none=True)"},
     {"M||module a;L|.grads|list of 9|9;T|[3]|Tensor [4]", "other", NULL, 1, 0,
      "container grows", "clear grads"},
+    /* dead cycle: there is nothing to drop or to clear */
+    {"O||" CM_HOLDING_DEAD ";O||Trainer;L|.acts|list of 4|4;T|[2]|Tensor [4]",
+     NULL, NULL, 2, 0, "dead cycle", "cut the cycle"},
+    {"O||" CM_HOLDING_DEAD ";O||Net;T|.grad|Tensor [4]", "gradient", NULL, 1,
+     0, "gradient not cleared", "zero_grad"},
     /* kept exception */
     {"F||a.py:3 main;L|local errors|list of 5|5;X|[2]|ValueError;"
      "B|__traceback__|traceback;F|tb_frame|frame;T|local x|Tensor [4]",
