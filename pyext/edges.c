@@ -77,14 +77,6 @@ cm_walk_name(struct cm_walk *walk, const void *referent, const char *label,
     }
 }
 
-static void
-visit_phrase(struct cm_walk *walk, const void *referent,
-             const struct cm_phrase *label, enum cm_role role)
-{
-    cm_walk_visit(walk, referent,
-                  cm_phrase_intern(label, walk->objects->texts), role);
-}
-
 void
 cm_walk_name_text(struct cm_walk *walk, const void *referent,
                   const char *before, const char *name, enum cm_role role)
@@ -94,8 +86,19 @@ cm_walk_name_text(struct cm_walk *walk, const void *referent,
         label.length = 0;
         cm_phrase_add(&label, before);
         cm_phrase_add(&label, name);
-        visit_phrase(walk, referent, &label, role);
+        cm_walk_visit(walk, referent,
+                      cm_phrase_intern(&label, walk->objects->texts), role);
     }
+}
+
+static struct cm_text_id
+label_of_str(const struct cm_objects *self, const char *before, PyObject *name)
+{
+    struct cm_phrase label;
+    label.length = 0;
+    cm_phrase_add(&label, before);
+    cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
+    return cm_phrase_intern(&label, self->texts);
 }
 
 void
@@ -103,11 +106,8 @@ cm_walk_name_str(struct cm_walk *walk, const void *referent,
                  const char *before, PyObject *name, enum cm_role role)
 {
     if (cm_walk_take(walk, referent)) {
-        struct cm_phrase label;
-        label.length = 0;
-        cm_phrase_add(&label, before);
-        cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
-        visit_phrase(walk, referent, &label, role);
+        cm_walk_visit(walk, referent,
+                      label_of_str(walk->objects, before, name), role);
     }
 }
 
@@ -155,11 +155,7 @@ cm_walk_name_attribute(struct cm_walk *walk, const void *referent,
     uint64_t check = check_of(name);
     struct cm_text_id id = kept_label(labels, name, check);
     if (id.index == 0) {
-        struct cm_phrase label;
-        label.length = 0;
-        cm_phrase_add(&label, ".");
-        cm_phrase_add_str(&label, name, CM_PHRASE_BYTES / 8);
-        id = cm_phrase_intern(&label, walk->objects->texts);
+        id = label_of_str(walk->objects, ".", name);
         keep_label(labels, name, check, id);
     }
     cm_walk_visit(walk, referent, id, CM_ATTRIBUTE);

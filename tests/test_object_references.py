@@ -84,10 +84,12 @@ def test_only_wanted_references_are_shown(probe):
 
 def test_keys_without_end_are_bounded(probe):
     assert probe.renew()
+    assert edges(probe, {"a key": MARK}, MARK) == [("['a key']", VALUE)]
     made = {i: MARK for i in range(60000)}
     labels = {label for _, label, _ in probe.edges(made, MARK)}
     assert "[*]" in labels and 40000 < len(labels) <= 50001
     assert edges(probe, {"a name": MARK}, MARK) == [("[*]", VALUE)]
+    assert edges(probe, {"a key": MARK}, MARK) == [("[*]", VALUE)]
     assert edges(probe, {"name": MARK}, MARK) == [("['name']", VALUE)]
     assert probe.renew()
     assert edges(probe, {"a name": MARK}, MARK) == [("['a name']", VALUE)]

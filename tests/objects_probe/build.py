@@ -16,8 +16,7 @@ SOURCES = [
     *(f"pyext/{name}.c" for name in
       ("objects", "proofs", "describe", "edges", "builtins", "attributes",
        "frames", "codes", "deaths", "bytecode", "types", "stack", "stack_path",
-       "phrase",
-       "addresses")),
+       "phrase", "addresses")),
     *sorted(str(path.relative_to(ROOT))
             for path in (ROOT / "detector").glob("*.c")),
 ]
