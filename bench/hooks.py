@@ -12,7 +12,8 @@ besides, by the cache lines that they take, is not in it: for this a process of
 another build, which reads no clock, runs turns of ten iterations with its hooks
 at work and passing over (they return as soon as they are called), some hundred
 pairs that lie next to each other, and the ratio of their wall time is told with
-its 95 % interval.  All its threads share one core (measure.share_core).
+its 95 % interval: once with its threads where the system puts them, once with all
+on one core (loop.CORES).
 Builds cumem with -DCUMEM_METER=clock and =pass in FOLDER, a temporary one unless
 given.
 """
@@ -175,20 +176,27 @@ def lines_of(name, result):
     yield f"--- {name}: {share(median):.2%} of {median['iteration_us']:.0f} us an iteration (" \
         + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) \
         + f"); the clock's own {result['reading_ns']:.0f} ns a call are taken off"
-    wall = result["wall"]["ratio"]
-    if wall is not None:
-        yield f"  by wall time x{wall['ratio']:.4f} [{wall['low']:.4f}, {wall['high']:.4f}] of hooks " \
-            f"that pass over, {wall['pairs']} pairs"
+    for cores in loop.CORES:
+        yield from lines_of_wall(result["wall"][cores], f"{cores} core" + "s" * (cores == "own"))
     for hook, (us, count) in median["hooks"].items():
         if count:
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"
+
+
+def lines_of_wall(found, where):
+    wall = found["ratio"]
+    if wall is not None:
+        yield f"  by wall time, {where}: x{wall['ratio']:.4f} [{wall['low']:.4f}, " \
+            f"{wall['high']:.4f}] of hooks that pass over, {wall['pairs']} pairs, " \
+            f"{measure.median(list(filter(None, found['pass_ms']))) * 1e3:.0f} us an iteration"
 
 
 def answer_of(options, scratch):
     """The process of one case: its threads share a core from the start, or never."""
     if options.by == "clock":
         return by_clock(Loop(*json.loads(options.case)), options.iterations, scratch)
-    measure.share_core()
+    if options.by == "one":
+        loop.share_core()
     return by_wall(Loop(*json.loads(options.case)), options.seconds)
 
 
@@ -198,6 +206,9 @@ def main():
     parser.add_argument("--output", default=measure.HERE / "results", type=pathlib.Path)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=400, help="for all cases together")
+    parser.add_argument("--cases", type=lambda text: [int(part) for part in text.split(",")],
+                        default=list(range(len(CASES))), help="their numbers, 0,1,..., from "
+                        + "; ".join(map(name_of, CASES)))
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--by", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -209,11 +220,12 @@ def main():
         return report(options, {meter: build(folder, meter) for meter in ("clock", "pass")})
 
 
-def run(options, packages, case, meter, seconds):
-    """The answer of a fresh process, or why there is none."""
+def run(options, packages, case, by, seconds=0):
+    """The answer of a fresh process, or why there is none; by the clock, or on which cores."""
+    meter = "clock" if by == "clock" else "pass"
     environment = {**os.environ, "PYTHONPATH": packages[meter], **loop.cumem_environment()}
     done = subprocess.run(
-        [sys.executable, __file__, "--case", json.dumps(case), "--by", meter,
+        [sys.executable, __file__, "--case", json.dumps(case), "--by", by,
          "--iterations", str(options.iterations), "--seconds", str(seconds)],
         env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -231,12 +243,16 @@ def name_of(case):
 def measure_case(options, packages, case, seconds):
     """(result, lines): the clock's part takes what it takes, turns what is left of `seconds`."""
     began = time.monotonic()
-    result, why = run(options, packages, case, "clock", 0)
-    left = seconds - (time.monotonic() - began) * 3 / 2  # the other process starts too
-    wall, why_no_wall = run(options, packages, case, "pass", max(LEAST, left))
-    if result is None or wall is None:
-        return None, [f"--- {name_of(case)}: failed: {why or why_no_wall}"]
-    result["wall"] = wall
+    result, why = run(options, packages, case, "clock")
+    took = time.monotonic() - began
+    left = (seconds - took) / len(loop.CORES) - took / 2  # those processes start too
+    walls = {}
+    for cores in loop.CORES:
+        walls[cores], failed = run(options, packages, case, cores, max(LEAST, left))
+        why = why or failed
+    if why:
+        return None, [f"--- {name_of(case)}: failed: {why}"]
+    result["wall"] = walls
     return result, list(lines_of(name_of(case), result))
 
 
@@ -244,7 +260,8 @@ def report(options, packages):
     machine = measure.machine()
     lines = [" ".join(["command: python bench/hooks.py", *sys.argv[1:]]), json.dumps(machine)]
     results, end = {}, time.monotonic() + options.seconds
-    for left, case in zip(range(len(CASES), 0, -1), CASES):
+    for done, number in enumerate(options.cases):
+        case, left = CASES[number], len(options.cases) - done
         result, said = measure_case(options, packages, case, (end - time.monotonic()) / left)
         results[name_of(case)] = result
         lines += said

@@ -51,7 +51,7 @@ def switch(folder):
 def worker(spec):
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, 1_000_000)
-    _, live, step = loop.begin({**spec, "device": "cpu"})
+    _, live, step = loop.begin({**spec, "device": "cpu", "cores": "one"})
     for _ in range(MORE):
         step()
     valgrind = ctypes.CDLL(spec["switch"])

@@ -25,6 +25,27 @@ _AWAY = {True: 80, False: 40, None: 3}
 _LONGER = 3  # a turn of what was switched, for all that goes before it
 
 
+# Where the loop's threads run: as the system puts them, which is how a job runs, or
+# all on one core, where the same hooks are a larger share of a shorter iteration.
+CORES = ("own", "one")
+
+
+def arguments(description, seconds):
+    parser = measure.arguments(description, seconds)
+    parser.add_argument("--cores", choices=CORES, default=CORES[0], help="for the "
+                        "loop's threads: where the system puts them, or one for all")
+    return parser
+
+
+def share_core():
+    """This thread and those that it starts from now on run on one core.
+
+    Else autograd's thread is woken on another one, and what that takes moves by more
+    than all of cumem's hooks together.
+    """
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
 class Node:
     def __init__(self, tensor):
         self.tensor = tensor
@@ -140,7 +161,8 @@ def begin(spec):
     """torch, the objects that stay, and the step, warm, under "warn" with cumem."""
     if spec["tool"] == "warn":
         start_cumem()  # its own thread is free, as in a job
-    measure.share_core()
+    if spec["cores"] == "one":
+        share_core()
     import torch
 
     if spec["device"] == "cpu":
@@ -154,7 +176,7 @@ def begin(spec):
 
 
 def make(spec, counter):
-    """A worker: `spec` has tool, model, live, cycles, device."""
+    """A worker: `spec` has tool, model, live, cycles, cores, device."""
     tool, device = spec["tool"], spec["device"]
     torch, live, step = begin(spec)
     calls = itertools.count()

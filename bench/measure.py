@@ -255,15 +255,6 @@ def serve(make):
         raise SystemExit(1) from None
 
 
-def share_core():
-    """This thread and those that it starts from now on run on one core.
-
-    Else autograd's thread is woken on another one, and what that takes moves by more
-    than all of cumem's hooks together.
-    """
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
-
 def timed(function, count, counter, synchronize=lambda: None):
     """Wall, processor time and instructions of `count` calls, per call.
 

@@ -15,13 +15,14 @@ ALLOWED = 1.05
 
 
 def main():
-    parser = measure.arguments(__doc__, 90)
+    parser = loop.arguments(__doc__, 90)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--iterations", type=int, default=20)
     options = parser.parse_args()
     output = measure.Output("observe", __doc__.splitlines()[0], options)
     live = [1_000] if options.quick else [1_000, 300_000]
-    work = [{"model": "mlp", "live": count, "cycles": 4} for count in live]
+    work = [{"model": "mlp", "live": count, "cycles": 4, "cores": options.cores}
+            for count in live]
     clock = measure.Clock(options.seconds, len(work))
     rows = []
     for case in work:

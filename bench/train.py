@@ -18,13 +18,13 @@ def cases(options):
     live = [1_000, 300_000] if options.quick else [1_000, 300_000, 1_000_000]
     for model in options.models.split(","):
         for count in live:
-            yield {"model": model, "live": count, "cycles": 0}
+            yield {"model": model, "live": count, "cycles": 0, "cores": options.cores}
         if model == "mlp":
-            yield {"model": model, "live": 300_000, "cycles": 4}
+            yield {"model": model, "live": 300_000, "cycles": 4, "cores": options.cores}
 
 
 def main():
-    parser = measure.arguments(__doc__, 240)
+    parser = loop.arguments(__doc__, 240)
     parser.add_argument("--models", default="mlp,transformer")
     parser.add_argument("--rounds", type=int, default=5,
                         help="fresh processes (default 5, fewer where they start slowly)")
