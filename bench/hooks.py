@@ -13,7 +13,8 @@ another build, which reads no clock, runs turns of ten iterations with its hooks
 at work and passing over (they return as soon as they are called), some hundred
 pairs that lie next to each other, and the ratio of their wall time is told with
 its 95 % interval: once with its threads where the system puts them, once with all
-on one core (loop.CORES).
+on one core (loop.CORES).  torch's detector in the same loop stands beside them, and
+the user instructions that bench/instructions.py counted, where there is its output.
 Builds cumem with -DCUMEM_METER=clock and =pass in FOLDER, a temporary one unless
 given.
 """
@@ -37,6 +38,7 @@ import measure
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READS = 1000
 LEAST = 5  # seconds of turns by wall time
+PEER = 3  # iterations under torch's detector
 ALL = 0xFFFFFFFF  # kinds of hooks
 TURN = 10  # iterations by wall time
 HOOKS = ("allocation", "free", "tensor", "tensor's end", "collection starts",
@@ -47,6 +49,8 @@ CASES = [("mlp", 1_000, 0, 0, False), ("mlp", 300_000, 0, 0, False),
          ("mlp", 1_000_000, 0, 0, False), ("mlp", 1_000, 10_000, 0, False),
          ("transformer", 1_000, 0, 0, False), ("transformer", 1_000_000, 0, 0, False),
          ("mlp", 1_000, 0, 4, False), ("mlp", 1_000, 0, 4, True)]
+# The loop of the budget, alone and with equal cycles that are observed.
+ALLOWED = {("mlp", 0, False): 1.01, ("mlp", 4, True): 1.05}
 
 
 def build(folder, meter):
@@ -140,6 +144,19 @@ def by_clock(own, iterations, folder):
     return {"turns": turns, "status": _status(), "reading_ns": reading / rate * 1e9}
 
 
+def under_torch(model, live, cycles):
+    """How many times longer an iteration takes with torch's detector."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    _, keep, step = loop.begin({"tool": "torch", "model": model, "live": live,
+                                "cycles": cycles, "cores": "own", "device": device})
+    timed = functools.partial(measure.timed, step, counter=measure.Counter())
+    without = timed(count=10 * PEER)["wall_ms"]
+    loop.start_torch_detector(torch, device)
+    return {"ratio": timed(count=PEER)["wall_ms"] / without, "live": len(keep)}
+
+
 def metered(ticks, counts, own, read, iterations):
     """One turn of `iterations`."""
     before = list(ticks), list(counts)
@@ -177,27 +194,34 @@ def lines_of(name, result):
         + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) \
         + f"); the clock's own {result['reading_ns']:.0f} ns a call are taken off"
     for cores in loop.CORES:
-        yield from lines_of_wall(result["wall"][cores], f"{cores} core" + "s" * (cores == "own"))
+        yield from lines_of_wall(result["wall"][cores], cores)
     for hook, (us, count) in median["hooks"].items():
         if count:
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"
 
 
-def lines_of_wall(found, where):
+def where(cores):
+    return "all on one core" if cores == "one" else "cores of their own"
+
+
+def lines_of_wall(found, cores):
     wall = found["ratio"]
     if wall is not None:
-        yield f"  by wall time, {where}: x{wall['ratio']:.4f} [{wall['low']:.4f}, " \
+        yield f"  by wall time, {where(cores)}: x{wall['ratio']:.4f} [{wall['low']:.4f}, " \
             f"{wall['high']:.4f}] of hooks that pass over, {wall['pairs']} pairs, " \
             f"{measure.median(list(filter(None, found['pass_ms']))) * 1e3:.0f} us an iteration"
 
 
 def answer_of(options, scratch):
     """The process of one case: its threads share a core from the start, or never."""
+    model, live, _, cycles, _ = case = json.loads(options.case)
+    if options.by == "torch":
+        return under_torch(model, live, cycles)
     if options.by == "clock":
-        return by_clock(Loop(*json.loads(options.case)), options.iterations, scratch)
+        return by_clock(Loop(*case), options.iterations, scratch)
     if options.by == "one":
         loop.share_core()
-    return by_wall(Loop(*json.loads(options.case)), options.seconds)
+    return by_wall(Loop(*case), options.seconds)
 
 
 def main():
@@ -222,8 +246,9 @@ def main():
 
 def run(options, packages, case, by, seconds=0):
     """The answer of a fresh process, or why there is none; by the clock, or on which cores."""
-    meter = "clock" if by == "clock" else "pass"
-    environment = {**os.environ, "PYTHONPATH": packages[meter], **loop.cumem_environment()}
+    own = {} if by == "torch" else \
+        {"PYTHONPATH": packages["clock" if by == "clock" else "pass"], **loop.cumem_environment()}
+    environment = {**os.environ, "CUMEM_WARN_CYCLES": "", **own}
     done = subprocess.run(
         [sys.executable, __file__, "--case", json.dumps(case), "--by", by,
          "--iterations", str(options.iterations), "--seconds", str(seconds)],
@@ -241,36 +266,64 @@ def name_of(case):
 
 
 def measure_case(options, packages, case, seconds):
-    """(result, lines): the clock's part takes what it takes, turns what is left of `seconds`."""
+    """(result, None) or (None, why): turns take what the other parts leave of `seconds`."""
     began = time.monotonic()
     result, why = run(options, packages, case, "clock")
+    peer, no_peer = run(options, packages, case, "torch") if budget_of(case) else (None, None)
     took = time.monotonic() - began
     left = (seconds - took) / len(loop.CORES) - took / 2  # those processes start too
     walls = {}
     for cores in loop.CORES:
         walls[cores], failed = run(options, packages, case, cores, max(LEAST, left))
         why = why or failed
-    if why:
-        return None, [f"--- {name_of(case)}: failed: {why}"]
-    result["wall"] = walls
-    return result, list(lines_of(name_of(case), result))
+    if why or no_peer:
+        return None, why or no_peer
+    return {**result, "wall": walls, "torch": peer}, None
+
+
+def budget_of(case):
+    model, live, tensors, cycles, observed = case
+    return ALLOWED.get((model, cycles, observed))
+
+
+def instructions_of(case, folder):
+    """What bench/instructions.py counted on a CPU for this loop, or None."""
+    try:
+        rows = json.loads((folder / "instructions-cpu.json").read_text())["rows"]
+    except OSError:
+        return None
+    model, _, _, cycles, _ = case
+    return next((row["ratio"] for row in rows if row["case"]["model"] == model
+                 and row["case"]["cycles"] == cycles == 0), None)
+
+
+def judge(output, case, result):
+    """One row for each way to place the threads; without torch's detector it says nothing."""
+    allowed, counted = budget_of(case), instructions_of(case, measure.HERE / "results")
+    for cores in loop.CORES:
+        wall = result["wall"][cores]["ratio"]
+        ratios = {"wall_ms": wall} | ({"instructions": {"ratio": counted}} if counted else {})
+        said = f"{wall['ratio']:.4f}x, at most {wall['high']:.4f}x" \
+            + (f"; instructions, CPU, {counted:.4f}x" if counted else "") \
+            + f"; torch {result['torch']['ratio']:.0f}x"
+        output.budget(f"{name_of(case)}, {where(cores)}", f"<= {allowed}x", said,
+                      loop.holds(ratios, allowed))
 
 
 def report(options, packages):
-    machine = measure.machine()
-    lines = [" ".join(["command: python bench/hooks.py", *sys.argv[1:]]), json.dumps(machine)]
-    results, end = {}, time.monotonic() + options.seconds
+    output = measure.Output("hooks", __doc__.splitlines()[0], options)
+    results, end = [], time.monotonic() + options.seconds
     for done, number in enumerate(options.cases):
         case, left = CASES[number], len(options.cases) - done
-        result, said = measure_case(options, packages, case, (end - time.monotonic()) / left)
-        results[name_of(case)] = result
-        lines += said
-        print("\n".join(said), flush=True)
-    stem = options.output / f"hooks-{machine['kind']}"
-    options.output.mkdir(parents=True, exist_ok=True)
-    stem.with_suffix(".txt").write_text("\n".join(lines) + "\n")
-    stem.with_suffix(".json").write_text(json.dumps({"machine": machine, "results": results}))
-    return 0 if all(results.values()) else 1
+        result, why = measure_case(options, packages, case, (end - time.monotonic()) / left)
+        output.case(case=name_of(case), result=result, failed=why)
+        output.text(*(lines_of(name_of(case), result) if result
+                      else [f"--- {name_of(case)}: failed: {why}"]))
+        if result and budget_of(case):
+            judge(output, case, result)
+        results.append(result)
+    output.write()
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":
