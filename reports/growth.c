@@ -273,7 +273,7 @@ cm_growth_add_sentence(const struct cm_leak *leak,
         add_amount(leak, growth, out);
     }
     if (verdict == CM_GROWTH_LINGERING) {
-        cm_buffer_add_text(out, " kept through every forward pass");
+        cm_buffer_add_text(out, " kept through every forward");
     }
     add_since(leak, growth, out);
     if (verdict == CM_GROWTH_GROWING) {

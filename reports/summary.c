@@ -86,7 +86,7 @@ add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
         cm_line_addf(
             line, CM_PAINT_NONE, "%s was dead at one moment%s",
             is_cpu(self->leak, device) ? " tensors" : "",
-            has_accelerator(self->leak) ? "" : " (no GPU in this process)");
+            has_accelerator(self->leak) ? "" : " (no GPU here)");
     }
     cm_line_end(line);
 }

@@ -132,6 +132,14 @@ def node(**attributes):
     return made
 
 
+def alone(**attributes):
+    """Of a class of its own: the keys that instances share have an end, and tests fill them."""
+    made = type("Alone", (), {})()
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
 def with_dict(**attributes):
     """A node whose dict has been made."""
     made = node(**attributes)

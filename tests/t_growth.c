@@ -56,9 +56,9 @@ test_sentences(void **state)
     expect_sentence("'verdict':'leak','bytes_per_iteration':-5", "step",
                     "-5 B per iteration");
     expect_sentence("'verdict':'lingering','bytes':1048576", "step",
-                    "1.0 MiB kept through every forward pass");
+                    "1.0 MiB kept through every forward");
     expect_sentence("'verdict':'lingering','bytes':1048576,'category':'mine'",
-                    "step", "1.0 MiB of mine kept through every forward pass");
+                    "step", "1.0 MiB of mine kept through every forward");
 #undef SLOPE
 }
 

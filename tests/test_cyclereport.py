@@ -362,7 +362,7 @@ def test_headers(tmp_path):
     cuda = {"name": "cuda:1", "peak_allocated": 0, "dead_peak": 8 * MIB}
     cpu = {"name": "cpu", "dead_peak": 8 * MIB}
     assert header(cpu) == ["cumem: up to 8.0 MiB of cpu tensors was dead at "
-                           "one moment (no GPU in this process)"]
+                           "one moment (no GPU here)"]
     assert header(cuda) == ["cumem: up to 8.0 MiB of cuda:1 was dead at one "
                             "moment"]
     assert header(cuda | {"peak_allocated": 64 * MIB}, cpu) == [
@@ -469,7 +469,7 @@ cumem [rank 3]: cuda:0 grows by 4.0 MiB per iteration; full in about 54 min
    held  train.py:80 main: local `losses` (list, 997 items) > loss > grad_fn
    fix   append `loss.item()` instead: a loss keeps its whole graph
    alloc train.py:41 step: loss = criterion(model(batch), target)
-#2 LINGERING 97 MiB of gradients kept through every forward pass since iteration 1
+#2 LINGERING 97 MiB of gradients kept through every forward since iteration 1
    held  probably train.py:60 main:
          local `model` (ResNet) > ... > .grad (Tensor)
    fix   call `optimizer.zero_grad(set_to_none=True)` before the forward pass

@@ -190,7 +190,7 @@ def test_a_reference_has_its_name(probe, case):
 
 @pytest.mark.skipif(PUBLIC_ONLY, reason="dict only")
 def test_attributes_are_named_with_and_without_a_dict(probe):
-    plain, other = node(x=MARK, y=[2]), with_dict(x=MARK, y=[2])
+    plain, other = alone(x=MARK, y=[2]), with_dict(x=MARK, y=[2])
     assert [label for label, _ in edges(probe, plain)] == [
         ".x", ".y", "__class__"]
     # Which of the two shows the values depends on the patch release.
@@ -206,7 +206,7 @@ def test_attributes_are_named_with_and_without_a_dict(probe):
 
 @pytest.mark.skipif(PUBLIC_ONLY, reason="dict only")
 def test_reading_attributes_makes_no_dict(probe):
-    made = node(x=MARK, y=1)
+    made = alone(x=MARK, y=1)
     probe.describe(made)
     probe.edges(made)
     assert not any(type(referent) is dict for referent in gc.get_referents(
@@ -215,7 +215,7 @@ def test_reading_attributes_makes_no_dict(probe):
 
 @pytest.mark.skipif(PUBLIC_ONLY, reason="dict only")
 def test_deleted_and_many_attributes(probe):
-    made = node(a=1, x=MARK, b=2)
+    made = alone(a=1, x=MARK, b=2)
     del made.a
     assert edges(probe, made, MARK) == [(".x", ATTRIBUTE)]
     many = Node()
