@@ -40,7 +40,7 @@ static struct {
     bool hooked, hopeless;
     bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
-    char recorder[256];
+    char recorder[256], silent[256];
     struct private_pool pools[MOST_POOL_RANGES];
     size_t pool_count;
 } torch = {.why = "torch is not imported"};
@@ -163,20 +163,32 @@ cm_allocations_notice_host(struct cm_objects *objects, bool stacks,
     }
 }
 
+static void
+stop_torch(const char *why)
+{
+    if (torch.hooked) {
+        cm_torch_slot.stop();
+        torch.hooked = false;
+        torch.why = why;
+    }
+}
+
+static void
+stop_steps(void)
+{
+    cm_backward_stop();
+    cm_forward_stop();
+    cm_foreign_stop();
+}
+
 void
 cm_allocations_stop(void)
 {
     if (torch.hooked || host.hooked) {
-        cm_backward_stop();
-        cm_forward_stop();
-        cm_foreign_stop();
+        stop_steps();
     }
     stop_host("nobody observes");
-    if (torch.hooked) {
-        cm_torch_slot.stop();
-        torch.hooked = false;
-        torch.why = "nobody observes";
-    }
+    stop_torch("nobody observes");
     torch.hopeless = false;
 }
 
@@ -396,6 +408,25 @@ cm_allocations_clear(PyObject *module, PyObject *unused)
 }
 
 PyObject *
+cm_allocations_silent(PyObject *module, PyObject *args)
+{
+    const char *why;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s:silent", &why)) {
+        return NULL;
+    }
+    if (torch.hooked) {
+        snprintf(torch.silent, sizeof(torch.silent), "%s", why);
+        stop_torch(torch.silent);
+        torch.hopeless = true;
+        if (!host.hooked) {
+            stop_steps();
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
 cm_allocations_recorder(PyObject *module, PyObject *args)
 {
     int recorded;
@@ -475,7 +506,9 @@ cm_allocations_status(void)
         cm_blocks_counts(torch.blocks, &counts);
     }
     return Py_BuildValue(
-        "{sssssNsOsssNsKsKsKsKsKsKsK}", "hook", hook, "why", why, "recorder",
+        "{sssNsNsOsssNsKsKsKsKsKsKsK}", "hook", hook, "why",
+        PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace"),
+        "recorder",
         PyUnicode_DecodeUTF8(torch.recorder,
                              (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "forward",

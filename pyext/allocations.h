@@ -46,7 +46,7 @@ bool cm_allocations_host_heard(void);
 /* "cuda:1"; "cpu" for CM_DEVICE_HOST. */
 enum { CM_DEVICE_NAME_BYTES = 32 };
 void cm_allocations_device(int device, char name[CM_DEVICE_NAME_BYTES]);
-/* "torch slot", "recorder" or "none"; *why is a constant text. */
+/* "torch slot", "recorder" or "none"; *why lives as long as the process. */
 const char *cm_allocations_hook(const char **why);
 
 /* Each storage of the heap learns of its block; `records` has its texts.  May
@@ -62,6 +62,9 @@ bool cm_allocations_gone(const struct cm_storage *storage);
 PyObject *cm_allocations_seed(PyObject *module, PyObject *blocks);
 /* [none; never] forgets what was seeded, unless a hook keeps it up to date. */
 PyObject *cm_allocations_clear(PyObject *module, PyObject *unused);
+/* [none; raises] torch's allocator tells nobody (a text says why): its slot is
+ * given back until all is started again. */
+PyObject *cm_allocations_silent(PyObject *module, PyObject *args);
 /* [none; raises] (torch's own recorder is read instead of the hook, why or why
  * not: a text). */
 PyObject *cm_allocations_recorder(PyObject *module, PyObject *args);

@@ -156,6 +156,7 @@ static PyMethodDef methods[] = {
     {"autograd_probe", cm_autograd_probe, METH_VARARGS, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},
+    {"silent", cm_allocations_silent, METH_VARARGS, NULL},
     {"recorder", cm_allocations_recorder, METH_VARARGS, NULL},
     {"add_site", core_add_site, METH_O, NULL},
     {"attached", core_attached, METH_NOARGS, NULL},

@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """Where a device's memory is, with a torch.cuda that only pretends."""
 
+import pytest
+
 from process import NODES, run_ok
 from test_allocations import START, stand_in  # noqa: F401
 
@@ -64,6 +66,41 @@ for bad in ("cpu", "cuda:x", True, "", 3.5, None, 7):
 """ + PRETEND + """
 with pytest.raises(ValueError, match="1.*in use: cuda:0"):
     cumem.memory(1)
+""", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core"])
+def test_a_framework_that_counts_nothing_is_in_use_where_the_device_has_a_context(
+        framework, tmp_path):
+    run_ok(f"framework = {framework!r}" + """
+import sys, types
+import cumem
+from cumem import _core, _frameworks, _memory
+from pytest import raises
+_frameworks._has_context = lambda index: index == 1
+_core.process_use = lambda index: (100, 0, 30, 50, 20, "")
+with raises(ValueError, match="in use: none"):
+    cumem.memory()
+sys.modules[framework] = types.ModuleType(framework)
+with raises(ValueError, match="0.*in use: cuda:1"):
+    cumem.memory(0)
+use = cumem.memory()
+assert use == cumem.memory("cuda:1") and use["frameworks"] == {} and use["allocated"] == 0
+assert (use["outside_frameworks"], use["other_processes"], use["free"]) == (50, 20, 30)
+row, = _memory.rows(snapshot=True)
+assert row["name"] == "cuda:1" and row["outside_frameworks"] == 50 and row["frameworks"] == []
+""", cwd=tmp_path)
+
+
+def test_what_the_driver_says_of_this_process_beyond_the_frameworks(tmp_path):
+    run_ok(NODES + PRETEND + """
+from cumem import _core
+_core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 60 * MIB, 32 * MIB, "")
+use = cumem.memory()
+assert use["outside_frameworks"] == 12 * MIB and use["other_processes"] == 32 * MIB, use
+assert use["free"] == 8 * MIB and use["total"] == 100 * MIB
+_core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 40 * MIB, 32 * MIB, "")
+assert cumem.memory()["outside_frameworks"] == 0  # asked of both at different moments
 """, cwd=tmp_path)
 
 

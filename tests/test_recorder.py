@@ -173,3 +173,27 @@ for bad in (None, (), [None], [()], [("a.py", "1", "f")], [(1, 1, "f")], [("a.py
 with pytest.raises(OverflowError):
     _core.add_site([("a.py", 2**64, "f")])
 """, cwd=tmp_path)
+
+
+def test_an_allocator_that_tells_nobody_is_not_taken_for_one_that_is_heard(stand_in, tmp_path):  # noqa: F811
+    run_ok(START + RECORDER + """
+def refuse(*args, **options):
+    raise RuntimeError("cudaMallocAsync does not yet support it")
+torch._C._cuda_getAllocatorBackend = lambda: backend
+torch._C._cuda_isHistoryEnabled = torch.cuda.memory_snapshot = refuse
+torch._C._cuda_attach_out_of_memory_observer = refuse
+sys.unraisablehook = lambda failure: os._exit(3)
+for backend, found in (("cudaMallocAsync", "none"), ("native", "torch slot"), ("none", "none")):
+    with cumem.observe_tensor_cycles(print):
+        gc.collect()
+        assert hook()["hook"] == found, hook()
+        assert (f"its {backend} backend" in hook()["why"]) == (found == "none"), hook()
+        if found == "none":
+            assert "refused: RuntimeError" in hook()["recorder"], hook()
+        before = hook()["events"]
+        allocate()
+        free()
+        assert hook()["events"] - before == (0 if found == "none" else 2), hook()
+        assert cumem.memory()["allocated"] == 36 * MIB
+    gc.collect()
+""", cwd=tmp_path, STAND_IN=stand_in)

@@ -33,9 +33,9 @@ def tagged_types():
 def use(index):
     """Bytes on CUDA device `index`: {"torch": (allocated, reserved), ...}.
 
-    Only frameworks that are in use on that device are there.  Numba keeps no
-    such count; its memory is seen by the driver alone.  What a framework cannot
-    say, or raises about, is left out.
+    Only frameworks that are in use on that device are there.  Numba and cuda.core
+    keep no such count; their memory is seen by the driver alone.  What a framework
+    cannot say, or raises about, is left out.
     """
     found = {}
     for name, _, ask in _ASKED:
@@ -171,6 +171,20 @@ _ASKED = (
 )
 
 
+# They keep no count of their bytes: the driver alone sees them.
+_UNCOUNTED = ("numba.cuda", "cuda.core")
+
+
+def _are_uncounted():
+    return any(module in sys.modules for module in _UNCOUNTED)
+
+
 def others_are_imported():
     """Whether a framework beside torch may hold memory of a GPU."""
-    return any(module in sys.modules for name, module, _ in _ASKED if name != "torch")
+    return _are_uncounted() or any(
+        module in sys.modules for name, module, _ in _ASKED if name != "torch")
+
+
+def is_used_uncounted(index):
+    """Whether device `index` has a context, and who may use it keeps no count."""
+    return _are_uncounted() and _has_context(index)

@@ -77,7 +77,7 @@ def _current():
 
 
 def devices():
-    """Indices of the CUDA devices on which a framework holds memory."""
+    """Indices of the CUDA devices on which a framework holds memory, or may."""
     return list(_in_use())
 
 
@@ -88,7 +88,8 @@ def _in_use():
         return {}
     most = cuda.device_count() if cuda is not None else 16
     used = {index: _frameworks.use(index) for index in range(most)}
-    return {index: frameworks for index, frameworks in used.items() if frameworks}
+    return {index: frameworks for index, frameworks in used.items()
+            if frameworks or _frameworks.is_used_uncounted(index)}  # fmt: skip
 
 
 def rows(snapshot, asked=None):
@@ -193,10 +194,11 @@ def segments():
     A snapshot of a long history takes seconds, and it is the user's to take.
     """
     torch = sys.modules.get("torch")
-    if _frameworks.torch_cuda() is None or (_recorder_is_on(torch) and not _recorder.is_ours()):
+    if _frameworks.torch_cuda() is None:
         return []
     try:
-        return torch.cuda.memory_snapshot()
+        theirs = _recorder_is_on(torch) and not _recorder.is_ours()
+        return [] if theirs else torch.cuda.memory_snapshot()
     except Exception:  # another allocator: it has no segments
         return []
 
@@ -204,6 +206,18 @@ def segments():
 def _recorder_is_on(torch):
     enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
     return enabled is None or bool(enabled())
+
+
+def note_backend():
+    """Tell the core where torch's memory comes from an allocator that tells nobody."""
+    ask = getattr(sys.modules["torch"]._C, "_cuda_getAllocatorBackend", None)
+    backend = ask() if ask is not None else "native"
+    if backend != "native":
+        _core.silent(
+            f"torch allocates with its {backend} backend, which tells nobody of its blocks: the "
+            "lines are those that made the tensors (backend:native in PYTORCH_CUDA_ALLOC_CONF "
+            "gives each block its own)"
+        )
 
 
 def note_pools():

@@ -385,6 +385,7 @@ def _notice():
 
     _core.accelerator()
     _steps.attach()
+    _memory.note_backend()
     _memory.note_blocks()
     if is_warned():
         _looks.attach()  # now the device's size is known
@@ -393,7 +394,8 @@ def _notice():
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
-        attach(_on_out_of_memory)
+        with contextlib.suppress(RuntimeError):  # another allocator than torch's own has none
+            attach(_on_out_of_memory)
 
 
 def _note_memory(snapshot, asked=None):
