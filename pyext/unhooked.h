@@ -7,7 +7,13 @@
  * RMM, cuda.core.  At the end of each iteration their live objects are asked
  * where their memory is, and the table of blocks is told what has come and
  * gone since; so their growth is seen as torch's is.  What lived for less than
- * an iteration is not seen.  Guarded by the GIL. */
+ * an iteration is not seen.  Guarded by the GIL.
+ *
+ * Why not by hooks, where there are any: CuPy's are Python calls, two for each
+ * allocation, in those threads alone that asked for them; RMM's is a resource
+ * in place of the program's own, which then has another type.  Both cost more
+ * than an iteration's look, and change what the program sees; the stacks they
+ * would give are those of the objects, which are known. */
 
 #include "devices.h"
 
