@@ -12,7 +12,7 @@ _started = False
 
 
 def main():
-    """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0".
+    """Start cumem when CUMEM_WARN_CYCLES is set, not empty and not "0" or its like.
 
     Once: site reads the files of a virtual environment twice.  Not where it
     would decline: to load its core there would turn the GIL on for the program.
@@ -21,7 +21,8 @@ def main():
     import os
     import sys
 
-    if _started or os.environ.get("CUMEM_WARN_CYCLES", "0") in ("", "0"):
+    asked = os.environ.get("CUMEM_WARN_CYCLES", "").strip().lower()
+    if _started or asked in ("", "0", "off", "no", "false"):
         return
     _started = True
     if "t" in sys.abiflags:

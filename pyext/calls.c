@@ -43,6 +43,13 @@ cm_session_watch(struct cm_session *self, PyObject *args)
 }
 
 PyObject *
+cm_session_show_texts(struct cm_session *self, PyObject *on)
+{
+    cm_objects_show_texts(self->objects, on == Py_True);
+    Py_RETURN_NONE;
+}
+
+PyObject *
 cm_session_describe(struct cm_session *self, PyObject *facts)
 {
     PyObject *key, *value;

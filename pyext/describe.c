@@ -224,7 +224,7 @@ label_of(struct cm_objects *self, PyObject *object, const struct cm_node *node)
     case CM_MODULE: add_module_label(&label, object); break;
     default:
         if (!add_container(&label, object)
-            && !cm_phrase_add_value(&label, object)) {
+            && !cm_phrase_add_value(&label, object, self->texts_shown)) {
             return cm_records_type(self->records, node->type)->name;
         }
     }

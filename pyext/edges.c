@@ -204,7 +204,7 @@ label_of_key(struct cm_objects *self, PyObject *key, uint64_t check)
     struct cm_phrase label;
     label.length = 0;
     cm_phrase_add(&label, "[");
-    if (!cm_phrase_add_value(&label, key)) {
+    if (!cm_phrase_add_value(&label, key, self->texts_shown)) {
         cm_phrase_add(&label, "<");
         cm_phrase_add_type(&label, Py_TYPE(key));
         cm_phrase_add(&label, ">");

@@ -61,6 +61,7 @@ SESSION_CALL(remove)
 SESSION_CALL(configure)
 SESSION_CALL(watch)
 SESSION_CALL(describe)
+SESSION_CALL(show_texts)
 SESSION_CALL(memory)
 SESSION_CALL(add_site)
 SESSION_CALL(categories)
@@ -125,6 +126,7 @@ static PyMethodDef methods[] = {
     {"configure", core_configure, METH_VARARGS, NULL},
     {"watch", core_watch, METH_VARARGS, NULL},
     {"describe", core_describe, METH_O, NULL},
+    {"show_texts", core_show_texts, METH_O, NULL},
     {"memory", core_memory, METH_O, NULL},
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},

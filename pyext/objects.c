@@ -29,6 +29,12 @@ cm_objects_new(struct cm_records *records)
 }
 
 void
+cm_objects_show_texts(struct cm_objects *self, bool shown)
+{
+    self->texts_shown = shown;
+}
+
+void
 cm_objects_free(struct cm_objects *self)
 {
     if (self == NULL) {

@@ -29,6 +29,9 @@ struct cm_objects;
 /* `records` is borrowed and outlives the result.  NULL: no memory.  Runs the
  * layout proofs (small functions and classes of our own; no collection). */
 struct cm_objects *cm_objects_new(struct cm_records *records);
+/* Whether labels have texts that are no names, too (CUMEM_VALUES); at first
+ * not.  Labels that were made stay. */
+void cm_objects_show_texts(struct cm_objects *self, bool shown);
 void cm_objects_free(struct cm_objects *self);
 
 struct cm_objects_status {

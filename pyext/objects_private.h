@@ -63,6 +63,7 @@ struct cm_objects {
     /* A name -> ".name", and -> "['name']" (text ids). */
     struct cm_addresses attributes, keys;
     uint64_t unnamed_edges;
+    bool texts_shown;
     struct cm_label_share names, other_keys;
     PyObject **found; /* owned; the referents that traverse showed */
     size_t found_capacity;

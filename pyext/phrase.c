@@ -178,8 +178,20 @@ add_float(struct cm_phrase *self, double value)
     cm_phrase_add(self, digits);
 }
 
+static bool
+is_name(PyObject *string)
+{
+    Py_ssize_t length = is_readable(string) ? PyUnicode_GET_LENGTH(string) : 0;
+    bool is = length > 0;
+    for (Py_ssize_t i = 0; i < length && is; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(string, i);
+        is = Py_UNICODE_ISALNUM(c) || c == '_' || (c >= '-' && c <= ':');
+    }
+    return is;
+}
+
 bool
-cm_phrase_add_value(struct cm_phrase *self, PyObject *object)
+cm_phrase_add_value(struct cm_phrase *self, PyObject *object, bool texts)
 {
     if (object == Py_None) {
         cm_phrase_add(self, "None");
@@ -193,10 +205,10 @@ cm_phrase_add_value(struct cm_phrase *self, PyObject *object)
     else if (PyFloat_CheckExact(object)) {
         add_float(self, PyFloat_AS_DOUBLE(object));
     }
-    else if (PyUnicode_CheckExact(object)) {
+    else if (PyUnicode_CheckExact(object) && (texts || is_name(object))) {
         add_quoted_str(self, object);
     }
-    else if (PyBytes_CheckExact(object)) {
+    else if (PyBytes_CheckExact(object) && texts) {
         add_quoted_bytes(self, object);
     }
     else {

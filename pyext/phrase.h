@@ -29,9 +29,11 @@ void cm_phrase_add_number(struct cm_phrase *self, long long number);
  * surrogates that stand for a byte (os.fsdecode) become that byte again. */
 void cm_phrase_add_str(struct cm_phrase *self, PyObject *string,
                        size_t max_chars);
-/* None, bool, int, float, str and bytes by value, as repr() would, cut at
- * CM_PHRASE_VALUE_CHARS.  False, and nothing added, for every other type. */
-bool cm_phrase_add_value(struct cm_phrase *self, PyObject *object);
+/* None, bool, int, float and a str that is a name (of letters, digits and
+ * "_.-/:") by value, as repr() would, cut at CM_PHRASE_VALUE_CHARS; with
+ * `texts` every str and bytes: they may be what nobody is to read.  False, and
+ * nothing added, for all else. */
+bool cm_phrase_add_value(struct cm_phrase *self, PyObject *object, bool texts);
 
 /* Id 0 on failure. */
 struct cm_text_id cm_phrase_intern(const struct cm_phrase *self,

@@ -29,6 +29,7 @@ PyObject *cm_session_install(struct cm_session *self, PyObject *args);
 PyObject *cm_session_remove(struct cm_session *self, PyObject *types);
 PyObject *cm_session_configure(struct cm_session *self, PyObject *args);
 PyObject *cm_session_watch(struct cm_session *self, PyObject *args);
+PyObject *cm_session_show_texts(struct cm_session *self, PyObject *on);
 PyObject *cm_session_describe(struct cm_session *self, PyObject *facts);
 PyObject *cm_session_suppressions(struct cm_session *self, PyObject *paths);
 PyObject *cm_session_scan(struct cm_session *self, PyObject *args);

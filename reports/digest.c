@@ -328,7 +328,10 @@ add_trouble(struct cm_digest *self, struct cm_buffer *text)
     char room[128];
     if (self->write_error != 0 && !self->told_write_error) {
         self->told_write_error = true;
-        cm_buffer_addf(text, "cumem: the report is not written: %s\n",
+        cm_buffer_addf(text, "cumem: the report is not written to %s: %s\n",
+                       seen_from_here(self->path_claimed
+                                          ? self->leak.source_path
+                                          : self->path),
                        strerror_r(self->write_error, room, sizeof(room)));
     }
 }

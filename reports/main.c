@@ -186,7 +186,7 @@ deliver(const struct program *self, enum cm_status status, const char *path,
         status = cm_output_write(path, content, self->options.force);
     }
     if (status == CM_MISUSE) {
-        say(path, " exists and was not written by cyclereport",
+        say(path, " exists and is no page or drawing of cyclereport's",
             " (-f overwrites it)");
     }
     else if (status != CM_OK) {

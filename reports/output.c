@@ -16,6 +16,24 @@
 
 #define FIRST_LINE_BYTES 512
 
+/* Pages and drawings alone have one: a text may be a job's log, and a
+ * leak.json what a job left behind. */
+static bool
+is_mark(const char *line)
+{
+    static const char *const marks[] = {
+        "<!DOCTYPE html><!-- written by cyclereport -->",
+        "<!-- written by cyclereport -->",
+        "// written by cyclereport",
+    };
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (strcmp(line, marks[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the first line says that cyclereport wrote the file. */
 static bool
 is_ours(const char *path)
@@ -34,9 +52,7 @@ is_ours(const char *path)
     }
     line[got] = '\0';
     line[strcspn(line, "\n")] = '\0';
-    return strstr(line, "cyclereport") != NULL
-           || strncmp(line, "cumem: ", 7) == 0
-           || strncmp(line, "cumem [rank ", 12) == 0;
+    return is_mark(line);
 }
 
 /* A pipe, a terminal, /dev/null: written to, never replaced. */

@@ -152,12 +152,12 @@ assert len(seen) == 2
 """, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("bad", ["cud:0:1", "", [], -1, "cuda:x", object()])
+@pytest.mark.parametrize("bad", ["cud:0:1", "", [], -1, "cuda:x", object(), "gpu", "x", 1.5, True, "gpu:0"])
 def test_bad_device_is_named(bad):
     with pytest.raises(ValueError) as caught:
         cumem.find_cycles(devices=bad)
     shown = repr(bad[0]) if isinstance(bad, list) and bad else repr(bad)
-    assert shown in str(caught.value) or "device" in str(caught.value)
+    assert shown in str(caught.value)
 
 
 @pytest.mark.parametrize("bad", ["1XB", "MiB", -5, "lots", 1.5, True])
@@ -226,7 +226,7 @@ assert len(pages) == 5 and len(set(pages)) == 1 and len(runs) == 1
 def test_without_the_program_the_page_says_that_it_has_no_drawing(tmp_path):
     run_ok(NODES + """
 import cumem._report
-cumem._report._PROGRAM = "/nonexistent/cyclereport"
+cumem._report.PROGRAM = "/nonexistent/cyclereport"
 pages = []
 cumem.observe_tensor_cycles(pages.append)
 make_pair(); gc.collect()

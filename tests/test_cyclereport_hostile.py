@@ -270,14 +270,25 @@ def test_O13_existing_files_are_kept(leak, tmp_path):
     page = tmp_path / "cycle-r3-n7-4711.html"
     page.write_text("mine\n")
     run(leak.name, cwd=tmp_path, code=2)
-    assert run.error == ("cyclereport: cycle-r3-n7-4711.html exists and was "
-                         "not written by cyclereport (-f overwrites it)\n")
+    assert run.error == ("cyclereport: cycle-r3-n7-4711.html exists and is no page or "
+                         "drawing of cyclereport's (-f overwrites it)\n")
     assert page.read_text() == "mine\n"
     run(leak.name, "-f", cwd=tmp_path)
     assert page.read_text().startswith("<!DOCTYPE html>")
     before = page.stat().st_ino
     run(leak.name, cwd=tmp_path)  # its own page is replaced
     assert page.stat().st_ino != before
+
+
+@pytest.mark.parametrize("mine", [
+    "cyclereport leak.json > out.txt\n", "cumem: up to 5 MiB was dead\nepoch 1\n",
+    '{"format":"cumem-leak","version":1}\n', "", "<!-- written by cyclereport --> and more\n"])
+def test_O13_what_only_speaks_of_us_is_kept(leak, tmp_path, mine):
+    kept = tmp_path / "kept"
+    kept.write_text(mine)
+    for style in "html", "text", "json", "svg", "dot":
+        run(leak.name, f"--format={style}", "-o", "kept", cwd=tmp_path, code=2)
+    assert kept.read_text() == mine
 
 
 def test_O13_links_are_not_followed(leak, tmp_path):

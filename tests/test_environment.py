@@ -29,7 +29,7 @@ def test_one_variable_and_no_change_to_the_program(tmp_path):
     assert reports(tmp_path) == [f"leak-{done.out.strip()}.json"]
 
 
-@pytest.mark.parametrize("value", ["", "0"])
+@pytest.mark.parametrize("value", ["", "0", "false", "Off", "no"])
 def test_empty_and_zero_mean_off(tmp_path, value):
     done = run_ok(LEAK + "assert 'cumem' not in sys.modules", cwd=tmp_path, CUMEM_WARN_CYCLES=value)
     assert done.err == "" and reports(tmp_path) == []
@@ -169,6 +169,84 @@ def test_cumem_run_observes_one_command(tmp_path):
     assert done.returncode == 42
     done = cumem_run(tmp_path, "--error-exitcode", "42", "-m", "this")
     assert done.returncode == 0 and "Zen" in done.stdout
+
+
+GROWS = """
+import torch
+layer, kept = torch.nn.Linear(512, 512), []
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for _ in range(40):
+    kept.append(layer(torch.ones(512, 512)))
+    kept[-1].sum().backward()
+    optimizer.step(); optimizer.zero_grad()
+"""
+LITTLE = LEAK.replace("1 << 20", "1 << 12")
+
+
+@pytest.mark.parametrize("program, more, told", [
+    (GROWS, [], True), (LITTLE, [], False), (LITTLE, ["--min-bytes", "0"], True),
+    (LITTLE, ["--min-bytes", "1KiB"], True), (LEAK, ["--min-bytes", "1GiB"], False)])
+def test_the_exit_code_says_what_the_warnings_say(tmp_path, program, more, told):
+    (tmp_path / "train.py").write_text(program)
+    done = cumem_run(tmp_path, "--error-exitcode", "42", *more, "train.py")
+    assert ("\n#1 " in done.stderr) == told, done.stderr
+    assert done.returncode == (42 if told else 0), done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "train.py").write_text(LEAK)
+    done = cumem_run(tmp_path, "-o", "no/such.json", "train.py")
+    assert "report is not written to no/such.json: No such file" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("variable, value, why", [
+    ("CUMEM_STACKS", "maybe", "not a switch"), ("CUMEM_VALUES", "maybe", "not a switch"),
+    ("CUMEM_INTERCEPTOR", "foo", "expected sentinel or saveall"),
+    ("CUMEM_SUPPRESSIONS", "nofile", "No such file"), ("CUMEM_DEVICES", "gpu", "not a device"),
+    ("CUMEM_MIN_BYTES", "much", "not a size")])
+def test_an_unreadable_value_is_one_warning(tmp_path, variable, value, why):
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, **{variable: value})
+    first, *rest = done.err.splitlines()
+    assert first.startswith(f"cumem: {variable}={value!r} is not used: ") and why in first
+    assert "DEAD CYCLE x3" in done.err and "is not used" not in "".join(rest)
+
+
+def test_no_least_bytes_on_request(tmp_path):
+    assert "DEAD CYCLE" not in run_ok(LITTLE, cwd=tmp_path, CUMEM_WARN_CYCLES=1).err
+    assert "DEAD CYCLE x3" in run_ok(LITTLE, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES=0).err
+
+
+def test_texts_that_are_no_names_are_told_on_request(tmp_path):
+    program = NODES + """
+handle = cumem.warn_tensor_cycles(min_bytes=0)
+node = Node(torch.zeros(1024))
+for name, key in (("a", "a secret of mine"), ("b", b"bytes"), ("c", "layer1.0.weight")):
+    setattr(node, name, {key: [node]})
+del node
+gc.collect()
+"""
+    shown = {}
+    for values in "", "1":
+        run_ok(program, cwd=tmp_path, CUMEM_VALUES=values)
+        (name,) = reports(tmp_path)
+        shown[values] = (tmp_path / name).read_text()
+        (tmp_path / name).unlink()
+    assert "secret" not in shown[""] and "b'bytes'" not in shown[""]
+    assert "[<str>]" in shown[""] and "[<bytes>]" in shown[""] and "['layer1.0.weight']" in shown[""]
+    assert "['a secret of mine']" in shown["1"] and "[b'bytes']" in shown["1"]
+
+
+def test_a_directory_of_the_programs_own(tmp_path):
+    program = LEAK.replace("gc.collect()", "cumem.warn_tensor_cycles(directory='w%p')\ngc.collect()")
+    (tmp_path / "w%p").mkdir()
+    run_ok("import cumem\n" + program, cwd=tmp_path, RANK=3)
+    (name,) = reports(tmp_path / "w%p")
+    assert name.startswith(f"leak-r3-{os.uname().nodename}-")
+    run_ok("""
+import cumem, pytest
+with pytest.raises(ValueError, match="no such directory: 'nowhere'"):
+    cumem.warn_tensor_cycles(directory="nowhere")
+""", cwd=tmp_path)
 
 
 def test_cumem_run_names_what_is_wrong(tmp_path):

@@ -179,8 +179,22 @@ def is_maker(referent):
         referent.__name__ == "<lambda>")
 
 
+@pytest.mark.parametrize("text, shown", [
+    ("layer1.0.weight", True), ("loss/train", True), ("k-1:2", True), ("gr\u00f6\u00dfe", True),
+    ("two words", False), ("a'b", False), ("a\n", False), ("", False), ("\u20ac", False),
+    ("\udc80", False), (b"layer1", False)])
+def test_a_text_that_is_no_name_is_no_label(probe, text, shown):
+    kind = type(text).__name__
+    for asked in False, True, False:
+        probe.renew()
+        probe.show_texts(asked)
+        label = label_of_key(probe, text)
+        assert (label == f"[<{kind}>]") == (not shown and not asked), label
+
+
 @pytest.mark.parametrize("case", NAMED)
 def test_a_reference_has_its_name(probe, case):
+    probe.show_texts(True)
     make, expected, referent = (*NAMED[case], MARK)[:3]
     made = make()
     if is_maker(referent):

@@ -3,7 +3,6 @@
 """``cumem run [options] script.py|-m module [args]``: one command, observed."""
 
 import argparse
-import json
 import os
 import pathlib
 import signal
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import _settings
+from . import _report, _settings
 from ._version import __version__
 
 
@@ -25,7 +24,7 @@ def _parser():
     run.add_argument("--min-bytes", type=_checked(_settings.parse_size), metavar="SIZE")
     run.add_argument("--no-stacks", action="store_true", help="no allocation stacks")
     run.add_argument(
-        "--error-exitcode", type=int, metavar="N", help="exit code when something was found"
+        "--error-exitcode", type=int, metavar="N", help="exit code when a dead cycle or growth was told"
     )
     run.add_argument("-m", dest="module", action="store_true", help="run a module")
     run.add_argument("program", help="script.py, or with -m a module")
@@ -56,6 +55,13 @@ def _environment(options, marker):
     return environment
 
 
+def _least(options):
+    """Bytes below which nothing is told, as the program has it."""
+    if options.min_bytes is not None:
+        return options.min_bytes
+    return _settings.from_environment("CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, [], off=0)
+
+
 def _wait(process):
     """The child's exit code; signals that reach us are the child's to handle."""
     previous = {}
@@ -69,13 +75,15 @@ def _wait(process):
     return 128 - code if code < 0 else code
 
 
-def _found(marker):
-    """True when a report that the run wrote names a cycle."""
-    try:
-        paths = pathlib.Path(marker).read_text().splitlines()
-        return any(json.loads(pathlib.Path(path).read_text())["cycles"] for path in paths)
-    except (OSError, ValueError, KeyError):
+def _found(marker, least):
+    """Whether a report that the run wrote has a finding to show: cyclereport decides."""
+    if not os.path.exists(marker):
         return False
+    show = ["--format", "text", "-o", os.devnull, "--min-bytes", str(least)]
+    return any(
+        subprocess.run([_report.PROGRAM, path, *show, "--fail-on", "cycle,growth"]).returncode == 1
+        for path in pathlib.Path(marker).read_text().splitlines()
+    )
 
 
 def main(arguments=None):
@@ -88,7 +96,7 @@ def main(arguments=None):
             [sys.executable, *start, *options.arguments], env=_environment(options, marker)
         )
         code = _wait(process)
-        if options.error_exitcode is not None and _found(marker):
+        if options.error_exitcode is not None and _found(marker, _least(options)):
             return options.error_exitcode
     return code
 

@@ -7,7 +7,7 @@ import sys
 
 from . import _core
 
-_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cyclereport")
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cyclereport")
 _DRAWING_SECONDS = 30
 _KEPT = 64
 
@@ -128,10 +128,10 @@ def _draw(document):
         from subprocess import DEVNULL, PIPE, SubprocessError, run
     except ImportError:  # a collection while it is being imported found a cycle, too
         return _core.page(document)
-    if os.path.exists(_PROGRAM):
+    if os.path.exists(PROGRAM):
         try:
             done = run(
-                [_PROGRAM, "-", "--format", "html", "-o", "-"],
+                [PROGRAM, "-", "--format", "html", "-o", "-"],
                 input=document, stdout=PIPE, stderr=DEVNULL,
                 env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, timeout=_DRAWING_SECONDS,
             )  # fmt: skip

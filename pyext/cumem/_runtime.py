@@ -9,6 +9,7 @@ page in that call; warnings are analysed on a native thread and arrive later.
 
 import atexit
 import contextlib
+import functools
 import gc
 import json
 import logging
@@ -111,8 +112,8 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     Parameters
     ----------
     directory : path, optional
-        Where the report is written; default: CUMEM_OUTPUT, else the current
-        directory.
+        Where the report is written, under its automatic name; default:
+        CUMEM_OUTPUT, else the current directory.  ValueError: there is none.
     devices, min_bytes
         As for :func:`observe_tensor_cycles`; default ``"1MiB"``.
 
@@ -120,13 +121,10 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     -------
     Handle
     """
-    pattern = os.path.join(directory, "leak-%p.json") if directory is not None else None
+    path = _settings.output_path() if directory is None else _settings.output_path_in(directory)
     return _add(
-        Handle(
-            None, _settings.parse_devices(devices), _settings.parse_size(min_bytes),
-            _settings.output_path(pattern),
-        )
-    )  # fmt: skip
+        Handle(None, _settings.parse_devices(devices), _settings.parse_size(min_bytes), path)
+    )
 
 
 def find_cycles(*, devices="auto"):
@@ -254,14 +252,32 @@ def _prepare():
                 "world_size": _settings.world_size(),
             }
         )
+        _core.show_texts(_asked()[2])
         _core.suppressions(_suppression_files())
         atexit.register(_at_exit)
         os.register_at_fork(after_in_child=_in_child)
 
 
+@functools.cache
+def _asked():
+    """(interceptor, stacks, texts, suppressions) of the environment; what is unreadable is said."""
+    problems = []
+    read = functools.partial(_settings.from_environment, problems=problems)
+    found = (
+        read("CUMEM_INTERCEPTOR", _settings.parse_choice("sentinel", "saveall"), ""),
+        read("CUMEM_STACKS", _settings.parse_switch, True, off=False),
+        read("CUMEM_VALUES", _settings.parse_switch, False),
+        read("CUMEM_SUPPRESSIONS", _settings.parse_file, None),
+    )
+    for problem in problems:
+        logging.getLogger("cumem").warning("cumem: %s", problem)
+    return found
+
+
 def _suppression_files():
-    files = [os.environ.get("CUMEM_SUPPRESSIONS", ""), "cumem.supp"]
-    return [os.path.abspath(name) for name in files if name and os.path.isfile(name)]
+    *_, named = _asked()
+    here = os.path.abspath("cumem.supp")
+    return [path for path in (named, here) if path and os.path.isfile(path)]
 
 
 def _apply():
@@ -276,7 +292,7 @@ def _apply():
     if _handles:
         _driver.ask()
         stacks = not _stacks_off() and all(handle._stacks for handle in _handles)
-        _core.install(os.environ.get("CUMEM_INTERCEPTOR", ""), _deliver, stacks)
+        _core.install(_asked()[0], _deliver, stacks)
         _retag()
         _looks.attach() if warners else _looks.detach()
     else:
@@ -301,7 +317,7 @@ def _retag():
 
 
 def _stacks_off():
-    return os.environ.get("CUMEM_STACKS") == "0"
+    return not _asked()[1]
 
 
 def _tensor_types():

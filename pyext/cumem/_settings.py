@@ -9,7 +9,8 @@ import time
 
 _UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
-_DEVICE = re.compile(r"(cpu|[a-z]+(:\d+)?)\Z")
+# Those that a reader of the core can name (pyext/torch_reader.c).
+_DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
@@ -51,14 +52,28 @@ def _device_name(item):
     if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
         return f"cuda:{item}"
     name = str(item).strip()
-    if _DEVICE.match(name) and name != "auto":
+    if _DEVICE.match(name):
         return name
     raise ValueError(f"not a device: {item!r}; expected 'auto', 'cuda', 'cuda:0', 'cpu', ...")
 
 
-def is_on(variable):
-    """True when an environment variable is set, not empty and not ``0``."""
-    return os.environ.get(variable, "") not in ("", "0")
+def parse_choice(*choices):
+    """A parser that lets nothing pass but these words."""
+    def parse(text):
+        if text not in choices:
+            raise ValueError(f"expected {' or '.join(choices)}")
+        return text
+
+    return parse
+
+
+def parse_file(path):
+    """The absolute path of a file that can be read; raises ValueError that says why it cannot."""
+    try:
+        with open(path, "rb"):
+            return os.path.abspath(path)
+    except OSError as error:
+        raise ValueError(error.strerror) from None
 
 
 def parse_switch(value):
@@ -71,9 +86,14 @@ def parse_switch(value):
     return words[word]
 
 
-def from_environment(variable, parse, default, problems):
-    """The parsed value of a variable; its default, and a line in `problems`, when unreadable."""
+def from_environment(variable, parse, default, problems, off=None):
+    """The parsed value of a variable; its default, and a line in `problems`, when unreadable.
+
+    `off`: what "0" means, where that is not the default.
+    """
     text = os.environ.get(variable, "")
+    if text == "0" and off is not None:
+        return off
     if text in ("", "0"):
         return default
     try:
@@ -101,15 +121,25 @@ def world_size():
     return _number(_WORLD_VARIABLES)
 
 
+def _automatic_name():
+    return "leak-r%r-%h-%p.json" if rank() >= 0 else "leak-%p.json"
+
+
+def output_path_in(directory):
+    """The automatic name in a directory; ValueError: it is none."""
+    name = os.fsdecode(directory)
+    if not os.path.isdir(name):
+        raise ValueError(f"no such directory: {directory!r}")
+    return output_path(os.path.join(name.replace("%", "%%"), _automatic_name()))
+
+
 def output_path(pattern=None):
     """The report's file name: CUMEM_OUTPUT or the automatic one, its %-letters filled in.
 
     %p pid, %r rank, %h host, %t start time, %% a percent sign.  Absolute, so
     that a later chdir() does not move it.
     """
-    pattern = pattern or os.environ.get("CUMEM_OUTPUT") or (
-        "leak-r%r-%h-%p.json" if rank() >= 0 else "leak-%p.json"
-    )
+    pattern = pattern or os.environ.get("CUMEM_OUTPUT") or _automatic_name()
     values = {
         "p": str(os.getpid()),
         "r": str(max(rank(), 0)),

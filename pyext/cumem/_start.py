@@ -42,7 +42,9 @@ def _start():
 
     problems = []
     devices = _settings.from_environment("CUMEM_DEVICES", _settings.parse_devices, "auto", problems)
-    least = _settings.from_environment("CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, problems)
+    least = _settings.from_environment(
+        "CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, problems, off=0
+    )
     for problem in problems:
         _say(f"cumem: {problem}")
     logger = logging.getLogger("cumem")

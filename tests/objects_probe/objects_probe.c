@@ -307,6 +307,14 @@ renew(PyObject *self, PyObject *arguments)
     return PyBool_FromLong(objects != NULL);
 }
 
+static PyObject *
+show_texts(PyObject *self, PyObject *on)
+{
+    (void)self;
+    cm_objects_show_texts(objects, on == Py_True);
+    Py_RETURN_NONE;
+}
+
 /* (bool): whether deaths of code are heard from here on. */
 static PyObject *
 hear(PyObject *self, PyObject *on)
@@ -344,6 +352,7 @@ static PyMethodDef methods[] = {
     {"stack_cost", stack_cost, METH_VARARGS, NULL},
     {"fail_at", fail_at, METH_VARARGS, NULL},
     {"renew", renew, METH_NOARGS, NULL},
+    {"show_texts", show_texts, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
