@@ -10,15 +10,9 @@
 
 _Atomic uint64_t fake_reports;
 
-/* c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, Device) */
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
-    void *address, int64_t bytes, size_t allocated, size_t reserved,
-    struct fake_device device);
-
 void
-_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
-    void *address, int64_t bytes, size_t allocated, size_t reserved,
-    struct fake_device device)
+FAKE_REPORT(void *address, int64_t bytes, size_t allocated, size_t reserved,
+            struct fake_device device)
 {
     (void)address;
     (void)bytes;

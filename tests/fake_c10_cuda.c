@@ -10,9 +10,6 @@
 
 #include "fake_c10.h"
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
-    void *address, int64_t bytes, size_t allocated, size_t reserved,
-    struct fake_device device);
 void fake_report(int device_type, int device, uint64_t address, int64_t bytes);
 void fake_pairs(int device, uint64_t first, uint64_t live, uint64_t count);
 void fake_miss(int device, int64_t bytes);
@@ -56,9 +53,8 @@ fake_report(int device_type, int device, uint64_t address, int64_t bytes)
     pthread_once(&once, make_locks);
     pthread_mutex_lock(&devices[device].lock);
     devices[device].allocated += (uint64_t)bytes;
-    _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
-        (void *)(uintptr_t)address, bytes, devices[device].allocated,
-        devices[device].allocated + 4096, where);
+    FAKE_REPORT((void *)(uintptr_t)address, bytes, devices[device].allocated,
+                devices[device].allocated + 4096, where);
     pthread_mutex_unlock(&devices[device].lock);
 }
 

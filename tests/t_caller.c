@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -116,6 +117,58 @@ passes_over_the_layers_of_cuda(void **state)
     assert_int_equal(dlclose(outer), 0);
 }
 
+/* Frames of ours between the framework's and the call. */
+struct depth {
+    int frames;
+    uint16_t library;
+    int64_t ns; /* of this thread, for all turns */
+};
+
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static __attribute__((noinline)) int
+find_below(struct depth *depth, int frames)
+{
+    volatile int left = frames; /* used after the call: each has its frame */
+    if (frames > 0) {
+        return find_below(depth, frames - 1) + left;
+    }
+    int64_t start = now_ns();
+    for (int turn = 0; turn < 200; turn++) {
+        find(&depth->library);
+    }
+    depth->ns = now_ns() - start;
+    return 0;
+}
+
+static void
+find_deep(void *context)
+{
+    struct depth *depth = context;
+    assert_true(find_below(depth, depth->frames) >= 0);
+}
+
+static void
+r21_a_deep_stack_is_cut(void **state)
+{
+    (void)state;
+    char path[128];
+    struct depth few = {.frames = 10}, many = {.frames = 10000};
+    void *library = load_as("libdeep.so", path, sizeof(path));
+    (void)call_of(library)(find_deep, &few);
+    (void)call_of(library)(find_deep, &many);
+    assert_string_equal(cm_caller_name(few.library), "libdeep.so");
+    assert_int_equal(many.library, 0);
+    assert_true(many.ns < 10 * few.ns);
+    assert_int_equal(dlclose(library), 0);
+}
+
 static void
 a_name_has_one_number(void **state)
 {
@@ -174,7 +227,7 @@ find_all_the_time(void *context)
 }
 
 static void
-threads_find_while_libraries_come_and_go(void **state)
+r22_threads_find_while_libraries_come_and_go(void **state)
 {
     (void)state;
     char path[128];
@@ -233,10 +286,11 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_library_that_calls),
         cmocka_unit_test(passes_over_the_layers_of_cuda),
+        cmocka_unit_test(r21_a_deep_stack_is_cut),
         cmocka_unit_test(a_name_has_one_number),
         cmocka_unit_test(asks_the_second_copy),
         cmocka_unit_test(is_bounded),
-        cmocka_unit_test(threads_find_while_libraries_come_and_go),
+        cmocka_unit_test(r22_threads_find_while_libraries_come_and_go),
         cmocka_unit_test(each_allocation_fails),
     };
     if (mkdtemp(folder) == NULL) {

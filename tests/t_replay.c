@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 #define _GNU_SOURCE
+#include <glob.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +22,7 @@
 
 #include "../allocator_hooks/caller.h"
 #include "../allocator_hooks/hook.h"
+#include "../detector/blocks.h"
 
 enum { MAX_EVENTS = 32 };
 
@@ -36,19 +41,27 @@ take(void *context, const struct cm_event *event)
 
 static const struct cm_sink sink = {.event = take, .context = events};
 
-/* The refusal; NULL: replayed.  Nothing is told before all lines are good. */
+/* The refusal; NULL: replayed. */
 static const char *
-replay_bytes(const char *bytes, size_t length)
+replay_into(const struct cm_sink *to, const char *bytes, size_t length)
 {
     int file = memfd_create("events", 0);
     char path[64];
     const char *why = NULL;
     assert_int_equal(write(file, bytes, length), length);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-    count = 0;
-    bool started = cm_replay.start(&sink, path, &why);
+    bool started = cm_replay.start(to, path, &why);
     close(file);
     assert_true(started == (why == NULL));
+    return why;
+}
+
+/* Nothing is told before all lines are good. */
+static const char *
+replay_bytes(const char *bytes, size_t length)
+{
+    count = 0;
+    const char *why = replay_into(&sink, bytes, length);
     if (why != NULL) {
         assert_int_equal(count, 0);
     }
@@ -227,6 +240,292 @@ each_allocation_fails(void **state)
     cm_fail_each(attempt, NULL);
 }
 
+/* ---- the files of tests/replays: events, and what the table of live blocks
+ * then answers; a line "#? QUESTION -> ANSWER" is a remark to the replay */
+
+static void
+answer_device(struct cm_blocks *blocks, int device, FILE *out)
+{
+    struct cm_block_use use;
+    cm_blocks_use(blocks, device, &use);
+    (void)fprintf(out,
+                  "%" PRIu64 " blocks, %" PRIu64 " bytes, peak %" PRIu64
+                  ", %" PRIu64 " allocations, told %" PRIu64 " of %" PRIu64,
+                  use.live_count, use.live_bytes, use.peak_bytes,
+                  use.allocations, use.allocated, use.reserved);
+}
+
+static void
+answer_site(struct cm_blocks *blocks, uint32_t number, int device, FILE *out)
+{
+    struct cm_site_id site = {number};
+    struct cm_site_use use = cm_blocks_site(blocks, device, site);
+    (void)fprintf(out, "%" PRIu64 " blocks, %" PRIu64 " bytes", use.count,
+                  use.bytes);
+}
+
+static void
+answer_block(const struct cm_block *block, FILE *out)
+{
+    (void)fprintf(out, "0x%" PRIx64 " %" PRIu64 " device=%d stream=",
+                  block->address, block->bytes, block->device);
+    if (block->stream == CM_STREAM_UNKNOWN) {
+        (void)fprintf(out, "?");
+    }
+    else {
+        (void)fprintf(out, "0x%" PRIx64, block->stream);
+    }
+    (void)fprintf(out, " thread=%u site=%u awaited=%d", block->thread,
+                  block->site.index, block->awaited);
+}
+
+static void
+answer_at(struct cm_blocks *blocks, uint64_t address, FILE *out)
+{
+    struct cm_block around, exact;
+    assert_int_equal(cm_blocks_match(blocks, &address, 1, &around), CM_OK);
+    bool starts = around.bytes != 0 && around.address == address;
+    assert_int_equal(cm_blocks_at(blocks, address, &exact), starts);
+    if (around.bytes == 0) {
+        (void)fprintf(out, "none");
+        return;
+    }
+    answer_block(&around, out);
+}
+
+static int
+compare_sites(const void *one, const void *other)
+{
+    const struct cm_site_use *a = one, *b = other;
+    return (a->site.index > b->site.index) - (a->site.index < b->site.index);
+}
+
+static void
+answer_changes(struct cm_blocks *blocks, int device, FILE *out)
+{
+    struct cm_site_use *uses;
+    size_t changed;
+    assert_int_equal(cm_blocks_changes(blocks, device, &uses, &changed),
+                     CM_OK);
+    assert_true(changed != 0);
+    qsort(uses, changed, sizeof(uses[0]), compare_sites);
+    for (size_t i = 0; i < changed; i++) {
+        (void)fprintf(out, "%s%u: %" PRIu64 ";", i != 0 ? " " : "",
+                      uses[i].site.index, uses[i].bytes);
+    }
+    cm_free(uses);
+}
+
+static void
+answer_counts(struct cm_blocks *blocks, FILE *out)
+{
+    struct cm_blocks_counts counts;
+    cm_blocks_counts(blocks, &counts);
+    (void)fprintf(out,
+                  "%" PRIu64 " events, %" PRIu64 " lost, %" PRIu64
+                  " unknown, %" PRIu64 " out of memory",
+                  counts.events, counts.lost, counts.unknown,
+                  counts.out_of_memory);
+}
+
+static void
+answer(struct cm_blocks *blocks, const char *question, FILE *out)
+{
+    uint64_t address;
+    uint32_t site;
+    int device;
+    if (sscanf(question, "device %d ->", &device) == 1) {
+        answer_device(blocks, device, out);
+    }
+    else if (sscanf(question, "site %u on %d ->", &site, &device) == 2) {
+        answer_site(blocks, site, device, out);
+    }
+    else if (sscanf(question, "at %" SCNx64 " ->", &address) == 1) {
+        answer_at(blocks, address, out);
+    }
+    else if (sscanf(question, "changes on %d ->", &device) == 1) {
+        answer_changes(blocks, device, out);
+    }
+    else if (strncmp(question, "mark ->", 7) == 0) {
+        cm_blocks_mark(blocks);
+        (void)fprintf(out, "done");
+    }
+    else {
+        assert_int_equal(strncmp(question, "counts ->", 9), 0);
+        answer_counts(blocks, out);
+    }
+}
+
+/* The line as it stands in the file, from what is true. */
+static void
+check_line(struct cm_blocks *blocks, const char *line)
+{
+    char *told;
+    size_t length;
+    const char *arrow = strstr(line, " -> ");
+    assert_non_null(arrow);
+    FILE *out = open_memstream(&told, &length);
+    (void)fprintf(out, "%.*s -> ", (int)(arrow - line), line);
+    answer(blocks, line + strlen("#? "), out);
+    (void)fclose(out);
+    assert_string_equal(told, line);
+    free(told);
+}
+
+/* Returns how many answers were right. */
+static int
+replay_and_ask(const struct cm_sink *to, const char *path)
+{
+    static char part[1 << 14];
+    char line[512];
+    size_t used = 0;
+    int asked = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "#? ", 3) == 0) {
+            assert_null(replay_into(to, part, used));
+            line[strcspn(line, "\n")] = '\0';
+            check_line(to->context, line);
+            used = 0;
+            asked++;
+            continue;
+        }
+        assert_true(used + strlen(line) < sizeof(part));
+        used += (size_t)sprintf(part + used, "%s", line);
+    }
+    (void)fclose(file);
+    return asked;
+}
+
+/* As a hook that has its allocator's lock. */
+static void
+tell_in_order(void *blocks, const struct cm_event *event)
+{
+    struct cm_event_line *line = cm_blocks_line(blocks, event->device);
+    struct cm_event copy = *event;
+    copy.in_order = true;
+    if (line == NULL || !cm_event_line_write(line, &copy)) {
+        cm_blocks_sink(blocks, &copy);
+    }
+}
+
+static const struct cm_sink ways[] = {{.event = cm_blocks_sink},
+                                      {.event = tell_in_order}};
+enum {
+    WAYS = sizeof(ways) / sizeof(ways[0]),
+    FILES = 4,
+    SITES = 5,
+    TURNS = 1000
+};
+
+static void
+check_file(const struct cm_sink *way, const char *path)
+{
+    struct cm_sink to = *way;
+    to.context = cm_blocks_new(1000);
+    print_message("# %s\n", path);
+    assert_true(replay_and_ask(&to, path) >= 10);
+    cm_blocks_free(to.context);
+}
+
+static void
+each_file_leaves_the_blocks_that_it_says(void **state)
+{
+    (void)state;
+    glob_t found;
+    assert_int_equal(glob(REPLAYS "/*.txt", 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, FILES);
+    for (size_t at = 0; at < WAYS * found.gl_pathc; at++) {
+        check_file(&ways[at % WAYS], found.gl_pathv[at / WAYS]);
+    }
+    globfree(&found);
+}
+
+/* Every sum is that of the blocks in a copy. */
+static void
+adds_up(struct cm_blocks *blocks, int device)
+{
+    struct cm_block *copies;
+    struct cm_block_use use;
+    uint64_t by_site[SITES] = {0};
+    size_t copied;
+    assert_int_equal(cm_blocks_copy(blocks, &copies, &copied), CM_OK);
+    cm_blocks_use(blocks, device, &use);
+    for (size_t i = 0; i < copied; i++) {
+        uint64_t bytes = copies[i].device == device ? copies[i].bytes : 0;
+        assert_in_range(copies[i].site.index, 1, SITES - 1);
+        by_site[copies[i].site.index] += bytes;
+        use.live_bytes -= bytes;
+    }
+    cm_free(copies);
+    assert_int_equal(use.live_bytes, 0);
+    for (uint32_t i = 0; i < SITES; i++) {
+        struct cm_site_id site = {i};
+        assert_int_equal(cm_blocks_site(blocks, device, site).bytes,
+                         by_site[i]);
+    }
+}
+
+static atomic_bool over;
+
+/* Returns NULL unless something failed; asserting is the other thread's. */
+static void *
+ask_all_the_time(void *blocks)
+{
+    void *failed = NULL;
+    const uint64_t addresses[] = {0x7f0000000000, 0x7f0000002500};
+    while (!atomic_load(&over)) {
+        struct cm_block found[2], *copies;
+        struct cm_site_use *uses;
+        size_t copied, changed;
+        if (cm_blocks_match(blocks, addresses, 2, found) != CM_OK
+            || cm_blocks_copy(blocks, &copies, &copied) != CM_OK
+            || cm_blocks_changes(blocks, 0, &uses, &changed) != CM_OK) {
+            failed = blocks;
+            break;
+        }
+        cm_free(copies);
+        cm_free(uses);
+        cm_blocks_mark(blocks);
+    }
+    return failed;
+}
+
+static void
+replay_often(struct cm_blocks *blocks, const glob_t *found)
+{
+    for (size_t at = 0; at < TURNS; at++) {
+        struct cm_sink to = ways[at * WAYS / TURNS];
+        const char *why = NULL;
+        to.context = blocks;
+        assert_true(
+            cm_replay.start(&to, found->gl_pathv[at % found->gl_pathc], &why));
+        for (int device = 0; device < cm_blocks_devices(blocks); device++) {
+            adds_up(blocks, device);
+        }
+        cm_blocks_clear(blocks);
+    }
+}
+
+static void
+another_thread_asks_meanwhile(void **state)
+{
+    (void)state;
+    glob_t found;
+    pthread_t thread;
+    void *failed;
+    struct cm_blocks *blocks = cm_blocks_new(1000);
+    assert_int_equal(glob(REPLAYS "/*.txt", 0, NULL, &found), 0);
+    pthread_create(&thread, NULL, ask_all_the_time, blocks);
+    replay_often(blocks, &found);
+    atomic_store(&over, true);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    cm_blocks_free(blocks);
+    globfree(&found);
+}
+
 int
 main(void)
 {
@@ -236,6 +535,8 @@ main(void)
         cmocka_unit_test(refuses_lines_that_are_no_text),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(each_file_leaves_the_blocks_that_it_says),
+        cmocka_unit_test(another_thread_asks_meanwhile),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

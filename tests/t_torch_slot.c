@@ -233,6 +233,13 @@ serves_a_library_without_jump_slots(void **state)
     serve("data", "/libc10_cuda.so");
 }
 
+static void
+serves_a_torch_that_tells_signed_totals(void **state)
+{
+    (void)state;
+    serve("older", "/libc10_cuda.so");
+}
+
 int
 main(void)
 {
@@ -240,6 +247,7 @@ main(void)
         cmocka_unit_test(serves_a_lazily_bound_library),
         cmocka_unit_test(serves_a_protected_table),
         cmocka_unit_test(serves_a_library_without_jump_slots),
+        cmocka_unit_test(serves_a_torch_that_tells_signed_totals),
         cmocka_unit_test(says_what_is_missing),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -102,9 +102,22 @@ def test_a_stack_is_found_again(probe):
     assert not others & ids
 
 
-def test_a_deep_stack_is_cut(probe):
+def test_r21_a_deep_stack_is_cut(probe):
     number, frames, cut = deep(400, probe.stack)
     assert number and cut and len(frames) == DEEPEST
+
+
+def test_r21_a_deeper_stack_takes_no_longer(probe):
+    """Ten times as deep as it is read."""
+    def seconds():
+        best = 1
+        for _ in range(100):
+            start = time.perf_counter()
+            probe.stack()
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert deep(10 * DEEPEST, seconds) < 3 * deep(DEEPEST, seconds)
 
 
 def in_thread(function):

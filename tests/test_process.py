@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
 """What a running job must not notice: rows R1 to R20 of the reliability table
-as they concern the whole package (the interceptors alone: test_interceptors)."""
+as they concern the whole package (the interceptors alone: test_interceptors;
+R21: test_object_stacks, t_caller; R22: t_caller)."""
 
 import json
 import re
