@@ -18,6 +18,7 @@ import time
 import torch
 
 import cumem
+import measure
 from cumem import _autograd, _core
 
 MIB = 1 << 20
@@ -123,8 +124,8 @@ def main():
     parser.add_argument("--chain", type=int, default=200_000)
     parser.add_argument("--times", type=int, default=500)
     options = parser.parse_args()
+    print(*measure.head(measure.machine()), "", sep="\n", flush=True)
     with cumem.observe_tensor_cycles(lambda page: None, devices="cpu"):
-        print(f"torch {torch.__version__}, Python {sys.version.split()[0]}")
         print("autograd:", cumem.status()["autograd"])
         learn(options.times)
         graphs()

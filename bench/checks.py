@@ -7,12 +7,15 @@ import subprocess
 import sys
 import tempfile
 
+import measure
+
 
 def run(begin, checks):
     """Run ``begin`` and the code of each of ``checks``, name to (environment, code).
 
     Prints what each said; returns the exit status, 1 when one failed.
     """
+    print(*measure.head(measure.machine()), "", sep="\n", flush=True)
     failed = 0
     for name, (variables, code) in checks.items():
         environment = dict(os.environ, **{key: str(value) for key, value in variables.items()})

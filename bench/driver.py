@@ -1,401 +1,341 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""driver.py LIBRARY [PART...]: the hook of CUDA's driver on a real GPU.
+"""CUMEM_DRIVER=1: what CUPTI's callbacks add to the driver's calls, and to the start.
 
-PARTs: injected, late, expandable, cost, cost_never, profiler, finalize (all).  Each runs in a
-process of its own; all results go to stdout.  LIBRARY is libcumem_driver.so,
-of which only the attach function is used.
+"again" is a second process without a tool: what it adds is the noise of this machine.
+"cumem" observes without CUMEM_DRIVER, "driver" with it, loaded within cuInit.
+"on/off" is one process that cumem observes, subscribed and not by turns; "off" is its
+turns without, beside "none": what CUPTI leaves behind.
+"profiler" is torch.profiler with its CUDA activity on.
 """
 
-import collections
+import contextlib
 import ctypes
-import glob
-import json
-import os
-import shutil
+import gc
+import itertools
+import random
 import statistics
-import subprocess
-import sys
 import time
 
-MIB = 1 << 20
-KINDS = {1: "allocate", 2: "free"}
+import loop
+import measure
+
+TOOLS = {"none": "none", "again": "none", "cumem": "cumem", "driver": "driver",
+         loop.SWITCHED: "switch", "profiler": "profiler"}
+PAIR, ASYNC, LAUNCH = ("cudaMalloc + cudaFree, 2 MiB",
+                       "cudaMallocAsync + cudaFreeAsync, 2 MiB", "kernel launch")
+CASES = {PAIR: 50, ASYNC: 200, LAUNCH: 1000}  # how many in a turn
+FIRST = "first tensor"
+DEEP = 30  # Python frames below each call, as in a job
+_FEWEST_TURNS, _AT_ONCE = 8, 100  # launches until a wait: the queue is never full
 
 
-# -- allocator_hooks/{event,hook,driver}.h, in ctypes ------------------------
-
-class Event(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in
-                ("address", "bytes", "stream", "allocated", "reserved", "time_ns")]
-    _fields_ += [("thread", ctypes.c_uint32), ("site", ctypes.c_uint32),
-                 ("device", ctypes.c_int16), ("kind", ctypes.c_uint8),
-                 ("awaited", ctypes.c_bool), ("library", ctypes.c_uint16)]
-
-
-class Use(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in
-                ("total", "used", "free", "own", "others")]
-
-
-TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Event))
-TEXT = ctypes.POINTER(ctypes.c_char_p)
-
-
-class Sink(ctypes.Structure):
-    _fields_ = [("event", ctypes.c_void_p), ("site", ctypes.c_void_p),
-                ("context", ctypes.c_void_p)]
-
-
-class Kind(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("start", ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(Sink),
-                                   ctypes.c_char_p, TEXT)),
-        ("stop", ctypes.CFUNCTYPE(None)),
-        ("flush", ctypes.CFUNCTYPE(None)),
-        ("lost", ctypes.CFUNCTYPE(ctypes.c_uint64))]
-
-
-class Api(ctypes.Structure):
-    _fields_ = [
-        ("event_bytes", ctypes.c_size_t),
-        ("hook", ctypes.POINTER(Kind)),
-        ("trouble", ctypes.CFUNCTYPE(ctypes.c_char_p)),
-        ("library_name", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint16)),
-        ("process_use", ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int,
-                                         ctypes.POINTER(Use), TEXT))]
-
-
-class Hook:
-    """The hook; its sink keeps the events.  With native=True events go to a C
-    function that does nothing, so that a measurement is not one of Python."""
-
-    def __init__(self, path, native=False):
-        library = ctypes.CDLL(path)
-        library.cumem_driver_attach.restype = ctypes.POINTER(Api)
-        self.api = library.cumem_driver_attach(1).contents
-        assert self.api.event_bytes == ctypes.sizeof(Event), self.api.event_bytes
-        self.kind = self.api.hook.contents
-        self.events = []
-        self._take = TAKE(self._keep)
-        address = ctypes.cast(self._take, ctypes.c_void_p)
-        if native:  # int labs(long): harmless with any arguments
-            address = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p)
-        self._sink = Sink(address, None, None)
-
-    def _keep(self, _, event):
-        event = event.contents
-        self.events.append((KINDS[event.kind], event.address, event.bytes, event.device,
-                            event.stream, self.name(event.library)))
-
-    def name(self, number):
-        return self.api.library_name(number).decode() or "?"
-
-    def start(self):
-        """None, or why not."""
-        why = ctypes.c_char_p()
-        started = self.kind.start(ctypes.byref(self._sink), find_cupti(), ctypes.byref(why))
-        return None if started else why.value.decode()
-
-    def trouble(self):
-        self.kind.flush()
-        text = self.api.trouble()
-        return text and text.decode()
-
-    def use(self):
-        use, why = Use(), ctypes.c_char_p()
-        begun = time.perf_counter()
-        known = self.api.process_use(0, ctypes.byref(use), ctypes.byref(why))
-        took = (time.perf_counter() - begun) * 1e3
-        values = {name: round(getattr(use, name) / MIB)
-                  if getattr(use, name) != 2**64 - 1 else None
-                  for name, _ in Use._fields_} if known else None
-        return values, why.value and why.value.decode(), f"{took:.3f} ms"
-
-
-def find_cupti():
-    """The one of torch's wheel, for where none is in the process yet."""
-    for folder in sys.path:
-        for found in glob.glob(f"{folder}/nvidia/**/libcupti.so.1[23]", recursive=True):
-            return found.encode()
-    return None
-
-
-def live_by_library(events):
-    live, result = {}, collections.Counter()
-    for kind, address, size, _, _, library in events:
-        if kind == "allocate":
-            live[address] = (size, library)
-        else:
-            live.pop(address, None)
-    for size, library in live.values():
-        result[library] += size
-    return {library: f"{size / MIB:.1f} MiB" for library, size in result.most_common()}
-
-
-def say(what, *values):
-    print(f"  {what}:", *values, flush=True)
-
+# -- the worker's side ------------------------------------------------------
 
 def cudart():
     """libcudart, as torch has loaded it."""
     with open("/proc/self/maps") as maps:
-        for line in maps:
-            if "libcudart" in line:
-                return ctypes.CDLL(line.split()[-1])
-    return ctypes.CDLL("libcudart.so.13")
+        return ctypes.CDLL(next(line.split()[-1] for line in maps if "libcudart" in line))
 
 
-# -- parts: what is seen -----------------------------------------------------
+def pairs(allocate, free, *stream):
+    """A function that allocates and frees by libcudart so many times."""
+    pointer, size = ctypes.c_void_p(), ctypes.c_size_t(2 << 20)
+    reference = ctypes.byref(pointer)
 
-def exercise(hook):
-    import torch
-    mark = len(hook.events)
+    def run(count):
+        for _ in range(count):
+            if allocate(reference, size, *stream) or free(pointer, *stream):
+                raise RuntimeError("libcudart refused an allocation")
 
-    def seen(what):
-        nonlocal mark
-        fresh, mark = hook.events[mark:], len(hook.events)
-        say(f"{what}: {len(fresh)} events", [(k, f"{b / MIB:.2f} MiB", hex(a), n)
-                                             for k, a, b, _, _, n in fresh[:6]])
-
-    a = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
-    seen("torch.empty of 64 MiB, a segment")
-    b = torch.randn(512, 512, device="cuda")
-    (b @ b).sum().item()
-    seen("a matrix product (cuBLAS handle and workspace)")
-    torch.nn.functional.conv2d(torch.randn(8, 3, 64, 64, device="cuda"),
-                               torch.randn(8, 3, 3, 3, device="cuda")).sum().item()
-    seen("a convolution (cuDNN)")
-    runtime, pointer = cudart(), ctypes.c_void_p()
-    for name, *arguments in (("cudaMalloc", 2 * MIB), ("cudaMallocAsync", 3 * MIB, None),
-                             ("cudaMallocManaged", 4 * MIB, 1)):
-        function = getattr(runtime, name)
-        result = function(ctypes.byref(pointer), *(
-            ctypes.c_size_t(x) if isinstance(x, int) and x > 1 else x for x in arguments))
-        if name == "cudaMallocAsync":
-            runtime.cudaFreeAsync(pointer, None)
-        else:
-            runtime.cudaFree(pointer)
-        seen(f"{name} and its free by ctypes, result {result}")
-    result = runtime.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 50))
-    runtime.cudaGetLastError()
-    seen(f"a cudaMalloc of a PiB, result {result}")
-    del a
-    torch.cuda.empty_cache()
-    seen("empty_cache")
-    say("live by library", live_by_library(hook.events))
-    say("torch's own count", f"{torch.cuda.memory_reserved() / MIB:.1f} MiB reserved")
-    say("process_use, MiB", hook.use())
-    say("process_use again", hook.use()[2], hook.use()[2])
-    say("lost", hook.kind.lost(), "trouble", hook.trouble())
+    return run
 
 
-def part_injected(path):
-    """CUDA_INJECTION64_PATH: subscribed within cuInit, attached later."""
-    import torch
-    first = torch.zeros(1, device="cuda")
-    say("loaded by the driver", any("libcumem_driver" in line for line in open("/proc/self/maps")))
-    hook = Hook(path)
-    say("attach refused", hook.start())
-    say("told at once", hook.events)
-    exercise(hook)
-    del first
-    hook.kind.stop()
+def launches(torch, x):
+    def run(count):
+        for _ in range(count // _AT_ONCE):
+            for _ in range(_AT_ONCE):
+                x.add_(1)
+            torch.cuda.synchronize()
+
+    return run
 
 
-def part_late(path):
-    """Subscribed at run time, before CUDA is initialised."""
-    import torch
-    hook = Hook(path)
-    say("process_use before CUDA", hook.use()[:2])
-    say("start refused", hook.start())
-    cuda = ctypes.CDLL("libcuda.so.1")
-    count = ctypes.c_int()
-    say("did subscribing initialise CUDA (3: no, 0: yes)?",
-        cuda.cuDeviceGetCount(ctypes.byref(count)))
-    torch.cuda.init()
-    torch.cuda.synchronize()
-    say("events of the context", hook.events, "process_use, MiB", hook.use())
-    exercise(hook)
-    runtime, before = cudart(), len(hook.events)
-    say("cudaDeviceReset", runtime.cudaDeviceReset(), f"{len(hook.events) - before} events",
-        "live", live_by_library(hook.events))
-    hook.kind.stop()
-    os._exit(0)  # torch cannot live without its context
+def work(torch, x):
+    """{case: function of a count}"""
+    runtime = cudart()
+    return {PAIR: pairs(runtime.cudaMalloc, runtime.cudaFree),
+            ASYNC: pairs(runtime.cudaMallocAsync, runtime.cudaFreeAsync, None),
+            LAUNCH: launches(torch, x)}
 
 
-def part_expandable(path):
-    """cuMemCreate, cuMemMap: torch's expandable segments."""
-    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-    import torch
-    hook = Hook(path)
-    say("start refused", hook.start())
-    a = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
-    say("live", live_by_library(hook.events), f"{torch.cuda.memory_reserved() / MIB:.1f} MiB")
-    say("first", hook.events[:2])
-    del a
-    torch.cuda.empty_cache()
-    say("live after empty_cache", live_by_library(hook.events),
-        f"{torch.cuda.memory_reserved() / MIB:.1f} MiB reserved")
-    hook.kind.stop()
+def deep(frames, function, *arguments):
+    return function(*arguments) if frames <= 0 else deep(frames - 1, function, *arguments)
 
 
-# -- parts: cost -------------------------------------------------------------
-
-def microseconds(function, times):
+def seconds(function, *arguments):
     begun = time.perf_counter()
-    for _ in range(times):
-        function()
-    return (time.perf_counter() - begun) / times * 1e6
+    function(*arguments)
+    return time.perf_counter() - begun
 
 
-def cases(torch):
-    """name: (function, how often in a turn)"""
-    torch.cuda.init()
-    x = torch.zeros(16, device="cuda")
-    runtime, pointer = cudart(), ctypes.c_void_p()
-    size, reference = ctypes.c_size_t(2 * MIB), ctypes.byref(pointer)
+def driver():
+    """What cumem says of its subscription."""
+    import cumem
 
-    def malloc_free():
-        runtime.cudaMalloc(reference, size)
-        runtime.cudaFree(pointer)
+    return cumem.status()["driver"]
 
-    def malloc_async():
-        runtime.cudaMallocAsync(reference, size, None)
-        runtime.cudaFreeAsync(pointer, None)
 
-    def empty():
-        torch.empty(MIB, dtype=torch.uint8, device="cuda")
+class Switch:
+    """cumem observes all the time, with and without the driver's events by turns."""
 
-    def launches():  # 100 each, and waits: the queue is never full
-        for _ in range(100):
-            x.add_(1)
-        torch.cuda.synchronize()
+    def __init__(self):
+        self._handle = None
 
-    found = {"cudaMalloc + cudaFree of 2 MiB": (malloc_free, 200),
-             "cudaMallocAsync + cudaFreeAsync of 2 MiB": (malloc_async, 500),
-             "torch.empty + free of 1 MiB, cached": (empty, 5000),
-             "100 kernel launches and a wait": (launches, 50)}
-    for function, _ in found.values():
-        microseconds(function, 50)
+    def set(self, on):
+        """Seconds until cumem observes again."""
+        import cumem
+        from cumem import _core, _driver
+
+        if self._handle is not None:
+            self._handle.remove()
+        _core.driver(on, _driver._find_cupti(), "the bench subscribes at run time")
+        begun = time.perf_counter()
+        self._handle = cumem.observe_tensor_cycles(lambda page: None)
+        return time.perf_counter() - begun
+
+
+def require_events(wanted):
+    """A tool that looks away proves nothing."""
+    found = driver()
+    if (found["hook"] == "driver") != wanted or found["trouble"]:
+        raise RuntimeError(f"driver: {found['hook']}: {found['trouble'] or found['why']}")
+
+
+class Bench:
+    """One process: start() once, then turns, then facts()."""
+
+    def __init__(self, tool):
+        self._tool, self._switch = tool, Switch()
+        if tool in ("cumem", "driver"):
+            loop.start_cumem()
+        import torch
+
+        self._torch = torch
+        gc.disable()
+
+    def start(self):
+        """Seconds until a tensor is there, and what comes on top of that."""
+        found = {FIRST: seconds(self._first_tensor)}
+        if self._tool == "switch":
+            self._switch.set(False)  # what cumem learns once of torch is not CUPTI's
+            found["observe"] = self._switch.set(False)
+            found["subscribed"] = self._switch.set(True)
+        elif self._tool == "profiler":
+            found["profiler"] = seconds(self._profile, int)
+        if self._tool in ("switch", "driver"):
+            require_events(True)
+        self._work = work(self._torch, self._x)
+        self.turn()
+        return found
+
+    def _first_tensor(self):
+        self._x = self._torch.zeros(16, device="cuda")
+        self._torch.cuda.synchronize()
+        gc.collect()  # where cumem sees that CUDA is there
+
+    def turn(self, on=None):
+        """us for each call of each case; `told`: events that came meanwhile."""
+        found = {}
+        if on is not None:
+            found["observe"] = self._switch.set(on)
+            require_events(on)
+        listens = on or self._tool == "driver"
+        before = driver()["events"] if listens else 0
+        with self._recording():
+            found |= {case: deep(DEEP, self._one, case) for case in CASES}
+        if listens:
+            found["told"] = driver()["events"] - before
+        return found
+
+    def _one(self, case):
+        self._work[case](CASES[case] // 10)  # the caches are as the other modes left them
+        return seconds(self._work[case], CASES[case]) / CASES[case] * 1e6
+
+    def _recording(self):
+        from torch.profiler import ProfilerActivity, profile
+
+        return profile(activities=[ProfilerActivity.CUDA]) if self._tool == "profiler" \
+            else contextlib.nullcontext()
+
+    def _profile(self, function, *arguments):
+        with self._recording() as profile:
+            function(*arguments)
+        return profile
+
+    def facts(self):
+        if self._tool == "profiler":
+            events = self._profile(self._work[LAUNCH], _AT_ONCE).events()
+            return {"GPU events of 100 launches":
+                    sum(str(event.device_type).endswith("CUDA") for event in events)}
+        if self._tool != "driver":
+            return {}
+        kept = ctypes.c_void_p()
+        cudart().cudaMalloc(ctypes.byref(kept), ctypes.c_size_t(32 << 20))
+        return {"driver": driver(), "held by library": held()}
+
+
+def held():
+    """{library: bytes} of what the driver gave out; "?" is none that cumem could name."""
+    import cumem
+
+    found = {}
+    for row in cumem.find_cycles().report.get("held", []):
+        if row["framework"] == "driver":
+            name = row["library"] or "?"
+            found[name] = found.get(name, 0) + row["bytes"]
     return found
 
 
-def part_cost(path):
-    """With and without, off on on off within one process; 30 turns."""
-    import torch
-    hook, times = Hook(path, native=True), collections.defaultdict(list)
-    all_cases = cases(torch)
-    for turn in range(30):
-        on = turn % 4 in (1, 2)
-        why = hook.start() if on else None
-        if why:
-            say("refused", why)
-            return
-        for name, (function, count) in all_cases.items():
-            times[name, on].append(microseconds(function, count))
-        if on:
-            hook.kind.stop()
-    for name in all_cases:
-        off, on = (statistics.median(times[name, state]) for state in (False, True))
-        spread = statistics.quantiles(times[name, False], n=4)
-        say(name, f"{off:.2f} us off, {on:.2f} us on, {on - off:+.2f} us, {on / off:.3f}x"
-            f" (off quartiles {spread[0]:.2f} to {spread[2]:.2f})")
+def make(spec, counter):
+    bench = Bench(spec["tool"])
+    return {}, lambda what, **more: getattr(bench, what)(**more)
 
 
-def part_cost_never(path):
-    """The same where CUPTI was never subscribed: what stays after us."""
-    import torch
-    all_cases, times = cases(torch), collections.defaultdict(list)
-    for _ in range(15):
-        for name, (function, count) in all_cases.items():
-            times[name].append(microseconds(function, count))
-    for name, values in times.items():
-        say(name, f"{statistics.median(values):.2f} us")
+# -- the parent's side ------------------------------------------------------
+
+def specs():
+    switches = {"cumem": loop.cumem_environment(),
+                "driver": {**loop.cumem_environment(), "CUMEM_DRIVER": "1"}}
+    return {mode: {"tool": tool, "environment": switches.get(tool, {})}
+            for mode, tool in TOOLS.items()}
 
 
-# -- parts: beside other users of CUPTI --------------------------------------
-
-def profile(torch):
-    from torch.profiler import ProfilerActivity, profile as profiler
-    with profiler(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as run:
-        (torch.ones(256, 256, device="cuda") @ torch.ones(256, 256, device="cuda")).sum().item()
-    return sum(str(event.device_type).endswith("CUDA") for event in run.events())
-
-
-def part_profiler(path):
-    import torch
-    torch.zeros(1, device="cuda")
-    mode = os.environ.get("CUMEM_BENCH_MODE", "without")
-    hook = Hook(path)
-    if mode == "first":
-        say("start refused", hook.start())
-    say("CUDA events that torch.profiler recorded", profile(torch), profile(torch))
-    if mode == "first":
-        hook.kind.stop()
-        say("after we stopped", profile(torch))
-    else:
-        say("start refused after torch.profiler", hook.start())
-    say("trouble", hook.trouble())
+def one_round(clock, dice):
+    """{"start", "turns", "facts", "failed"} of fresh processes, each by mode."""
+    order = dice.sample(list(TOOLS), len(TOOLS))  # who starts CUDA first may wait longer
+    with measure.Team(__file__, specs()) as team:
+        found = {"start": {mode: team.ask(mode, what="start") for mode in order},
+                 "turns": turns(team, clock.part(1)),
+                 "facts": {mode: team.ask(mode, what="facts") for mode in TOOLS}}
+        return {**found, "failed": dict(team.failed)}
 
 
-def part_finalize(path):
-    """Another tool shuts CUPTI down."""
-    import torch
-    torch.zeros(1, device="cuda")
-    hook = Hook(path)
-    say("start refused", hook.start())
-    for line in open("/proc/self/maps"):
-        if "libcupti" in line:
-            say("cuptiFinalize", ctypes.CDLL(line.split()[-1]).cuptiFinalize())
-            break
-    say("trouble", hook.trouble())
-    before = len(hook.events)
-    torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
-    say("events afterwards", len(hook.events) - before)
-    hook.kind.stop()
-    say("start again refused", hook.start())
-    torch.empty(256 * MIB, dtype=torch.uint8, device="cuda")
-    say("events then", len(hook.events) - before)
+def turns(team, until):
+    samples = {mode: [] for mode in (*TOOLS, loop.OFF)}
+    others = {mode: {"what": "turn"} for mode in TOOLS if mode != loop.SWITCHED}
+    for number in itertools.count():
+        if number >= _FEWEST_TURNS and time.monotonic() >= until:
+            return samples
+        for mode, answer in team.turn(others).items():
+            samples[mode].append(answer)
+        for on in (number % 2 == 0, number % 2 == 1):
+            answer = team.ask(loop.SWITCHED, what="turn", on=on)
+            samples[loop.SWITCHED if on else loop.OFF] += [answer] if answer else []
 
 
-PARTS = [  # name, environment
-    ("injected", {"CUDA_INJECTION64_PATH": "{path}"}),
-    ("late", {}),
-    ("expandable", {}),
-    ("cost", {}),
-    ("cost_never", {}),
-    ("profiler", {"CUMEM_BENCH_MODE": "without"}),
-    ("profiler", {"CUMEM_BENCH_MODE": "first"}),
-    ("profiler", {"CUMEM_BENCH_MODE": "first", "TEARDOWN_CUPTI": "1"}),
-    ("finalize", {}),
-]
+def added(rounds, mode, case):
+    """ns by which `mode` takes longer than its base, in each pair of turns."""
+    base = loop.OFF if mode == loop.SWITCHED else "none"
+    return [(one[case] - other[case]) * 1e3 for each in rounds
+            for one, other in zip(each["turns"][mode], each["turns"][base])]
+
+
+def quartiles(values, digits=0):
+    if len(values) < 2:
+        return "-"
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:+,.{digits}f} [{low:+,.{digits}f}, {high:+,.{digits}f}]"
+
+
+def tell_calls(output, rounds):
+    rows, modes = [], {mode: mode for mode in TOOLS if mode != "none"}
+    modes |= {loop.SWITCHED: "on/off", loop.OFF: loop.OFF}
+    for case in CASES:
+        base = [turn[case] for each in rounds for turn in each["turns"]["none"]]
+        rows.append([case, measure.number(measure.median(base)),
+                     *(quartiles(added(rounds, mode, case)) for mode in modes)])
+    output.text("ns that are added to one, median [quartiles] of the pairs of turns;"
+                f" {DEEP} Python frames deep",
+                measure.table(["", "none, us", *modes.values()], rows))
+
+
+def starts(rounds, mode, what):
+    """Seconds, by round; None where the process failed."""
+    return [(each["start"][mode] or {}).get(what) for each in rounds]
+
+
+def row_of_start(name, values, base):
+    differences = [(one - other) * 1e3 for one, other in zip(values, base)
+                   if one is not None and other is not None]
+    return [name, quartiles(differences, 1), len(differences)]
+
+
+def tell_start(output, rounds):
+    def cuda(mode):
+        return starts(rounds, mode, FIRST)
+
+    def observed(mode):
+        return [turn["observe"] for each in rounds for turn in each["turns"][mode]]
+
+    rows = [("nothing, again", cuda("again"), cuda("none")),
+            ("cumem without CUMEM_DRIVER", cuda("cumem"), cuda("none")),
+            ("CUMEM_DRIVER=1 more than that, loaded within cuInit", cuda("driver"), cuda("cumem")),
+            ("subscribing at run time, first", starts(rounds, loop.SWITCHED, "subscribed"),
+             starts(rounds, loop.SWITCHED, "observe")),
+            ("subscribing again", observed(loop.SWITCHED), observed(loop.OFF)),
+            ("torch.profiler, first start and stop", starts(rounds, "profiler", "profiler"),
+             [0] * len(rounds))]
+    whole = measure.median([value for value in cuda("none") if value is not None])
+    output.text("", "ms that are added to the start, median [quartiles]; without a tool a"
+                f" process has its first tensor after {measure.number(whole)} s",
+                measure.table(["", "ms", "times"], [row_of_start(*row) for row in rows]))
+
+
+def judge_launches(output, rounds):
+    """Noise: what a second process with nothing differs from the first, 95 % of turns."""
+    spread = sorted(map(abs, added(rounds, "again", LAUNCH)))
+    cost = measure.median(added(rounds, loop.SWITCHED, LAUNCH))
+    known = bool(spread) and cost is not None
+    noise = spread[int(0.95 * (len(spread) - 1))] if spread else None
+    output.budget("kernel launch, on/off", f"the run's noise, {measure.number(noise, 0)} ns",
+                  f"{cost:+,.0f} ns" if known else "-", cost <= noise if known else None)
+
+
+def judge_told(output, rounds):
+    """Each allocation and each free is one event; the warm-up's come too."""
+    each = sum(2 * (CASES[case] + CASES[case] // 10) for case in (PAIR, ASYNC))
+    for mode in ("driver", loop.SWITCHED):
+        told = [turn["told"] for one in rounds for turn in one["turns"][mode]]
+        output.budget(f"{mode}: allocations and frees told in a turn", str(each),
+                      f"{min(told)} to {max(told)}" if told else "-",
+                      set(told) == {each} if told else None)
+
+
+def tell_facts(output, rounds):
+    last = rounds[-1]
+    output.text("", *(f"{mode}: {facts}" for mode, facts in last["facts"].items() if facts))
+    failed = {mode: why for each in rounds for mode, why in each["failed"].items()}
+    output.text(*(f"{mode} failed: {why}" for mode, why in failed.items()))
 
 
 def main():
-    path = os.path.abspath(sys.argv[1])
-    if len(sys.argv) == 4 and sys.argv[2] == "--child":
-        return globals()["part_" + sys.argv[3]](path)
-    import torch
-    print(json.dumps({"python": sys.version.split()[0], "torch": torch.__version__,
-                      "cuda": torch.version.cuda}))
-    if shutil.which("nvidia-smi"):
-        subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv"])
-    wanted = sys.argv[2:]
-    for name, extra in PARTS:
-        if wanted and name not in wanted:
-            continue
-        extra = {key: value.format(path=path) for key, value in extra.items()}
-        print(f"== {name} {extra or ''}", flush=True)
-        try:
-            done = subprocess.run([sys.executable, __file__, path, "--child", name],
-                                  env={**os.environ, **extra}, timeout=120)
-            print(f"  exit {done.returncode}", flush=True)
-        except subprocess.TimeoutExpired:
-            print("  no end within 120 s", flush=True)
-    return 0
+    parser = measure.arguments(__doc__.splitlines()[0], 180)
+    parser.add_argument("--rounds", type=int, default=5, help="fresh processes")
+    options = parser.parse_args()
+    output = measure.Output("driver", __doc__.splitlines()[0], options)
+    if output.machine["device"] != "cuda":
+        raise SystemExit("bench/driver.py: not run: torch finds no GPU here, so no CUDA driver")
+    count = min(options.rounds, 2) if options.quick else options.rounds
+    clock, dice, rounds = measure.Clock(options.seconds, count), random.Random(1), []
+    while len(rounds) < count and (clock.begin() or len(rounds) < 2):
+        rounds.append(one_round(clock, dice))
+        output.case(**rounds[-1])
+    for tell in (tell_calls, tell_start, tell_facts, judge_launches, judge_told):
+        tell(output, rounds)
+    output.write()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    measure.run(main, make)

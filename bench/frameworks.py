@@ -19,6 +19,8 @@ import subprocess
 import sys
 import traceback
 
+import measure
+
 MIB = 1 << 20
 # The module to import, the distributions whose versions matter, MiB to hold.
 FRAMEWORKS = {
@@ -260,6 +262,7 @@ def main():
     names = options.names or list(FRAMEWORKS)
     if options.here:
         return run_one(names, options.device)
+    print(*measure.head(measure.machine()), "", sep="\n", flush=True)
     here = [name for name in names if is_here(FRAMEWORKS[name][0])]
     print("python", sys.version.split()[0], "here:", here,
           "not here:", [name for name in names if name not in here])

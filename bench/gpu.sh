@@ -5,17 +5,17 @@
 # bench/gpu.sh SECONDS [--quick] [PART...]: what needs a GPU, within a budget
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
 # hooks in them, the samples, the programs that grow, pauses, single
-# collections, device allocations.  PARTs (seed observe train hooks samples
-# growth freeze collect allocations) leave the others out.  Everything is
-# written below $OUT, else bench/results.  PYTHON picks the interpreter; cumem
-# is the installed one, or PYTHONPATH's, or is built here.
+# collections, CUMEM_DRIVER=1, device allocations.  PARTs (seed observe train
+# hooks samples growth freeze collect driver allocations) leave the others out.
+# Everything is written below $OUT, else bench/results.  PYTHON picks the
+# interpreter; cumem is the installed one, or PYTHONPATH's, or is built here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 budget=${1:?seconds}
 shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
-benches="hooks train observe freeze collect allocations"
+benches="hooks train observe freeze collect driver allocations"
 parts=" ${*:-seed samples growth $benches} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}

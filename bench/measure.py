@@ -131,6 +131,17 @@ def machine():
     }
 
 
+def command():
+    """The line by which this script was called."""
+    script = f"bench/{pathlib.Path(sys.argv[0]).name}"
+    return "python " + shlex.join([script, *sys.argv[1:]])
+
+
+def head(about):
+    """What stands above all results; `about` is what machine() says."""
+    return [f"command: {command()}", *(f"{key}: {value}" for key, value in about.items())]
+
+
 def _slug(text):
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
@@ -407,18 +418,16 @@ class Output:
                 for row in self.budgets]
         if rows:
             self.text("", table(heads, rows))
-        command = shlex.join([f"bench/{pathlib.Path(sys.argv[0]).name}", *sys.argv[1:]])
         document = {"bench": self._name, "title": self._title,
-                    "command": f"python {command}", "machine": self.machine,
+                    "command": command(), "machine": self.machine,
                     "options": self._options, "budgets": self.budgets,
                     "cases": self._cases}
-        facts = [f"{key}: {value}" for key, value in self.machine.items()]
         stem = f"{self._name}-{self.machine['kind']}"
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / f"{stem}.json").write_text(
             json.dumps(_rounded(document), separators=(",", ":")) + "\n")
         (self._folder / f"{stem}.txt").write_text("\n".join(
-            [self._title, "", f"command: python {command}", *facts, "", *self._texts])
+            [self._title, "", *head(self.machine), "", *self._texts])
             + "\n")
         print(f"written: {self._folder / stem}.json, .txt", file=sys.stderr)
 

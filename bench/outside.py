@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""CUMEM_DRIVER=1 and torch's recorder on a machine with a GPU and torch; two minutes.
+"""CUMEM_DRIVER=1 and torch's recorder on a machine with a GPU and torch; three minutes.
 
     python bench/outside.py
 
@@ -31,6 +31,16 @@ def held():
         yield row["framework"], row.get("library"), row["bytes"], row["count"], at
 """
 
+RUNTIME = """
+import ctypes
+def library(name):
+    return ctypes.CDLL(next(l.split()[-1] for l in open("/proc/self/maps") if name in l))
+torch.ones(1, device="cuda")
+gc.collect()
+assert driver()["hook"] == "driver", driver()
+runtime, pointer = library("libcudart"), ctypes.c_void_p()
+"""
+
 # cudaMalloc past torch, as a library would; then NCCL where it is built in.
 OUTSIDE = """
 import ctypes
@@ -55,7 +65,7 @@ print(driver())
 assert driver()["hook"] == "driver" and driver()["trouble"] is None
 assert any(row[0] == "driver" and row[2] >= 32 << 20 for row in rows), "cudaMalloc was not seen"
 assert not any("libc10_cuda" in (row[1] or "") for row in rows)
-print(cumem.memory())
+print(cumem.memory(), flush=True)
 os._exit(0)
 """
 
@@ -84,6 +94,45 @@ with torch.profiler.profile() as profile:
     gc.collect()
 cumem.flush()
 print("GPU events:", sum(e.device_type.name == "CUDA" for e in profile.events()))
+"""),
+    "each of the runtime's allocations": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, RUNTIME + """
+def grown(name, size, *arguments):
+    before = driver()["live_bytes"]
+    result = getattr(runtime, name)(ctypes.byref(pointer), ctypes.c_size_t(size), *arguments)
+    grown_by = driver()["live_bytes"] - before
+    print(name, size, "result", result, "bytes", grown_by)
+    return result, grown_by
+MIB = 1 << 20
+for name, arguments, free in (("cudaMalloc", [], lambda: runtime.cudaFree(pointer)),
+                              ("cudaMallocManaged", [1], lambda: runtime.cudaFree(pointer)),
+                              ("cudaMallocAsync", [None],
+                               lambda: runtime.cudaFreeAsync(pointer, None))):
+    result, grown_by = grown(name, 4 * MIB, *arguments)
+    assert result == 0 and grown_by >= 4 * MIB
+    assert free() == 0
+result, grown_by = grown("cudaMalloc", 1 << 50)
+assert result != 0 and grown_by == 0
+print("cudaDeviceReset", runtime.cudaDeviceReset(), driver())
+assert driver()["live_bytes"] == 0
+sys.stdout.flush()
+os._exit(0)  # torch cannot live without its context
+"""),
+    "expandable segments": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1,
+                             "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, RUNTIME + """
+before = driver()["live_bytes"]
+x = torch.empty(100 << 20, dtype=torch.uint8, device="cuda")
+grown = driver()["live_bytes"] - before
+del x
+torch.cuda.empty_cache()
+left = driver()["live_bytes"] - before  # below 0: the small segment went too
+print(grown, left)
+assert grown >= 100 << 20 and left <= 0
+"""),
+    "CUPTI shut down by another tool": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, RUNTIME + """
+print("cuptiFinalize", library("libcupti").cuptiFinalize())
+cumem.flush()
+print(driver())
+assert "shut down" in driver()["trouble"]
 """),
     # Without an observer the slot is not heard and tensors have no stacks of ours.
     "the recorder": ({"CUMEM_WARN_CYCLES": 0, "CUMEM_DRIVER": 0}, """

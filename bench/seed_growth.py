@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+import measure
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "samples" / "seed" / "resnet50.py"
 CASES = {"not cleared": [], "cleared": ["--clear"],
@@ -120,11 +122,7 @@ def main():
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--output", help="a copy of what is printed")
     options = parser.parse_args()
-    import torch
-
-    machine = torch.cuda.get_device_name(0) if options.device != "cpu" else "no GPU"
-    lines = ["command: python bench/seed_growth.py",
-             f"python {sys.version.split()[0]}, torch {torch.__version__}, {machine}"]
+    lines = measure.head(measure.machine())
     failed = 0
     for name, arguments in CASES.items():
         for iterations in (5, 30):
