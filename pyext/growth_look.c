@@ -285,6 +285,21 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
     told->use.advice = holder->advice;
 }
 
+/* Since the last boundary: it is not C++ that has it. */
+static void
+tell_gone(const struct cm_growth_row *row, struct cm_growth_use *use)
+{
+    struct cm_site_id site = {row->site};
+    if (row->site != 0 && use->holder_count == 0
+        && 2 * cm_blocks_site(cm_allocations_blocks(), row->device, site).bytes
+               < row->bytes) {
+        use->rule = "given back";
+        use->advice = "it had been given back when it was asked who holds it: "
+                      "call cumem.growth() while it grows, or set "
+                      "CUMEM_SIGNAL and send the signal";
+    }
+}
+
 /* A device is filled by all its leaks together. */
 static double
 slope_towards_full(const struct cm_growth_look *self,
@@ -360,6 +375,7 @@ tell_finding(const struct cm_growth_look *self,
     told->use.autograd_depth = finding->steps_behind;
     tell_holder(self->session->records, holder, finding->steps_behind,
                 cm_growing_gradients(finding), told);
+    tell_gone(row, &told->use);
     tell_full(self, finding, free_bytes, &told->use);
 }
 
@@ -439,7 +455,7 @@ judge_bounded(struct cm_growing *finding, const struct cm_holder *holder)
 }
 
 static enum cm_status
-tell_all(struct cm_growth_look *self, PyObject *free_bytes)
+tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
 {
     struct cm_holders holders = {0};
     struct told *told = cm_calloc(self->count + 1, sizeof(*told));
@@ -457,7 +473,8 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes)
     }
     if (status == CM_OK) {
         cm_steps_tell(self->session); /* a warning writes the document */
-        status = cm_digest_growth(self->session->digest, uses, self->count);
+        status =
+            cm_digest_growth(self->session->digest, uses, self->count, aloud);
     }
     cm_holders_release(&holders);
     cm_free(uses);
@@ -529,9 +546,11 @@ PyObject *
 cm_session_growth(struct cm_session *self, PyObject *args)
 {
     PyObject *rows, *free_bytes, *copies;
+    int aloud;
     struct cm_growth_look look = {.session = self};
-    if (!PyArg_ParseTuple(args, "O!O!O!:growth", &PyList_Type, &rows,
-                          &PyDict_Type, &free_bytes, &PyList_Type, &copies)) {
+    if (!PyArg_ParseTuple(args, "O!O!O!p:growth", &PyList_Type, &rows,
+                          &PyDict_Type, &free_bytes, &PyList_Type, &copies,
+                          &aloud)) {
         return NULL;
     }
     if (!cm_session_is_main(self) || self->silent
@@ -548,8 +567,9 @@ cm_session_growth(struct cm_session *self, PyObject *args)
     if (look.status == CM_OK && cm_growing_copies(&look, copies) == 0
         && note_names(&look, rows) == 0) {
         cm_growing_find(&look);
-        look.status =
-            look.status == CM_OK ? tell_all(&look, free_bytes) : look.status;
+        look.status = look.status == CM_OK
+                          ? tell_all(&look, free_bytes, aloud != 0)
+                          : look.status;
     }
     long told = count_told(&look);
     cm_free(look.findings);
@@ -563,7 +583,9 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         self->no_memory++;
         return PyErr_NoMemory();
     }
-    write_report(self);
+    if (aloud) {
+        write_report(self);
+    }
     return PyLong_FromLong(told);
 }
 

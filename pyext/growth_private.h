@@ -26,10 +26,10 @@ struct cm_growing {
     struct cm_growth_row row;
     uint32_t group;
     bool copy; /* of the model's weights: its targets are told, not sought */
-    uint32_t targets;
-    uint32_t most_behind;          /* blocks behind one of them, or if `direct`
-                                    * how many they are themselves */
-    bool direct;                   /* the targets have the memory themselves */
+    uint32_t targets;              /* who have the memory themselves, or by a
+                                    * graph, once it is known which of them */
+    uint32_t behind;               /* who have it by a graph, ... */
+    uint32_t most_behind;          /* ... blocks behind one of these at most */
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;

@@ -48,11 +48,12 @@ cm_growing_gradients(const struct cm_growing *finding)
            && finding->row.result.verdict == CM_VERDICT_LINGERING;
 }
 
-bool
-cm_growing_add(struct cm_growth_look *self, struct cm_growing *finding,
-               PyObject *object)
+/* `count`: how many the finding has in this group. */
+static bool
+add_to_group(struct cm_growth_look *self, PyObject *object, uint32_t group,
+             uint32_t *count)
 {
-    if (finding->targets == MOST_TARGETS) {
+    if (*count == MOST_TARGETS) {
         return true;
     }
     if (cm_grow((void **)&self->targets, &self->target_capacity,
@@ -65,9 +66,16 @@ cm_growing_add(struct cm_growth_look *self, struct cm_growing *finding,
         return false;
     }
     self->targets[self->target_count] = object;
-    self->groups[self->target_count++] = finding->group;
-    finding->targets++;
+    self->groups[self->target_count++] = group;
+    ++*count;
     return true;
+}
+
+bool
+cm_growing_add(struct cm_growth_look *self, struct cm_growing *finding,
+               PyObject *object)
+{
+    return add_to_group(self, object, finding->group, &finding->targets);
 }
 
 static bool
@@ -104,23 +112,33 @@ count_storages(struct cm_growth_look *self,
     }
 }
 
+static void
+regroup(struct cm_growth_look *self, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < self->target_count; i++) {
+        if (self->groups[i] == from) {
+            self->groups[i] = to;
+        }
+    }
+}
+
+/* Of those that have the finding's memory by a graph, until it is known
+ * whether they are its targets. */
+static uint32_t
+group_behind(const struct cm_growing *finding)
+{
+    return finding->group + MOST_FINDINGS;
+}
+
 /* Who has far less behind it than another is not who makes it grow: the last
  * loss beside the sum of all. */
 static bool
 note_share(struct cm_growth_look *self, struct cm_growing *finding,
            PyObject *object, uint32_t count, uint64_t length)
 {
-    if (finding->direct && count <= 2 * finding->most_behind) {
-        return true;
-    }
     if (count > 2 * finding->most_behind) {
-        for (size_t i = 0; i < self->target_count; i++) {
-            if (self->groups[i] == finding->group) {
-                self->groups[i] = NO_GROUP;
-            }
-        }
-        finding->targets = 0;
-        finding->direct = false;
+        regroup(self, group_behind(finding), NO_GROUP);
+        finding->behind = 0;
         finding->steps_behind = 0;
     }
     if (count > finding->most_behind) {
@@ -132,12 +150,29 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
     if (length > finding->steps_behind) {
         finding->steps_behind = length;
     }
+    return add_to_group(self, object, group_behind(finding), &finding->behind);
+}
+
+/* The few that have the memory themselves may be what the running call has
+ * just made; the others then have the rest. */
+static void
+choose_targets(struct cm_growth_look *self, struct cm_growing *finding)
+{
+    uint32_t few = 2 * finding->targets;
+    bool others = finding->most_behind > few || finding->behind > few;
+
+    regroup(self, others ? finding->group : group_behind(finding), NO_GROUP);
+    regroup(self, group_behind(finding), finding->group);
+    if (!others) {
+        finding->steps_behind = 0;
+        return;
+    }
+    finding->targets = finding->behind;
     if (finding->row.category == CM_OTHER) {
         finding->row.category = CM_SAVED;
         cm_growth_categorize(&self->session->growth,
                              (struct cm_site_id){finding->row.site}, CM_SAVED);
     }
-    return cm_growing_add(self, finding, object);
 }
 
 static bool
@@ -206,12 +241,13 @@ cm_growing_find(struct cm_growth_look *self)
     for (size_t i = 0; i < self->count; i++) {
         struct cm_growing *finding = &self->findings[i];
         self->by_others[i] = has_few(finding);
-        finding->direct = finding->targets != 0;
-        finding->most_behind = finding->targets;
         any |= self->by_others[i];
     }
     if (any) {
         note_each(self, &live, note_behind);
+        for (size_t i = 0; i < self->count; i++) {
+            choose_targets(self, &self->findings[i]);
+        }
         drop_targets_of_no_group(self);
     }
     cm_free(live.items);

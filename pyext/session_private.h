@@ -65,6 +65,7 @@ struct cm_session {
     struct cm_iterations iterations;
     struct cm_steady steady;
     bool slice_pending; /* a slice of time is over: at the next safe point */
+    bool looked_early;  /* while nobody was told yet */
     uint32_t tensors;   /* made, mod 2^32 */
     struct cm_growth growth;
     uint64_t began_ns;                  /* the first iteration; 0: none yet */

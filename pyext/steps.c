@@ -111,10 +111,28 @@ static bool
 wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
-    bool quiet =
-        self->iterations.by == CM_BY_TIME && self->seconds < QUIET_SECONDS;
-    return self->warned && !quiet
-           && (self->growth.due || (done >= 16 && (done & (done - 1)) == 0));
+    bool doubled = done >= 16 && (done & (done - 1)) == 0;
+    return self->growth.due || doubled;
+}
+
+static void
+ask_for_look(struct cm_session *self)
+{
+    PyObject *is_new = self->growth.due ? Py_True : Py_False;
+    self->growth.due = false;
+    cm_session_deliver(self, "growth", Py_NewRef(is_new));
+}
+
+/* Who holds it is found as long as the function that has it runs; the verdict
+ * stays due. */
+static void
+ask_for_early_look(struct cm_session *self)
+{
+    bool doubled = (self->iteration & (self->iteration - 1)) == 0;
+    if (self->growth.due && (doubled || !self->looked_early)) {
+        self->looked_early = true;
+        cm_session_deliver(self, "early growth", Py_NewRef(Py_None));
+    }
 }
 
 /* Autograd's number at which a forward pass has begun: a program that clears
@@ -162,10 +180,14 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     for (int i = first; i < last; i++) {
         note_device(self, i);
     }
-    if (wants_look(self)) {
-        PyObject *is_new = self->growth.due ? Py_True : Py_False;
-        self->growth.due = false;
-        cm_session_deliver(self, "growth", Py_NewRef(is_new));
+    if (!self->warned) {
+        return;
+    }
+    if (self->iterations.by == CM_BY_TIME && self->seconds < QUIET_SECONDS) {
+        ask_for_early_look(self);
+    }
+    else if (wants_look(self)) {
+        ask_for_look(self);
     }
 }
 

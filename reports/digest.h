@@ -48,10 +48,11 @@ void cm_digest_iteration(struct cm_digest *self, const char *device,
                          int64_t number, int64_t start, int64_t end,
                          int64_t peak);
 /* Replaces the list of what grows (growth_use.h).  A fault that is new, or has
- * doubled since it was named, is a warning and makes the report due. */
+ * doubled since it was named, is a warning and makes the report due, unless
+ * nobody is to be told yet. */
 enum cm_status cm_digest_growth(struct cm_digest *self,
                                 const struct cm_growth_use *items,
-                                size_t count) CM_CHECKED;
+                                size_t count, bool aloud) CM_CHECKED;
 /* One point of a device's timeline; all of a process come with the same
  * categories, in the same order. */
 void cm_digest_timeline_add(struct cm_digest *self,

@@ -69,7 +69,7 @@ cm_digest_collector_off(struct cm_digest *self, bool off)
 
 enum cm_status
 cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
-                 size_t count)
+                 size_t count, bool aloud)
 {
     struct cm_ledger_news news = {0};
     pthread_mutex_lock(&self->lock);
@@ -77,7 +77,8 @@ cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
         cm_growth_set(&self->leak, self->records, items, count);
     if (status == CM_OK) {
         (void)cm_suppressions_apply_growth(&self->suppressions, &self->leak);
-        status = cm_growth_announce(&self->told, &self->leak, &news);
+        status = aloud ? cm_growth_announce(&self->told, &self->leak, &news)
+                       : CM_OK;
         self->dirty = true;
         self->urgent |= news.count != 0;
         cm_digest_say(self, &news);

@@ -330,7 +330,7 @@ grow(struct cm_digest *digest, const char *verdict, uint64_t bytes)
     use.bytes = bytes;
     use.bytes_per_iteration = 4096;
     cm_digest_timeline_add(digest, &point);
-    return cm_digest_growth(digest, &use, 1);
+    return cm_digest_growth(digest, &use, 1, true);
 }
 
 /* Quiet while it is not sure; then said, and written before it is said. */

@@ -153,6 +153,58 @@ assert row["verdict"] == "leak" and row["since_iteration"] in range(39, 44), row
     assert "since iteration" in done.err and "slice" not in done.err, done.err
 
 
+def test_what_a_short_job_kept_is_known_at_its_end(tmp_path):
+    """Nobody is told in the first minute; who held it is gone when the report is written."""
+    done = run_ok(SERVING + """
+def main():
+    answers = {}
+    serve(lambda tensor: answers.setdefault(len(answers), tensor), 30)
+cumem.warn_tensor_cycles()
+main()
+""", cwd=tmp_path)
+    assert "LEAK" in done.err and "`answers` (dict" in done.err, done.err
+    assert "C extension" not in done.err
+
+
+def test_what_was_given_back_is_not_said_to_be_held(tmp_path):
+    done = run_ok(SERVING + """
+def main():
+    answers = {}
+    serve(lambda tensor: answers.setdefault(len(answers), tensor), 30)
+with cumem.observe_tensor_cycles(print):  # nobody looks before he is asked
+    main()
+    row, = cumem.growth()
+    assert row["holder"] == [] and "given back" in row["advice"], row
+""", cwd=tmp_path)
+    assert done.err == ""
+
+
+def test_a_look_within_a_call_is_not_taken_in_by_what_the_call_has(tmp_path):
+    """Of the inputs that graphs keep one is a local variable as well."""
+    run_ok(NODES + """
+import time
+class Server:
+    def __init__(self):
+        self.net, self.audit = torch.nn.Linear(512, 512), {}
+    def handle(self, x):
+        self.audit[f"request {len(self.audit)}"] = self.net(x)
+        return cumem.growth() if len(self.audit) == 30 else None
+def main():
+    server = Server()
+    for _ in range(30):
+        rows = server.handle(torch.randn(256, 512))
+        cumem.step()
+    return rows
+with cumem.observe_tensor_cycles(print):
+    rows = main()
+assert len(rows) >= 2, rows
+for row in rows:
+    names = [step["edge"] for step in row["holder"]]
+    assert ".audit" in names and "local x" not in names, row
+    assert "audit" in row["advice"], row
+""", cwd=tmp_path)
+
+
 def test_two_optimizers_of_one_model(tmp_path):
     """Its gradients are counted once, and told once by name."""
     run_ok(LOOP + """

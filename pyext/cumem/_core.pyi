@@ -20,6 +20,7 @@ def growth(
     rows: list[tuple[object, int, str]],
     free: dict[int, int],
     copies: list[tuple[int, object, int, int, int, int, list[str]]],
+    aloud: bool,
     /,
 ) -> int: ...
 def origin(tensor: object, /) -> tuple[int, int, int, int, int] | None: ...

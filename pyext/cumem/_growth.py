@@ -75,8 +75,8 @@ def _owned():
     return [row[0] for known in _optimizers for row in _rows_of(known(), {}, trained)]
 
 
-def look(ending=False):
-    """Find who holds what grows, and tell the document."""
+def look(ending=False, aloud=True):
+    """Find who holds what grows, and tell the document, and if `aloud` whoever is warned."""
     started = time.perf_counter()
     rows, trained = [], set()
     parameters = _parameters()
@@ -90,7 +90,7 @@ def look(ending=False):
              if id(parameter) not in trained]  # fmt: skip
     del names, parameters
     _core.categories(rows)
-    told = _core.growth(rows, _free_bytes(), _copies.found(ending))
+    told = _core.growth(rows, _free_bytes(), _copies.found(ending), aloud)
     del rows
     took = time.perf_counter() - started
     _state["count"] += 1
@@ -119,6 +119,12 @@ def look_when_due(is_new):
     paid = time.perf_counter() >= _state["not_before"]
     if is_new and (paid or _state["count"] < _FIRST_LOOKS) or paid and _core.growing():
         look()
+
+
+def look_early():
+    """While it is too early to tell anybody: who holds it may be gone when it is not."""
+    if time.perf_counter() >= _state["not_before"]:
+        look(aloud=False)
 
 
 def _rows_of(optimizer, names, trained):

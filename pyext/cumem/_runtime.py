@@ -343,6 +343,8 @@ def _deliver(kind, payload):
         _notice()
     elif kind == "optimizer":
         _guarded(_growth.note_optimizer, payload)
+    elif kind == "early growth":
+        _guarded(_growth.look_early)
     elif kind == "growth":
         _guarded(_growth.look_when_due, payload)
     elif kind == "torch":
