@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 
-from . import _core, _driver, _growth, _looks, _recorder, _settings
+from . import _core, _driver, _exhausted, _growth, _looks, _recorder, _settings
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -493,7 +493,7 @@ def _at_exit():
             return
         try:
             _guarded(_growth.look_now, True)
-            _scan(EXIT)
+            _scan(OOM if not _attached["ran_out"] and _exhausted.is_exhausted() else EXIT)
             _note_report(_core.close())
         except Exception:
             _core.unraisable(_at_exit)
