@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""leak.json documents for tests, and where cyclereport is."""
+"""leak.json documents for tests, their schema, and where cyclereport is."""
 
+import functools
 import json
 import os
 import pathlib
@@ -39,6 +40,19 @@ def error_of(*args, cwd, stdin=None):
     assert run.error.count("\n") == 1, run.error
     assert run.error.startswith("cyclereport: ")
     return run.error[len("cyclereport: "):-1]
+
+
+@functools.cache
+def validator():
+    import jsonschema
+    schema = pathlib.Path(__file__).parent.parent / "reports" / "leak.schema.json"
+    return jsonschema.Draft202012Validator(json.loads(schema.read_text()))
+
+
+def breaches(path):
+    """Where the document at `path` is not as the schema has it: one line for each."""
+    return [f"{path.parent.name}: {error.json_path}: {error.message[:200]}"
+            for error in validator().iter_errors(json.loads(path.read_text()))]
 
 
 def save(path, document):

@@ -119,7 +119,7 @@ test_result(void **state)
 
 /* O5, O6: a layout may crash, and who draws goes on. */
 static void
-test_what_came_before_is_kept(void **state)
+test_O5_O6_what_came_before_is_kept(void **state)
 {
     (void)state;
     expect(write_and_give_up, wide, CM_LIMIT, "part");
@@ -181,7 +181,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_result),
-        cmocka_unit_test(test_what_came_before_is_kept),
+        cmocka_unit_test(test_O5_O6_what_came_before_is_kept),
         cmocka_unit_test(test_wall_time),
         cmocka_unit_test(test_processor_time),
         cmocka_unit_test(test_memory),

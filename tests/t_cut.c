@@ -304,14 +304,43 @@ test_exception_in_frame(void **state)
          "fr frame; t Tensor 4096; e ValueError; e .again e; e .t t;"
          "fr local:err e",
          "self_reference", "e .again e", "", "set .again = None when done"},
-        {"look-alike: self.err = e, the frame only has self",
-         "code run e.py:10 Job.run; store run attr err self 14;"
-         "methods Job run; o Job; fr frame code=run; t Tensor 4096;"
-         "fr local:self o; fr local:x t; e ValueError; tb traceback;"
-         "o .err e; e __traceback__ tb; tb tb_frame fr",
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+/* A method of Job that fails; its frame has self. */
+#define FAILS                                                                 \
+    "code run e.py:10 Job.run; store run attr err self 14;"                   \
+    "store run attr errors self 11; store run call append errors 15;"         \
+    "methods Job run; o Job; fr frame code=run line=13; t Tensor 4096;"       \
+    "fr local:x t; e ValueError; tb traceback; e __traceback__ tb;"
+
+static void
+test_exception_on_self(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"self.err = e", FAILS "tb tb_frame fr; fr local:self o; o .err e",
          "exception_on_self", "o .err e", "e.py:14",
          "store the exception's with_traceback(None) in .err, or set .err = "
          "None when done: its traceback keeps a frame that keeps the Job"},
+        {"self.errors.append(e), raised two calls below, from another one",
+         FAILS "code deep e.py:40 deep; in frame code=deep; tb2 traceback;"
+               "od dict; l list; k KeyError; tb tb_next tb2; tb2 tb_frame in;"
+               "in f_back fr; fr local:self o; o __dict__ od;"
+               "od ['errors'] l; l [0] k; k __context__ e",
+         "exception_on_self", "od ['errors'] l", "e.py:15", NULL},
+        {"the frame has self in a cell, which a closure shares",
+         FAILS "c cell; tb tb_frame fr; fr local:self c; c cell:self o;"
+               "o .err e",
+         "exception_on_self", "o .err e", "e.py:14", NULL},
+        {"look-alike: the frame has a child, which refers back",
+         FAILS "n Node; tb tb_frame fr; fr local:n n; n .parent o; o .err e",
+         "back_link", "n .parent o", "", NULL},
+        {"look-alike: never raised, it refers to the Job by an attribute",
+         "o Job; e ValueError; t Tensor 4096; o .t t; o .err e; e .job o",
+         "back_link", "e .job o", "", NULL},
     };
 
     (void)state;
@@ -502,6 +531,7 @@ main(void)
         cmocka_unit_test(test_bound_method_on_self),
         cmocka_unit_test(test_partial_on_self),
         cmocka_unit_test(test_exception_in_frame),
+        cmocka_unit_test(test_exception_on_self),
         cmocka_unit_test(test_frame_in_local),
         cmocka_unit_test(test_generator_holds_itself),
         cmocka_unit_test(test_class_in_function),

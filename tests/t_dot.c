@@ -74,7 +74,7 @@ expect_label(const char *text, const char *node, const char *label)
 }
 
 static void
-test_dot_round_trip(void **state)
+test_O8_dot_round_trip(void **state)
 {
     (void)state;
     for (size_t i = 0; i < HOSTILE_COUNT; i++) {
@@ -259,7 +259,7 @@ expect_drawn(struct cm_leak *leak)
 }
 
 static void
-test_hard_shapes(void **state)
+test_O5_hard_shapes(void **state)
 {
     struct cm_leak leak;
 
@@ -294,7 +294,7 @@ rects_within(const struct cm_leak *leak, struct cm_child_limits limits,
 
 /* O6: what takes too long whole is drawn in brief, or not at all. */
 static void
-test_cheaper_ways(void **state)
+test_O6_cheaper_ways(void **state)
 {
     struct cm_child_limits limits = {
         .bytes = (size_t)1 << 30, .cpu_seconds = 60, .wall_ms = 60000};
@@ -325,12 +325,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dot_round_trip),
+        cmocka_unit_test(test_O8_dot_round_trip),
         cmocka_unit_test(test_dot_long_label),
         cmocka_unit_test(test_svg_is_harmless),
         cmocka_unit_test(test_svg_is_the_same_again),
-        cmocka_unit_test(test_hard_shapes),
-        cmocka_unit_test(test_cheaper_ways),
+        cmocka_unit_test(test_O5_hard_shapes),
+        cmocka_unit_test(test_O6_cheaper_ways),
         cmocka_unit_test(test_nothing_to_draw),
     };
 

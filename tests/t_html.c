@@ -377,7 +377,7 @@ test_ten_thousand(void **state)
 
 /* Whatever stands in the document, the page has an end. */
 static void
-test_page_is_bounded(void **state)
+test_O9_page_is_bounded(void **state)
 {
     struct cm_leak leak;
     struct cm_buffer out = {0};
@@ -496,7 +496,7 @@ main(void)
         cmocka_unit_test(test_numbers_out_of_order),
         cmocka_unit_test(test_hostile_texts_add_no_element),
         cmocka_unit_test(test_ten_thousand),
-        cmocka_unit_test(test_page_is_bounded),
+        cmocka_unit_test(test_O9_page_is_bounded),
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_growth),

@@ -6,13 +6,15 @@ For each interpreter found (interceptor_probe/found.py) and each interceptor:
 which tests ran, failed and were skipped must be as without the hook.  A
 difference counts when a second pair of runs shows it again.
 
-CUMEM_CONFORMANCE=probe   the interceptors alone (the default)
+CUMEM_CONFORMANCE=probe   the interceptors alone (the default), and on this
+                          interpreter the package with a few of the files
 CUMEM_CONFORMANCE=cumem   the installed package, where these interpreters can
                           import it, as CUMEM_WARN_CYCLES=1 starts it
 CUMEM_CONFORMANCE_FILES   other test files than the default ones
 """
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import shutil
@@ -34,6 +36,7 @@ FILES = (os.environ.get("CUMEM_CONFORMANCE_FILES") or
          "test_gc test_weakref test_finalization test_weakset "
          "test_generators test_coroutines test_asyncgen test_threading "
          "test_frame test_exceptions test_sys test_atexit").split()
+PACKAGE_FILES = ["test_gc", "test_weakref", "test_finalization"]
 # R10: a full collection clears free lists before its stop callbacks, and the
 # fallback frees after it.
 ACCEPTED = {"test.test_sys.SysModuleTest.test_getallocatedblocks"}
@@ -50,16 +53,20 @@ def has_tests(python):
     return done.returncode == 0
 
 
+def make_environment(python, folder):
+    """Its interpreter, and where its packages are."""
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    return (str(folder / "bin" / "python"),
+            next(folder.glob("lib/python*/site-packages")))
+
+
 class Probe:
     """A virtual environment whose .pth file starts the hook."""
 
     def __init__(self, python, folder):
         self.scratch = folder
-        subprocess.run([python, "-m", "venv", "--without-pip", folder],
-                       check=True)
-        self.python = str(folder / "bin" / "python")
+        self.python, packages = make_environment(python, folder)
         built = found.probe_folder(python, str(folder / "probe"))
-        packages = next(folder.glob("lib/python*/site-packages"))
         for file in pathlib.Path(built).glob("interceptor_probe*.so"):
             shutil.copy(file, packages)
         shutil.copy(PROBE / "interceptor_start.py", packages)
@@ -81,12 +88,18 @@ class Installed:
                               capture_output=True)
         if done.returncode != 0:
             pytest.skip(f"cumem is not installed for {python}")
+        self.prove()
+
+    def prove(self):
+        """The .pth file starts it, with the interceptor that is asked for."""
         for kind in KINDS:
             started = subprocess.run(
-                [python, "-I", "-c",
-                 "import sys; sys.exit('cumem._core' not in sys.modules)"],
-                env=self.environment(kind, ""), cwd=folder)
-            assert started.returncode == 0, "the .pth file does not start it"
+                [self.python, "-I", "-c",
+                 "import sys; print(sys.modules['cumem'].status()"
+                 "['interceptor'] if 'cumem' in sys.modules else None)"],
+                env=self.environment(kind, ""), cwd=self.scratch,
+                capture_output=True, text=True)
+            assert started.stdout.strip() == kind, started.stderr
 
     def environment(self, kind, log):
         if kind is None:
@@ -94,6 +107,19 @@ class Installed:
         return found.plain_environment(
             CUMEM_WARN_CYCLES="1", CUMEM_INTERCEPTOR=kind,
             CUMEM_OUTPUT=str(self.scratch / "leak-%p.json"))
+
+
+class Imported(Installed):
+    """The package that these tests import, in an environment of its own."""
+
+    def __init__(self, folder):
+        cumem = pytest.importorskip("cumem")
+        self.scratch = folder
+        self.python, packages = make_environment(sys.executable, folder)
+        (packages / "cumem").symlink_to(pathlib.Path(cumem.__file__).parent)
+        for name in ("cumem.pth", "cumem.start", "_cumem_start.py"):
+            shutil.copy(HERE.parent / "pyext" / name, packages)
+        self.prove()
 
 
 @pytest.fixture(scope="session", params=found.pythons(), ids=found.label)
@@ -136,14 +162,30 @@ def run(place, file, kind):
     return outcomes, hooked, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-@pytest.fixture(scope="session")
-def runs(place):
+@contextlib.contextmanager
+def all_runs(place, files):
     """All runs in the order of the tests, as many at a time as there are
     cores; those without a hook (kind None) serve both interceptors."""
     pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1)
     yield {(file, kind): pool.submit(run, place, file, kind)
-           for file in FILES for kind in (None, *KINDS)}
+           for file in files for kind in (None, *KINDS)}
     pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="session")
+def runs(place):
+    with all_runs(place, FILES) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """The package's place, and its runs."""
+    if not has_tests(sys.executable):
+        pytest.skip(f"{sys.executable} has no test package")
+    place = Imported(tmp_path_factory.mktemp("conformance") / "place")
+    with all_runs(place, PACKAGE_FILES) as started:
+        yield place, started
 
 
 def differences(stock, hooked):
@@ -158,13 +200,11 @@ def differences(stock, hooked):
     return found_here
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("file", FILES)
-def test_conformance(place, runs, file, kind):
+def check(place, runs, file, kind):
     stock, _, text = runs[file, None].result()
     assert len(stock) > 1, text
     hooked, stops, text = runs[file, kind].result()
-    if WHAT == "probe":
+    if isinstance(place, Probe):
         assert stops > 0, "no collection was seen"
     differ = differences(stock, hooked)
     if differ:
@@ -172,3 +212,16 @@ def test_conformance(place, runs, file, kind):
                             run(place, file, kind)[0])
         differ = {name: differ[name] for name in differ.keys() & again.keys()}
     assert not differ, text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", FILES)
+def test_conformance(place, runs, file, kind):
+    check(place, runs, file, kind)
+
+
+@pytest.mark.skipif(WHAT == "cumem", reason="the installed one runs them all")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", PACKAGE_FILES)
+def test_conformance_of_the_package(imported, file, kind):
+    check(*imported, file, kind)

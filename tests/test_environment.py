@@ -54,6 +54,106 @@ assert torch.cuda.device_count() == 0
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
 
 
+# A torch.cuda that says on standard output which of its functions is called; as the real one, it
+# reads the environment when it is initialised, and takes an allocator only before it has used one.
+TELLING = """
+import functools, gc, inspect, os, sys
+gc.disable()  # nobody looks at torch before it tells
+import torch, torch._dynamo
+gc.enable()
+told, used = True, False
+
+def tell(text):
+    if told: os.write(1, f"{text}\\n".encode())
+
+def telling(module, name, function):
+    @functools.wraps(function)
+    def told_of(*args, **named):
+        tell(name); return function(*args, **named)
+    setattr(module, name, told_of)
+
+def initialise():
+    global used
+    used = True
+    tell([os.environ.get(name) for name in ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES")])
+
+def change(allocator):
+    if used: raise RuntimeError("Can't swap an already initialized allocator")
+    ours["_cuda_getAllocatorBackend"] = lambda: "pluggable"
+
+def refuse(*args, **named):
+    global used
+    used = True
+    raise RuntimeError("this allocator does not support it")
+
+ours = dict.fromkeys(
+    ("_cuda_memoryStats", "_cuda_memorySnapshot", "_cuda_record_memory_history",
+     "_cuda_attach_out_of_memory_observer", "_cuda_getDeviceProperties"), refuse)
+ours |= {"_cuda_init": initialise, "_cuda_changeCurrentAllocator": change,
+         "_cuda_getDeviceCount": lambda: 1, "_cuda_getDevice": lambda: 0,
+         "_cuda_getAllocatorBackend": lambda: "native", "_cuda_isHistoryEnabled": lambda: False}
+for name in ours:
+    telling(torch._C, name, lambda *args, name=name, **named: ours[name](*args, **named))
+for name, function in list(vars(torch.cuda).items()):
+    if inspect.isfunction(function) and name not in ("is_initialized", "_is_in_bad_fork"):
+        telling(torch.cuda, name, function)
+torch.cuda._cudart = object()
+torch.cuda._queued_calls.clear()
+cumem = sys.modules.get("cumem")
+
+class Node: pass
+
+def work():
+    for _ in range(3):
+        model(torch.ones(4, 300)).sum().backward()
+        optimizer.step(); optimizer.zero_grad()
+        node = Node(); node.me, node.tensor = node, torch.zeros(1 << 18)
+        del node; gc.collect()
+
+def ask():
+    if not cumem: return
+    cumem.step(); cumem.find_cycles(); cumem.growth(); cumem.status(); cumem.why_alive(model)
+    try: cumem.memory()
+    except ValueError: pass
+
+model = torch.nn.Linear(300, 300)
+optimizer = torch.optim.AdamW(model.parameters())
+work(); ask()
+"""
+LATE = """
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+os.environ["CUDA_VISIBLE_DEVICES"] = "1"
+work(); ask()
+from torch.cuda.memory import _CUDAAllocator, change_current_allocator
+change_current_allocator(_CUDAAllocator(object()))
+work()
+torch.cuda.init()
+told = False
+work(); ask()
+print(torch._C._cuda_getAllocatorBackend(), torch.cuda.is_initialized())
+"""
+
+
+def test_what_a_program_settles_late_holds_as_without(tmp_path):
+    """The allocator's settings, the devices, the allocator: all read when torch initialises CUDA,
+    which nothing of ours may do or bring about first."""
+    plain, observed = (run_ok(TELLING + LATE, cwd=tmp_path, **variables)
+                       for variables in ({}, {"CUMEM_WARN_CYCLES": 1}))
+    assert observed.out == plain.out
+    assert plain.out.endswith(
+        "_cuda_changeCurrentAllocator\ninit\n_lazy_init\n_cuda_init\n"
+        "['expandable_segments:True', '1']\npluggable True\n"), plain.out
+    assert "DEAD CYCLE" in observed.err and "Traceback" not in observed.err, observed.err
+
+
+def test_a_device_that_the_program_never_uses_is_never_asked_for(tmp_path):
+    """To the very end: what exit does is told too."""
+    plain, observed = (run_ok(TELLING, cwd=tmp_path, **variables)
+                       for variables in ({}, {"CUMEM_WARN_CYCLES": 1}))
+    assert observed.out == plain.out and "_cuda_init" not in plain.out
+    assert "DEAD CYCLE" in observed.err and len(reports(tmp_path)) == 1
+
+
 def test_a_broken_installation_lets_the_program_run(tmp_path):
     (tmp_path / "cumem").mkdir()
     (tmp_path / "cumem" / "__init__.py").write_text("raise ImportError('libcjson.so.1')")

@@ -19,6 +19,7 @@ import pytest
 
 import growth_case as case
 import growth_oracle
+import leak_file
 
 NAMES = case.names()
 TWINS = case.twins()
@@ -106,6 +107,16 @@ def test_growth_sample(name, runs, observed):
 def test_advice_mends_it(name, runs, observed):
     skip_unless_runnable(name)
     runs(name, fixed=True).check(observed)
+
+
+def test_reports_follow_their_schema(runs):
+    """As real processes wrote them."""
+    pytest.importorskip("jsonschema")
+    paths = [runs(name).folder / "leak.json" for name in NAMES
+             if case.what_is_missing(name) is None]
+    written = [path for path in paths if path.exists()]
+    assert written
+    assert [line for path in written for line in leak_file.breaches(path)] == []
 
 
 def test_recall_and_false_alarms(runs, capsys):

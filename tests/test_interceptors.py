@@ -118,7 +118,7 @@ def test_objects_of_ours_are_in_no_list_but_at_rest(python, folder):
 UNCHANGED = [
     "results", "info_dicts", "finalizer_order",
     "callback_once", "debug_collectable", "debug_flags", "user_garbage",
-    "legacy_finalizer", "tracing", "recursion_limit", "raising_stop",
+    "tracing", "recursion_limit", "raising_stop",
     "collecting_stop", "threads", "thread_storm", "callbacks_reordered",
     "by_hand", "exit_code", "exit_error", "exit_at_once",
     "exit_with_threads", "exit_in_cycle", "fork",
@@ -140,7 +140,16 @@ def test_unchanged(python, folder, scenario, kind):
         assert counts["unfired"] == 0
 
 
-def test_stats_and_counts_equal_a_callback_that_does_nothing(python, folder):
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_legacy_finalizers_stay_in_garbage(python, folder, kind):
+    counts = compare(python, folder, "legacy_finalizer", kind)["counts"]
+    assert counts["collections"] > 0
+    assert counts["unfired"] == 0 or incremental(python)
+    if "Legacy" not in outcome(python, folder, "legacy_finalizer", "off").out:
+        pytest.skip("no type with tp_del in this build")
+
+
+def test_r9_stats_and_counts_equal_a_callback_that_does_nothing(python, folder):
     """R9.  saveall frees after gc has zeroed its count, so only the moments
     of its collections can be compared, not the counts between.  (3.15 also
     counts the objects it looked at: three more for each collection.)"""
@@ -271,7 +280,7 @@ def test_errors_of_an_observer_are_unraisable(python, folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_user_code_runs(python, folder, kind):
+def test_r1_r2_no_user_code_runs(python, folder, kind):
     """R1, R2: proxies, properties, reprs, hashes, iterators."""
     notes = compare(python, folder, "hostile", kind)
     for seen in (notes["seen"], notes["scanned"]):
@@ -291,7 +300,7 @@ def test_somebody_holds_all_objects(python, folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["sentinel", "saveall"])
-def test_ten_million_deep_list(python, folder, kind):
+def test_r17_ten_million_deep_list(python, folder, kind):
     """R17.  Takes gigabytes and half a minute: on one interpreter."""
     if python != found.pythons()[-1]:
         pytest.skip(f"done with {found.pythons()[-1]}")
@@ -299,7 +308,7 @@ def test_ten_million_deep_list(python, folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["sentinel", "saveall"])
-def test_million_deep_tuple_on_a_small_stack(python, folder, kind):
+def test_r17_million_deep_tuple_on_a_small_stack(python, folder, kind):
     """R17."""
     notes = compare(python, folder, "deep_tuple", kind)
     assert notes["scanned"] == 1_000_001
@@ -312,7 +321,7 @@ def test_each_allocation_fails(python, folder, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sub_interpreters(python, folder, kind):
+def test_r11_sub_interpreters(python, folder, kind):
     """R11: a hook of its own in each, removed, left, or at its end."""
     assert compare(python, folder, "sub_interpreters", kind)["seen"] \
         == {"Node": 12}
@@ -408,7 +417,7 @@ def test_scan_of_an_unknown_collector(python, folder_of_unknown, scan):
     run_scan(python, folder_of_unknown, scan)
 
 
-def test_sentinel_in_an_unknown_collector(python, folder_of_unknown):
+def test_r16_sentinel_in_an_unknown_collector(python, folder_of_unknown):
     """R16.  It sees all, but users' callbacks may run before it."""
     counts = compare(python, folder_of_unknown, "results",
                      "sentinel")["counts"]

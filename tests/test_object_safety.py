@@ -255,7 +255,7 @@ raise SystemExit(bad)
 
 
 @pytest.mark.skipif(PUBLIC_ONLY, reason="this is the run without")
-def test_everything_serves_without_the_layouts(tmp_path):
+def test_r16_everything_serves_without_the_layouts(tmp_path):
     """R16, R19.  As on a version of Python that is not known, or a
     free-threaded build: public calls, less is named."""
     tests = pathlib.Path(__file__).parent

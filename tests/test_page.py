@@ -4,7 +4,7 @@
 message, no request), obeying nothing that a traced program wrote, and usable
 by keyboard.  Screenshots stay beside the build (or in $CUMEM_ARTIFACTS).
 
-Rows of RELIABILITY.md: O3, O4, O5, O7, O9.
+Rows of RELIABILITY.md: O3, O4, O5, O7, O8, O9.
 """
 
 import json
@@ -383,7 +383,7 @@ def benign(browser, tmp_path_factory):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_adds_no_element(show, benign, tmp_path, text):
+def test_O3_hostile_text_adds_no_element(show, benign, tmp_path, text):
     """O3: in every place that the traced program chooses."""
     page = show(write_page(page_leaks.hostile(text), tmp_path, "--all"))
     assert (page.evaluate(COUNT), page.evaluate(ATTRIBUTES),
@@ -392,7 +392,7 @@ def test_hostile_text_adds_no_element(show, benign, tmp_path, text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_memory_adds_no_element(show, tmp_path, text):
+def test_O3_hostile_memory_adds_no_element(show, tmp_path, text):
     """O3, in the account of memory."""
     counts = []
     for chosen in ("benign", text):
@@ -403,7 +403,7 @@ def test_hostile_memory_adds_no_element(show, tmp_path, text):
     assert counts[0] == counts[1]
 
 
-def test_policy_and_links(tmp_path):
+def test_O4_policy_and_links(tmp_path):
     """O4: nothing from elsewhere, nothing inline but what is named."""
     page = write_page(page_leaks.real(), tmp_path).read_text()
     assert page.startswith("<!DOCTYPE html><!-- written by cyclereport -->\n")
@@ -439,7 +439,7 @@ def lint(svg):
 
 @pytest.mark.skipif(shutil.which("xmllint") is None, reason="no xmllint here")
 @pytest.mark.parametrize("text", HOSTILE)
-def test_every_drawing_is_xml(tmp_path, text):
+def test_O7_every_drawing_is_xml(tmp_path, text):
     """O7: the file, and those of the page."""
     leak = page_leaks.hostile(text)
     lint(run(leak, tmp_path, "--format", "svg", "--all"))
@@ -452,7 +452,7 @@ def test_every_drawing_is_xml(tmp_path, text):
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="no dot here")
 @pytest.mark.parametrize("text", HOSTILE)
-def test_dot_accepts_the_dot(tmp_path, text):
+def test_O8_dot_accepts_the_dot(tmp_path, text):
     """O8: the program reads what was written with the library."""
     graph = run(page_leaks.hostile(text), tmp_path, "--format", "dot", "--all")
     done = subprocess.run(["dot", "-Tplain"], input=graph,
@@ -466,7 +466,7 @@ def test_dot_accepts_the_dot(tmp_path, text):
     page_leaks.random_graph(300), page_leaks.hub(5000),
     page_leaks.parallel(1000)],
     ids=["ring", "random200", "random300", "hub", "parallel"])
-def test_hard_graphs(tmp_path, leak):
+def test_O5_hard_graphs(tmp_path, leak):
     """O5: what takes Graphviz hours takes us seconds."""
     start = time.monotonic()
     page = run(leak, tmp_path, "--format", "html")
@@ -477,7 +477,7 @@ def test_hard_graphs(tmp_path, leak):
     assert time.monotonic() - start < 30
 
 
-def test_ten_thousand_cycles(show, tmp_path):
+def test_O9_ten_thousand_cycles(show, tmp_path):
     """O9: folded by the traced process, or all different: a page that opens."""
     page = show(write_page(page_leaks.many(10000, folded=True), tmp_path))
     assert page.inner_text("#finding-1 h2") == "#1 Dead cycle \u00d72000"

@@ -5,7 +5,7 @@ iterations without JavaScript and with it, by mouse and by keyboard; tables,
 panes and collections; quiet, bounded, and obeying nothing that a traced program
 wrote.
 
-Rows of RELIABILITY.md: O3, O4, O5, O9.
+Rows of RELIABILITY.md: O3, O4, O9.
 """
 
 import pathlib
@@ -266,7 +266,7 @@ def test_small_drawing_is_read_too(show, tmp_path):
 # ----- safety ----------------------------------------------------------------
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_growth_adds_no_element(show, tmp_path, text):
+def test_O3_hostile_growth_adds_no_element(show, tmp_path, text):
     """O3, in every place that the traced program chooses."""
     counts = []
     for chosen in ("benign", text):
@@ -278,7 +278,7 @@ def test_hostile_growth_adds_no_element(show, tmp_path, text):
     assert counts[0] == counts[1]
 
 
-def test_policy_names_both_scripts(show, browser, tmp_path):
+def test_O4_policy_names_both_scripts(show, browser, tmp_path):
     """O4: nothing inline but what is named by its hash."""
     path = write_page(growth_leaks.both(), tmp_path)
     page = path.read_text()
@@ -296,8 +296,8 @@ def test_policy_names_both_scripts(show, browser, tmp_path):
 
 # ----- sizes -----------------------------------------------------------------
 
-def test_ten_thousand_iterations_and_five_thousand_sites(show, tmp_path):
-    """O5: bounded, opens at once, and is used as any other."""
+def test_O9_ten_thousand_iterations_and_five_thousand_sites(show, tmp_path):
+    """O9: bounded, opens at once, and is used as any other."""
     path = write_page(growth_leaks.many(), tmp_path)
     assert path.stat().st_size <= 600 * 1024
     page = show(path)

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import cumem
+import leak_file
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
 CYCLEREPORT = pathlib.Path(cumem.__file__).parent / "bin" / "cyclereport"
@@ -253,6 +254,15 @@ def test_harness_fails_without_the_detector(tmp_path):
     assert run.traced.stdout == run.plain_output
     with pytest.raises(AssertionError):
         run.check(golden("01_node_pair"))
+
+
+def test_reports_follow_their_schema(runs):
+    """As real processes wrote them."""
+    pytest.importorskip("jsonschema")
+    paths = [runs(name).folder / "leak.json" for name in NAMES if is_runnable(name)]
+    written = [path for path in paths if path.exists()]
+    assert written
+    assert [line for path in written for line in leak_file.breaches(path)] == []
 
 
 def test_share_of_findings_without_a_line_to_cut(runs, capsys):
