@@ -32,6 +32,79 @@ assert row["series"][-1][2] > row["series"][0][2]
 """, cwd=tmp_path)
 
 
+def test_it_is_told_within_ten_iterations_of_its_start(tmp_path):
+    run_ok(LOOP + """
+import logging
+told, kept = [], []
+class Listen(logging.Handler):
+    def emit(self, record):
+        if "LEAK" in record.getMessage():
+            told.append(len(kept))
+logging.getLogger("cumem").addHandler(Listen())
+cumem.warn_tensor_cycles(min_bytes=0)
+train(kept.append, 25)
+assert told and told[0] <= 11, told  # what keep() is given is made after the step
+""", cwd=tmp_path)
+
+
+def test_optimizers_that_others_call(tmp_path):
+    """As Lightning, accelerate and a gradient scaler do: wrapped, with a closure, at times not."""
+    run_ok(NODES + """
+class Wrapped:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+    def step(self, closure=None):
+        return self.optimizer.step(closure) if closure else self.optimizer.step()
+def iterations():
+    return cumem.find_cycles().report["iteration"]
+model = torch.nn.Linear(64, 64)
+optimizer = Wrapped(torch.optim.AdamW(model.parameters()))
+def closure():
+    optimizer.optimizer.zero_grad()
+    loss = model(torch.ones(8, 64)).sum()
+    loss.backward()
+    return loss
+cumem.warn_tensor_cycles(min_bytes=0)
+for _ in range(5):
+    optimizer.step(closure)
+assert iterations() == 5, iterations()
+for step in range(8):  # accumulated over four
+    closure()
+    if step % 4 == 3:
+        optimizer.step()
+assert iterations() == 7, iterations()
+for found_inf in (False, True, True, False):  # a scaler leaves out a step
+    closure()
+    if not found_inf:
+        optimizer.step()
+assert iterations() == 9, iterations()
+""", cwd=tmp_path)
+
+
+def test_state_of_an_optimizer_has_its_names(tmp_path):
+    run_ok(NODES + """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(256, 256)
+model = Model()
+optimizer = torch.optim.Adam(model.parameters())
+with cumem.observe_tensor_cycles(print):
+    for i in range(30):  # a layer more for each task
+        more = torch.nn.Linear(256, 256)
+        setattr(model, f"task{i}", more)
+        optimizer.add_param_group({"params": list(more.parameters())})
+        more(model.first(torch.ones(4, 256))).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    rows = cumem.growth()
+names = {(row["category"], name) for row in rows for name in row["names"]}
+assert ("optimizer state", "Adam.task3.weight.exp_avg") in names, names
+assert ("optimizer state", "Adam.task3.weight.exp_avg_sq") in names, names
+assert ("parameter", "task3.weight") in names, names
+""", cwd=tmp_path)
+
+
 def test_a_loop_that_keeps_nothing_is_left_alone(tmp_path):
     run_ok(LOOP + """
 with cumem.observe_tensor_cycles(print):
