@@ -140,6 +140,33 @@ with cumem.warn_tensor_cycles(directory="."):
 """, cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
 
 
+def test_the_report_says_what_looks_cost_and_what_they_saved(tmp_path):
+    run_ok(START + """
+often()
+gc.disable()
+began = time.monotonic()
+with cumem.warn_tensor_cycles(directory="."):
+    leak_until(lambda: looks()["collections"] >= 2)
+    cumem.growth()  # looks at what grows
+    document, took = report(), time.monotonic() - began
+    known = looks()
+    told = document["looks"]
+    assert {name: told[name] for name in ("count", "skipped", "collections", "saved_bytes")} \\
+        == {name: known[name] for name in ("count", "skipped", "collections", "saved_bytes")}, told
+    assert told["saved_bytes"] >= 8 * MIB, told
+    assert told["growth_count"] == known["growth"]["count"] >= 1, told
+    for name, seconds in [("duration_us", known["seconds"]), ("longest_us", known["longest"]),
+                          ("growth_duration_us", known["growth"]["seconds"])]:
+        assert abs(told[name] - seconds * 1e6) <= 1, (name, told)
+    assert 0 < told["duration_us"] < told["run_us"] <= took * 1e6, (told, took)
+    text = _core.text(json.dumps(document).encode(), False, 0)
+    assert f" by {told['collections']} collections of CUMEM_AUTO_COLLECT" in text, text
+    page = _core.page(json.dumps(document).encode())
+    assert f"<p>Looks: {told['count']} scan" in page and " % of the run" in page
+    assert f"<p>CUMEM_AUTO_COLLECT: {told['collections']} collections gave back " in page
+""", cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
+
+
 def test_never_within_a_collection_and_whatever_the_program_does(tmp_path):
     run_ok(START + """
 often()
