@@ -188,7 +188,7 @@ look(struct cm_session *self)
     struct cm_looks *looks = &self->looks;
     struct scan scan = {self, &cm_freeze_in_collection};
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
-    self->collector_off = !PyGC_IsEnabled();
+    cm_session_see_collector(self);
     cm_steps_tell(self);
     self->trigger = CM_TRIGGER_SCAN;
     if (cm_scan(on_scanned, &scan, NULL) != 0) {
