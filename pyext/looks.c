@@ -11,6 +11,7 @@
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
 #include "../detector/hot.h"
+#include "../reports/leak.h"
 #include "allocations.h"
 #include "demand.h"
 #include "fate.h"
@@ -83,6 +84,7 @@ cm_session_scan(struct cm_session *self, PyObject *args)
     }
     cm_session_notice(self);
     cm_steps_tell(self);
+    cm_looks_tell(self); /* those that were put off */
     struct scan scan = {self, &in_scan};
     self->trigger = (enum cm_trigger)trigger;
 #ifndef Py_GIL_DISABLED
@@ -102,6 +104,42 @@ cm_session_scan(struct cm_session *self, PyObject *args)
         Py_END_ALLOW_THREADS
     }
     return result;
+}
+
+/* --- what is told of them ----------------------------------------------- */
+
+void
+cm_looks_tell(struct cm_session *session)
+{
+    const struct cm_looks *looks = &session->looks;
+    const struct cm_look_plan *plan = &looks->plan;
+    struct cm_leak_looks told = {
+        .count = plan->count,
+        .duration_us = plan->spent_ns / 1000,
+        .longest_us = plan->longest_ns / 1000,
+        .skipped = plan->skipped,
+        .collections = looks->collections,
+        .saved_bytes = looks->saved_bytes,
+        .growth_count = looks->growth_count,
+        .growth_duration_us = looks->growth_ns / 1000,
+    };
+    if (!session->silent) {
+        cm_digest_looks(session->digest, &told, plan->begun_ns);
+    }
+}
+
+PyObject *
+cm_session_looked(struct cm_session *self, PyObject *args)
+{
+    unsigned long long count;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Kd:looked", &count, &seconds)) {
+        return NULL;
+    }
+    self->looks.growth_count = count;
+    self->looks.growth_ns = (uint64_t)(seconds * 1e9);
+    cm_looks_tell(self);
+    Py_RETURN_NONE;
 }
 
 /* --- unasked ---------------------------------------------------------------- */
@@ -150,7 +188,7 @@ look(struct cm_session *self)
     struct cm_looks *looks = &self->looks;
     struct scan scan = {self, &cm_freeze_in_collection};
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
-    self->collector_off = !PyGC_IsEnabled();
+    cm_session_see_collector(self);
     cm_steps_tell(self);
     self->trigger = CM_TRIGGER_SCAN;
     if (cm_scan(on_scanned, &scan, NULL) != 0) {
@@ -159,14 +197,18 @@ look(struct cm_session *self)
     looks->dead_bytes = dead_bytes(self);
     bool collects =
         looks->collect_above != 0 && looks->dead_bytes > looks->collect_above;
-    if (!collects) { /* else the collection will tell of the same */
-        pass_on(self);
+    if (collects) { /* which will tell of the same */
+        release_scanned(self);
     }
-    release_scanned(self);
     cm_look_plan_looked(&looks->plan, cm_clock_ns(CLOCK_MONOTONIC) - start,
                         cm_allocations_bytes());
+    cm_looks_tell(self); /* before it is written what this one found */
     if (collects) {
         collect(self);
+    }
+    else {
+        pass_on(self);
+        release_scanned(self);
     }
 }
 
@@ -224,6 +266,7 @@ cm_looks_collected(struct cm_session *session, int generation,
     }
     if (looks->saving) {
         looks->saved_bytes += bytes;
+        cm_looks_tell(session);
     }
 }
 

@@ -26,6 +26,7 @@ struct cm_looks {
     bool saving;         /* the collection under way is ours */
     uint64_t dead_bytes; /* of the last look */
     uint64_t collections, saved_bytes;
+    uint64_t growth_count, growth_ns; /* looks at who holds what grows */
 };
 
 /* A tensor was made, or a collection begins: is a look due?  With the GIL;
@@ -36,6 +37,8 @@ void cm_looks_stepped(struct cm_session *session, int64_t done);
 /* A collection is over, with so many dead bytes of devices in its garbage. */
 void cm_looks_collected(struct cm_session *session, int generation,
                         uint64_t took_ns, uint64_t dead_bytes);
+/* What they came to so far, to the document.  Seldom. */
+void cm_looks_tell(struct cm_session *session);
 /* [new; never] for cumem.status(). */
 PyObject *cm_looks_status(const struct cm_session *session);
 

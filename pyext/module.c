@@ -72,6 +72,7 @@ SESSION_CALL(touch)
 SESSION_CALL(suppressions)
 SESSION_CALL(scan)
 SESSION_CALL(looks)
+SESSION_CALL(looked)
 SESSION_CALL(flush)
 SESSION_CALL(event_document)
 SESSION_CALL(tag_types)
@@ -131,6 +132,7 @@ static PyMethodDef methods[] = {
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
     {"looks", core_looks, METH_VARARGS, NULL},
+    {"looked", core_looked, METH_VARARGS, NULL},
     {"demand", cm_demand, METH_O, NULL},
     {"flush", core_flush, METH_O, NULL},
     {"holders", core_holders, METH_VARARGS, NULL},

@@ -307,7 +307,7 @@ on_stop(void *context, const struct cm_collection *collection)
         return;
     }
     self->collecting = false;
-    self->collector_off = !PyGC_IsEnabled();
+    cm_session_see_collector(self);
     note_collection(self, collection);
     if (self->pending_count != 0) {
         hand_over(self);

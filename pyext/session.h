@@ -34,6 +34,7 @@ PyObject *cm_session_describe(struct cm_session *self, PyObject *facts);
 PyObject *cm_session_suppressions(struct cm_session *self, PyObject *paths);
 PyObject *cm_session_scan(struct cm_session *self, PyObject *args);
 PyObject *cm_session_looks(struct cm_session *self, PyObject *args);
+PyObject *cm_session_looked(struct cm_session *self, PyObject *args);
 PyObject *cm_session_flush(struct cm_session *self, PyObject *seconds);
 PyObject *cm_session_drain(struct cm_session *self);
 PyObject *cm_session_event_document(struct cm_session *self, PyObject *event);

@@ -89,6 +89,15 @@ struct cm_session {
 /* Counts of an interceptor that is over and of the one in use, added up. */
 void cm_session_counts(const struct cm_session *self,
                        struct cm_interceptor_counts *result);
+/* A collection of ours has it switched on for its time. */
+static inline void
+cm_session_see_collector(struct cm_session *self)
+{
+    if (!self->looks.saving) {
+        self->collector_off = !PyGC_IsEnabled();
+    }
+}
+
 /* At an iteration's end: our place in the collector's lists. */
 void cm_session_check_collector(struct cm_session *self);
 /* Looks for what was imported or initialised since. */

@@ -216,7 +216,7 @@ CM_HOT static void
 end_iteration(struct cm_session *self)
 {
     self->iteration = self->iterations.done;
-    self->collector_off = !PyGC_IsEnabled();
+    cm_session_see_collector(self);
     cm_session_check_collector(self);
     if (!cm_session_is_main(self)) {
         return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors
  *
- * The advice follows from two facts: whether a collection ever freed device
- * memory, and whether dead cycles hold any now.  What collections free of host
- * memory is said beside it: without them it stays. */
+ * The advice follows from three facts: whether a collection ever freed device
+ * memory, whether that was one of CUMEM_AUTO_COLLECT, and whether dead cycles
+ * hold any now.  What collections free of host memory is said beside it:
+ * without them it stays. */
 #include "collector.h"
 #include "../detector/hot.h"
 
@@ -67,12 +68,26 @@ dead_peak(const struct cm_leak *leak)
     return most;
 }
 
+/* Device memory that other collections freed than CUMEM_AUTO_COLLECT's. */
+static uint64_t
+freed_unaided(const struct cm_leak *leak)
+{
+    uint64_t freed = leak->collector.device_bytes_freed;
+    uint64_t saved = leak->looks.saved_bytes;
+
+    return freed > saved ? freed - saved : 0;
+}
+
 enum cm_collector_advice
 cm_collector_judge(const struct cm_leak *leak)
 {
     const struct cm_leak_collector *sum = &leak->collector;
     bool dead = sum->device_bytes_freed > 0 || dead_peak(leak) > 0;
 
+    if (leak->looks.saved_bytes > 0
+        && (sum->off || freed_unaided(leak) == 0)) {
+        return CM_COLLECTOR_SAVES;
+    }
     if (sum->off && dead) {
         return CM_COLLECTOR_IS_OFF;
     }
@@ -113,8 +128,8 @@ add_keep(const struct cm_leak *leak, struct cm_buffer *out)
 {
     cm_buffer_add_text(out, "Leave automatic collection on until the cycles "
                             "are cut: ");
-    if (leak->collector.device_bytes_freed > 0) {
-        add_size(out, leak->collector.device_bytes_freed);
+    if (freed_unaided(leak) > 0) {
+        add_size(out, freed_unaided(leak));
         cm_buffer_add_text(out, " of device memory came back only by it");
     }
     else {
@@ -142,19 +157,36 @@ add_may_go(const struct cm_leak *leak, struct cm_buffer *out)
     }
 }
 
+static void
+add_is_off(const struct cm_leak *leak, struct cm_buffer *out)
+{
+    cm_buffer_add_text(out, "Automatic collection is off, and ");
+    add_size(out, dead_peak(leak));
+    cm_buffer_add_text(out, " of device memory was dead at one moment: call "
+                            "gc.collect() between iterations, or cut the "
+                            "cycles.");
+}
+
+static void
+add_saves(const struct cm_leak *leak, struct cm_buffer *out)
+{
+    if (leak->collector.off) {
+        cm_buffer_add_text(out, "Automatic collection is off. ");
+    }
+    cm_buffer_add_text(out, "Leave CUMEM_AUTO_COLLECT set until the cycles "
+                            "are cut: ");
+    add_size(out, leak->looks.saved_bytes);
+    cm_buffer_add_text(out, " of device memory came back only by it.");
+}
+
 void
 cm_collector_add_advice(const struct cm_leak *leak, struct cm_buffer *out)
 {
     switch (cm_collector_judge(leak)) {
     case CM_COLLECTOR_KEEP: add_keep(leak, out); break;
     case CM_COLLECTOR_MAY_GO: add_may_go(leak, out); break;
-    case CM_COLLECTOR_IS_OFF:
-        cm_buffer_add_text(out, "Automatic collection is off, and ");
-        add_size(out, dead_peak(leak));
-        cm_buffer_add_text(out, " of device memory was dead at one moment: "
-                                "call gc.collect() between iterations, or "
-                                "cut the cycles.");
-        break;
+    case CM_COLLECTOR_IS_OFF: add_is_off(leak, out); break;
+    case CM_COLLECTOR_SAVES: add_saves(leak, out); break;
     case CM_COLLECTOR_UNKNOWN: break;
     }
 }

@@ -20,6 +20,7 @@ enum cm_collector_advice {
     CM_COLLECTOR_KEEP,        /* device memory depends on it */
     CM_COLLECTOR_MAY_GO,      /* it never freed any */
     CM_COLLECTOR_IS_OFF,      /* and dead memory waits for it */
+    CM_COLLECTOR_SAVES,       /* only where CUMEM_AUTO_COLLECT has it run */
 };
 enum cm_collector_advice cm_collector_judge(const struct cm_leak *leak);
 /* One or two sentences, nothing for CM_COLLECTOR_UNKNOWN. */

@@ -290,6 +290,7 @@ write_report(struct cm_digest *self)
 {
     struct cm_buffer json = {0};
     cm_leak_sort(&self->leak);
+    cm_digest_note_run(self);
     self->dirty = self->urgent = false;
     enum cm_status status = cm_leak_json_write(&self->leak, &json);
     if (status == CM_OK) {

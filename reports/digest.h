@@ -23,6 +23,7 @@
 #include "memory_use.h"
 
 struct cm_digest;
+struct cm_leak_looks;
 
 /* `records` is borrowed and outlives the result. */
 struct cm_digest *cm_digest_new(struct cm_records *records);
@@ -85,6 +86,10 @@ enum cm_status cm_digest_export(struct cm_digest *self,
                                 struct cm_buffer *document) CM_CHECKED;
 /* Whether automatic collection is switched off, as last seen. */
 void cm_digest_collector_off(struct cm_digest *self, bool off);
+/* What was looked at unasked, all so far, in a run that began at `began_ns`
+ * (CLOCK_MONOTONIC; 0: not known); what is written has the run's length. */
+void cm_digest_looks(struct cm_digest *self, const struct cm_leak_looks *looks,
+                     uint64_t began_ns);
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

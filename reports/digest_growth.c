@@ -5,7 +5,10 @@
  * the points of the timeline, the collections.  Each takes the lock for as
  * long as it takes to put it into the document. */
 
+#include <string.h>
+
 #include "../detector/alloc.h"
+#include "../detector/clock.h"
 #include "collector.h"
 #include "digest_private.h"
 #include "leak_json.h"
@@ -65,6 +68,29 @@ cm_digest_collector_off(struct cm_digest *self, bool off)
     pthread_mutex_unlock(&self->lock);
 }
 
+void
+cm_digest_looks(struct cm_digest *self, const struct cm_leak_looks *looks,
+                uint64_t began_ns)
+{
+    pthread_mutex_lock(&self->lock);
+    struct cm_leak_looks now = *looks;
+    now.run_us = self->leak.looks.run_us;
+    self->dirty |= memcmp(&self->leak.looks, &now, sizeof(now)) != 0;
+    self->leak.looks = now;
+    self->looks_began_ns = began_ns;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cm_digest_note_run(struct cm_digest *self)
+{
+    uint64_t began_ns = self->looks_began_ns;
+    if (began_ns != 0) {
+        self->leak.looks.run_us =
+            (cm_clock_ns(CLOCK_MONOTONIC) - began_ns) / 1000;
+    }
+}
+
 /* --- growth --------------------------------------------------------------- */
 
 enum cm_status
@@ -113,6 +139,7 @@ cm_digest_export(struct cm_digest *self, struct cm_buffer *document)
 {
     pthread_mutex_lock(&self->lock);
     cm_leak_sort(&self->leak);
+    cm_digest_note_run(self);
     enum cm_status status = cm_leak_json_write(&self->leak, document);
     pthread_mutex_unlock(&self->lock);
     return status;

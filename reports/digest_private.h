@@ -30,6 +30,7 @@ struct cm_digest {
     bool dirty, urgent;
     uint64_t min_bytes, last_write_ns, interval_ns;
     uint64_t collections_seen, collection_step;
+    uint64_t looks_began_ns;
     struct cm_memory_rows rows; /* of the iterations */
     struct cm_timeline_rows timeline_rows;
     struct cm_growth_told told;
@@ -44,5 +45,8 @@ struct cm_digest {
 /* Before: lock held.  Writes the report and queues a warning of what is new.
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
+
+/* Before: lock held.  The run is as long as it is by now. */
+void cm_digest_note_run(struct cm_digest *self);
 
 #endif

@@ -176,15 +176,91 @@ add_rows(struct cm_sheet *self)
 }
 
 static void
-add_collections(struct cm_sheet *self)
+add_count(struct cm_sheet *self, uint64_t count, const char *noun)
+{
+    cm_buffer_addf(self->out, "%" PRIu64 " %s%s", count, noun,
+                   count == 1 ? "" : "s");
+}
+
+/* Of the run's time. */
+static void
+add_share(struct cm_sheet *self, uint64_t duration_us, uint64_t run_us)
+{
+    double percent = 100.0 * (double)duration_us / (double)run_us;
+
+    if (percent < 0.1) {
+        cm_put(self, ": under 0.1 % of the run");
+    }
+    else {
+        cm_buffer_addf(self->out, ": %.1f %% of the run", percent);
+    }
+}
+
+static void
+add_each_kind(struct cm_sheet *self, const struct cm_leak_looks *looks)
+{
+    add_count(self, looks->count, "scan");
+    if (looks->count > 0) {
+        cm_put(self, ", ");
+        put_time(self, looks->duration_us);
+    }
+    if (looks->growth_count > 0) {
+        cm_buffer_addf(self->out, ", and %" PRIu64 " for growth, ",
+                       looks->growth_count);
+        put_time(self, looks->growth_duration_us);
+    }
+}
+
+static void
+add_looks(struct cm_sheet *self)
+{
+    const struct cm_leak_looks *looks = &self->leak->looks;
+
+    cm_put(self, "<p>Looks: ");
+    add_each_kind(self, looks);
+    if (looks->run_us > 0) {
+        add_share(self, looks->duration_us + looks->growth_duration_us,
+                  looks->run_us);
+    }
+    if (looks->skipped > 0) {
+        cm_buffer_addf(self->out, "; %" PRIu64 " put off", looks->skipped);
+    }
+    cm_put(self, ".</p>\n");
+}
+
+static void
+add_saved(struct cm_sheet *self)
+{
+    const struct cm_leak_looks *looks = &self->leak->looks;
+
+    cm_put(self, "<p>CUMEM_AUTO_COLLECT: ");
+    add_count(self, looks->collections, "collection");
+    cm_put(self, " gave back ");
+    cm_put_size(self, looks->saved_bytes);
+    cm_put(self, ".</p>\n");
+}
+
+/* What cumem did unasked. */
+static void
+add_unasked(struct cm_sheet *self)
+{
+    const struct cm_leak_looks *looks = &self->leak->looks;
+
+    if (looks->count > 0 || looks->growth_count > 0 || looks->skipped > 0) {
+        add_looks(self);
+    }
+    if (looks->collections > 0) {
+        add_saved(self);
+    }
+}
+
+static void
+add_seen(struct cm_sheet *self)
 {
     const struct cm_leak_collector *sum = &self->leak->collector;
 
-    cm_put(self, "<section><h3>Collections</h3>\n");
     if (sum->seen == 0) {
         cm_put(self, "<p>None was seen.</p>\n");
-        add_advice(self);
-        cm_put(self, "</section>\n");
         return;
     }
     cm_buffer_addf(self->out, "<p>%" PRIu64 " seen, ", sum->seen);
@@ -194,8 +270,16 @@ add_collections(struct cm_sheet *self)
     cm_put(self, "; they freed ");
     cm_put_size(self, sum->device_bytes_freed);
     cm_put(self, " of device memory.</p>\n");
+}
+
+static void
+add_collections(struct cm_sheet *self)
+{
+    cm_put(self, "<section><h3>Collections</h3>\n");
+    add_seen(self);
+    add_unasked(self);
     add_advice(self);
-    if (self->leak->collection_count > 0) {
+    if (self->leak->collector.seen > 0 && self->leak->collection_count > 0) {
         add_bars(self);
         add_rows(self);
     }

@@ -189,6 +189,35 @@ cm_collector_write(struct cm_json_writer *self)
     cm_json_close_item(self);
 }
 
+static bool
+has_looks(const struct cm_leak_looks *looks)
+{
+    return looks->count != 0 || looks->skipped != 0 || looks->collections != 0
+           || looks->growth_count != 0;
+}
+
+void
+cm_looks_write(struct cm_json_writer *self)
+{
+    const struct cm_leak_looks *looks = &self->leak->looks;
+
+    if (!has_looks(looks)) {
+        return;
+    }
+    cm_buffer_add_text(self->out, ",\n\"looks\":{");
+    self->comma = false;
+    cm_json_add_number(self, "count", looks->count);
+    cm_json_add_number(self, "duration_us", looks->duration_us);
+    cm_json_add_number(self, "longest_us", looks->longest_us);
+    cm_json_add_number(self, "skipped", looks->skipped);
+    cm_json_add_number(self, "collections", looks->collections);
+    cm_json_add_number(self, "saved_bytes", looks->saved_bytes);
+    cm_json_add_number(self, "growth_count", looks->growth_count);
+    cm_json_add_number(self, "growth_duration_us", looks->growth_duration_us);
+    cm_json_add_number(self, "run_us", looks->run_us);
+    cm_json_close_item(self);
+}
+
 /* ===== reading ========================================================== */
 
 static void
@@ -515,5 +544,38 @@ cm_collector_read(struct cm_leak_reader *self)
     sum->device_bytes_freed =
         cm_json_number(&self->json, item, "device_bytes_freed", 0);
     sum->off = cm_json_flag(&self->json, item, "off");
+    self->json.object = NULL;
+}
+
+static void
+read_looks(struct cm_json *json, const struct cJSON *item,
+           struct cm_leak_looks *looks)
+{
+    looks->count = cm_json_number(json, item, "count", 0);
+    looks->duration_us = cm_json_number(json, item, "duration_us", 0);
+    looks->longest_us = cm_json_number(json, item, "longest_us", 0);
+    looks->skipped = cm_json_number(json, item, "skipped", 0);
+    looks->collections = cm_json_number(json, item, "collections", 0);
+    looks->saved_bytes = cm_json_number(json, item, "saved_bytes", 0);
+    looks->growth_count = cm_json_number(json, item, "growth_count", 0);
+    looks->growth_duration_us =
+        cm_json_number(json, item, "growth_duration_us", 0);
+    looks->run_us = cm_json_number(json, item, "run_us", 0);
+}
+
+void
+cm_looks_read(struct cm_leak_reader *self)
+{
+    const struct cJSON *item = cm_json_get(self->json.root, "looks");
+
+    if (item == NULL) {
+        return;
+    }
+    if (!cm_json_is_object(item)) {
+        cm_json_fail(&self->json, "looks", "expected an object");
+        return;
+    }
+    self->json.object = "looks";
+    read_looks(&self->json, item, &self->leak->looks);
     self->json.object = NULL;
 }

@@ -3,8 +3,8 @@
 #ifndef CM_GROWTH_JSON_H
 #define CM_GROWTH_JSON_H
 
-/* The sections "growth", "timeline" and "collector" of leak.json.  For leak_json_read.c and
- * leak_json_write.c only. */
+/* The sections "growth", "timeline", "collector" and "looks" of leak.json.
+ * For leak_json_read.c and leak_json_write.c only. */
 
 #include <stddef.h>
 
@@ -22,5 +22,9 @@ void cm_timeline_read(struct cm_leak_reader *self);
 void cm_collector_write(struct cm_json_writer *self);
 /* Where it is absent, of those that are listed.  Before: they are read. */
 void cm_collector_read(struct cm_leak_reader *self);
+
+/* What cumem did unasked; absent where that was nothing. */
+void cm_looks_write(struct cm_json_writer *self);
+void cm_looks_read(struct cm_leak_reader *self);
 
 #endif

@@ -153,6 +153,16 @@ struct cm_leak_collector {
     bool off; /* automatic collection was switched off when last looked */
 };
 
+/* Scans that nobody asked for, and the collections that some of them made:
+ * CUMEM_AUTO_COLLECT. */
+struct cm_leak_looks {
+    uint64_t count, duration_us, longest_us;
+    uint64_t skipped; /* wanted, and put off: they would have cost too much */
+    uint64_t collections, saved_bytes;
+    uint64_t growth_count, growth_duration_us; /* at who holds what grows */
+    uint64_t run_us; /* of the run, in which that was; 0: not known */
+};
+
 /* From a named root to what grows: what an object is ("train.py:80 main", "list
  * of 409"), and how the one before holds it ("local losses", "[0]"; "" for the
  * root). */
@@ -244,6 +254,7 @@ struct cm_leak {
     struct cm_leak_collection *collections;
     size_t collection_count, collection_capacity;
     struct cm_leak_collector collector;
+    struct cm_leak_looks looks;
     char
         *source_path; /* owned: file it was read from or written to, or NULL */
     uint32_t *site_map; /* owned; the ledger's alone, not in the file: the

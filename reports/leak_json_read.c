@@ -537,6 +537,7 @@ read_document(struct cm_leak_reader *self)
     cm_timeline_read(self);
     cm_leak_read_each(self, "collections", read_collection);
     cm_collector_read(self);
+    cm_looks_read(self);
     if (self->json.status == CM_OK) {
         join_storages(self->leak);
     }

@@ -368,6 +368,7 @@ cm_leak_json_write(const struct cm_leak *leak, struct cm_buffer *out)
     cm_growth_write(&self);
     add_collections(&self);
     cm_collector_write(&self);
+    cm_looks_write(&self);
     cm_buffer_add_text(out, "}\n");
     return cm_buffer_status(out);
 }

@@ -83,10 +83,9 @@ add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
         cm_line_addf(line, CM_PAINT_TITLE, "%s", size);
         cm_line_add(line, CM_PAINT_NONE, " of ");
         cm_line_add(line, CM_PAINT_NONE, name);
-        cm_line_addf(
-            line, CM_PAINT_NONE, "%s was dead at one moment%s",
-            is_cpu(self->leak, device) ? " tensors" : "",
-            has_accelerator(self->leak) ? "" : " (no GPU here)");
+        cm_line_addf(line, CM_PAINT_NONE, "%s was dead at one moment%s",
+                     is_cpu(self->leak, device) ? " tensors" : "",
+                     has_accelerator(self->leak) ? "" : " (no GPU here)");
     }
     cm_line_end(line);
 }
@@ -401,6 +400,22 @@ report_name(const struct cm_summary_writer *self)
 }
 
 static void
+add_saved(struct cm_summary_writer *self)
+{
+    const struct cm_leak_looks *looks = &self->leak->looks;
+    char size[CM_SIZE_TEXT_BYTES];
+
+    if (looks->saved_bytes == 0) {
+        return;
+    }
+    cm_size_format(looks->saved_bytes, size);
+    cm_line_addf(&self->line, CM_PAINT_NONE,
+                 "saved: %s by %" PRIu64 " collection%s of CUMEM_AUTO_COLLECT",
+                 size, looks->collections, looks->collections == 1 ? "" : "s");
+    cm_line_end(&self->line);
+}
+
+static void
 add_lost(struct cm_summary_writer *self)
 {
     const char *reason = cm_summary_text(self, self->leak->lost_reason);
@@ -488,6 +503,7 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
         status = add_shown(self, shown[i], i + 1);
     }
     add_memory(self, told);
+    add_saved(self);
     add_lost(self);
     if (told > 0) {
         add_footer(self, &counts);

@@ -149,6 +149,10 @@ def add_collections(leak, count, freed=0):
     leak.data["collector"] = {
         "seen": 4011, "duration_us": 9120000, "longest_us": 48910,
         "collected": 80200, "device_bytes_freed": freed * 300}
+    leak.data["looks"] = {
+        "count": 3, "duration_us": 41000, "longest_us": 20000, "skipped": 4,
+        "collections": 0, "saved_bytes": 0, "growth_count": 2,
+        "growth_duration_us": 500000, "run_us": 130000000}
 
 
 def job(count=1000):

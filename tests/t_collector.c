@@ -66,6 +66,33 @@ test_is_off_and_dead_memory_waits(void **state)
                   CM_COLLECTOR_UNKNOWN, "");
 }
 
+/* What CUMEM_AUTO_COLLECT gave back is no doing of automatic collection. */
+static void
+test_is_left_to_cumem(void **state)
+{
+    (void)state;
+    expect_advice(LEAK_HEAD "'collector':{'off':true,'seen':2,"
+                            "'device_bytes_freed':5368709120},"
+                            "'looks':{'collections':1,"
+                            "'saved_bytes':2791728742}}",
+                  CM_COLLECTOR_SAVES,
+                  "Automatic collection is off. Leave CUMEM_AUTO_COLLECT set "
+                  "until the cycles are cut: 2.6 GiB of device memory came "
+                  "back only by it.");
+    expect_advice(LEAK_HEAD "'collector':{'seen':1,"
+                            "'device_bytes_freed':1048576},"
+                            "'looks':{'saved_bytes':1048576}}",
+                  CM_COLLECTOR_SAVES,
+                  "Leave CUMEM_AUTO_COLLECT set until the cycles are cut: "
+                  "1.0 MiB of device memory came back only by it.");
+    expect_advice(LEAK_HEAD "'collector':{'seen':2,"
+                            "'device_bytes_freed':3145728},"
+                            "'looks':{'saved_bytes':1048576}}",
+                  CM_COLLECTOR_KEEP,
+                  "Leave automatic collection on until the cycles are cut: "
+                  "2.0 MiB of device memory came back only by it.");
+}
+
 /* A file of an earlier version has the list alone. */
 static void
 test_sum_of_the_list(void **state)
@@ -90,6 +117,7 @@ main(void)
         cmocka_unit_test(test_may_go_when_it_never_freed_device_memory),
         cmocka_unit_test(test_stays_while_cycles_hold_device_memory),
         cmocka_unit_test(test_is_off_and_dead_memory_waits),
+        cmocka_unit_test(test_is_left_to_cumem),
         cmocka_unit_test(test_sum_of_the_list),
     };
 

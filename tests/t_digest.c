@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../detector/clock.h"
 #include "../reports/digest.h"
 #include "../reports/file.h"
+#include "../reports/leak_json.h"
 #include "fail_each.h"
 
 static const char pair[] =
@@ -377,6 +379,47 @@ test_a_report_on_demand(void **state)
     cm_buffer_release(&document);
 }
 
+static void
+read_looks(struct scene *scene, struct cm_leak *leak)
+{
+    char error[CM_LEAK_JSON_ERROR_BYTES];
+    struct cm_buffer json = {0};
+    assert_int_equal(cm_file_read(scene->path, &json), CM_OK);
+    assert_int_equal(cm_leak_json_read(json.bytes, json.length, leak, error),
+                     CM_OK);
+    cm_buffer_release(&json);
+}
+
+/* What changes after the last finding is in the file too. */
+static void
+test_looks_are_written_with_the_length_of_the_run(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer event = {0};
+    struct cm_digest_counts before, after;
+    struct cm_leak_looks looks = {.count = 1};
+    uint64_t began_ns = cm_clock_ns(CLOCK_MONOTONIC) - 5000000000;
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(see(scene, true, &event), CM_OK);
+    cm_digest_looks(scene->digest, &looks, began_ns);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    cm_digest_counts(scene->digest, &before);
+    looks.saved_bytes = 7;
+    for (int i = 0; i < 2; i++) {
+        struct cm_leak leak = {0};
+        cm_digest_looks(scene->digest, &looks, began_ns);
+        assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+        read_looks(scene, &leak);
+        assert_int_equal(leak.looks.count, 1);
+        assert_int_equal(leak.looks.saved_bytes, 7);
+        assert_in_range(leak.looks.run_us, 5000000, 100000000);
+        cm_leak_release(&leak);
+    }
+    cm_digest_counts(scene->digest, &after);
+    assert_int_equal(after.reports_written, before.reports_written + 1);
+    cm_buffer_release(&event);
+}
+
 static enum cm_status
 whole_life(void *context)
 {
@@ -474,6 +517,7 @@ main(void)
         WITH_SCENE(test_an_event_has_the_memory_of_the_process),
         WITH_SCENE(test_growth_is_said_when_it_is_sure),
         WITH_SCENE(test_a_report_on_demand),
+        WITH_SCENE(test_looks_are_written_with_the_length_of_the_run),
         WITH_SCENE(test_each_allocation_fails_in_turn),
         WITH_SCENE(test_serves_threads_at_once),
     };

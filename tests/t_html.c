@@ -470,6 +470,43 @@ test_growth(void **state)
 }
 
 static void
+expect_foot(const char *json, const char *expected)
+{
+    struct cm_leak leak = leak_of(json);
+    struct cm_buffer out = {0};
+    struct cm_html_options options = {0};
+
+    write_page(&leak, &options, &out);
+    assert_non_null(strstr(cm_buffer_text(&out), expected));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+test_what_was_done_unasked(void **state)
+{
+    (void)state;
+    expect_foot(LEAK_HEAD "'looks':{'count':3,'duration_us':41000,"
+                          "'growth_count':2,'growth_duration_us':500000,"
+                          "'skipped':4,'collections':1,"
+                          "'saved_bytes':2791728742,'run_us':130000000}}",
+                "<p>None was seen.</p>\n<p>Looks: 3 scans, 41.0 ms, and 2 "
+                "for growth, 500.0 ms: 0.4 % of the run; 4 put off.</p>\n"
+                "<p>CUMEM_AUTO_COLLECT: 1 collection gave back 2.6 GiB.</p>");
+    expect_foot(LEAK_HEAD "'looks':{'count':1,'duration_us':30,"
+                          "'run_us':1000000}}",
+                "<p>Looks: 1 scan, 30 \u00b5s: under 0.1 % of the run.</p>\n"
+                "</section>");
+    expect_foot(LEAK_HEAD "'looks':{'growth_count':1,"
+                          "'growth_duration_us':2500}}",
+                "<p>Looks: 0 scans, and 1 for growth, 2.5 ms.</p>");
+    expect_foot(LEAK_HEAD "'looks':{'collections':2,'saved_bytes':1024}}",
+                "<p>None was seen.</p>\n"
+                "<p>CUMEM_AUTO_COLLECT: 2 collections gave back 1.0 KiB.</p>");
+    expect_foot(LEAK_HEAD "'pid':1}", "<p>None was seen.</p>\n</section>");
+}
+
+static void
 test_out_of_memory_with_growth(void **state)
 {
     struct cm_leak leak = leak_of(LEAK_GROWTH);
@@ -500,6 +537,7 @@ main(void)
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_what_was_done_unasked),
         cmocka_unit_test(test_out_of_memory_with_growth),
     };
 

@@ -63,7 +63,7 @@ test_what_is_not_known_is_left_out(void **state)
         "free",       "largest_free", "asked_bytes",   "other_processes",
         "frameworks", "pools",        "iterations",    "held",
         "thread",     "awaited",      "pool",          "timeline",
-        "collector"};
+        "collector",  "looks"};
     struct cm_buffer out = {0};
 
     (void)state;
@@ -244,7 +244,34 @@ test_refuses_a_wrong_timeline(void **state)
                    "timeline.devices[0].categories: expected at most 16");
     expect_refused(LEAK_HEAD "'collector':{'seen':-1}}",
                    "collector.seen: expected a whole number from 0 to 2^53");
+    expect_refused(LEAK_HEAD "'looks':[3]}", "looks: expected an object");
+    expect_refused(LEAK_HEAD "'looks':{'saved_bytes':0.5}}",
+                   "looks.saved_bytes: expected a whole number from 0 to "
+                   "2^53");
 #undef DEVICE
+}
+
+static void
+test_looks(void **state)
+{
+    static const char text[] =
+        ",\n\"looks\":{\"count\":3,\"duration_us\":41000,"
+        "\"longest_us\":20000,\"skipped\":4,\"collections\":1,"
+        "\"saved_bytes\":2791728742,\"growth_count\":2,"
+        "\"growth_duration_us\":500000,\"run_us\":130000000}}\n";
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD "'looks':{'count':3,'duration_us':41000,"
+                          "'longest_us':20000,'skipped':4,'collections':1,"
+                          "'saved_bytes':2791728742,'growth_count':2,"
+                          "'growth_duration_us':500000,'run_us':130000000}}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(leak.looks.saved_bytes, 2791728742);
+    assert_int_equal(cm_leak_json_write(&leak, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out), text));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
 }
 
 static void
@@ -462,6 +489,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_looks),
         cmocka_unit_test(test_reads_what_it_writes),
         cmocka_unit_test(test_memory_reads_back),
         cmocka_unit_test(test_growth_reads_back),

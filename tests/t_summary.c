@@ -103,6 +103,30 @@ test_what_is_hidden_is_counted(void **state)
 }
 
 static void
+test_what_was_saved_stands_before_what_was_lost(void **state)
+{
+    const struct cm_summary_options options = {0};
+    const char *head = "cumem: no dead cycle holds device memory\n";
+    char expected[200];
+
+    (void)state;
+    snprintf(expected, sizeof(expected),
+             "%ssaved: 2.6 GiB by 1 collection of CUMEM_AUTO_COLLECT\n"
+             "lost: 1 events, 0 objects\n",
+             head);
+    expect_summary(LEAK_HEAD "'lost':{'events':1},'looks':{'count':9,"
+                             "'collections':1,'saved_bytes':2791728742}}",
+                   &options, expected);
+    snprintf(expected, sizeof(expected),
+             "%ssaved: 2.0 KiB by 3 collections of CUMEM_AUTO_COLLECT\n",
+             head);
+    expect_summary(LEAK_HEAD "'looks':{'collections':3,'saved_bytes':2048}}",
+                   &options, expected);
+    expect_summary(LEAK_HEAD "'looks':{'count':9,'collections':1}}", &options,
+                   head);
+}
+
+static void
 test_colour_adds_sequences_only(void **state)
 {
     const struct cm_summary_options options = {.colour = true};
@@ -280,6 +304,7 @@ main(void)
         cmocka_unit_test(test_faults_are_counted),
         cmocka_unit_test(test_growth_in_a_library),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
+        cmocka_unit_test(test_what_was_saved_stands_before_what_was_lost),
         cmocka_unit_test(test_colour_adds_sequences_only),
         cmocka_unit_test(test_each_allocation_fails),
     };

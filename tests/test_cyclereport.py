@@ -507,6 +507,7 @@ def test_growth_reads_back_and_follows_the_schema(job, tmp_path):
         == sorted(original["growth"], key=key)
     assert document["timeline"] == original["timeline"]
     assert document["collector"] == original["collector"]
+    assert document["looks"] == original["looks"]
     document["growth"][0]["verdict"] = "perhaps"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, json.loads(SCHEMA.read_text()))

@@ -61,6 +61,7 @@ def example():
     document["growth"] = [dict(row, site=1) for row in grown["growth"]]
     document["timeline"] = grown["timeline"]
     document["collector"] = grown["collector"]
+    document["looks"] = grown["looks"]
     document["collections"] = grown["collections"][:3]
     return document
 

@@ -26,11 +26,11 @@ def leak(count, size=MIB // 4):
         make_pair(size)
         time.sleep(0.001)
 
-def leak_until(enough):  # a slow machine's scans are affordable later; how many
+def leak_until(enough, least=40, step=10):  # a slow machine's scans are affordable later; how many
     made = 0
-    while made < 40 or made < 1000 and not enough():
-        leak(10)
-        made += 10
+    while made < least or made < 1000 and not enough():
+        leak(step)
+        made += step
     return made
 """
 
@@ -137,6 +137,35 @@ with cumem.warn_tensor_cycles(directory="."):
     assert cycle["count"] == made and cycle["trigger"] == "gc", cycle
     rows = report()["collections"]
     assert sum(row["device_bytes_freed"] for row in rows) >= (made - 10) * MIB, rows
+""", cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
+
+
+def test_the_report_says_what_looks_cost_and_what_they_saved(tmp_path):
+    run_ok(START + """
+often()
+gc.disable()
+began = time.monotonic()
+with cumem.warn_tensor_cycles(directory="."):
+    leak_until(lambda: looks()["collections"] >= 2, 0, 1)
+    cumem.growth()  # looks at what grows
+    document, took = report(), time.monotonic() - began
+    known = looks()
+    told = document["looks"]
+    assert document["collector"].get("off"), "ours had switched it on for its time"
+    assert {name: told[name] for name in ("count", "skipped", "collections", "saved_bytes")} \\
+        == {name: known[name] for name in ("count", "skipped", "collections", "saved_bytes")}, told
+    assert told["saved_bytes"] >= 8 * MIB, told
+    assert told["growth_count"] == known["growth"]["count"] >= 1, told
+    for name, seconds in [("duration_us", known["seconds"]), ("longest_us", known["longest"]),
+                          ("growth_duration_us", known["growth"]["seconds"])]:
+        assert abs(told[name] - seconds * 1e6) <= 1, (name, told)
+    assert 0 < told["duration_us"] < told["run_us"] <= took * 1e6, (told, took)
+    text = _core.text(json.dumps(document).encode(), False, 0)
+    assert f" by {told['collections']} collections of CUMEM_AUTO_COLLECT" in text, text
+    page = _core.page(json.dumps(document).encode())
+    assert f"<p>Looks: {told['count']} scan" in page and " % of the run" in page
+    assert f"<p>CUMEM_AUTO_COLLECT: {told['collections']} collections gave back " in page
+    assert "Automatic collection is off. Leave CUMEM_AUTO_COLLECT set until" in page
 """, cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
 
 

@@ -97,6 +97,7 @@ def look(ending=False, aloud=True):
     _state["seconds"] += took
     _state["longest"] = max(_state["longest"], took)
     _state["not_before"] = time.perf_counter() + took * _SHARE
+    _core.looked(_state["count"], _state["seconds"])
     return told
 
 
