@@ -462,6 +462,22 @@ cm_growth_part_count(const struct cm_leak_growth *growth)
                                     : growth->holder_count;
 }
 
+/* A gradient that lingers piles up in its model, whose own tables hold it. */
+size_t
+cm_growth_place_part(const struct cm_leak *leak,
+                     const struct cm_leak_growth *growth)
+{
+    size_t parts = cm_growth_part_count(growth);
+    bool gradient =
+        strcmp(cm_leak_text(leak, growth->category), "gradient") == 0
+        && cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING;
+
+    if (gradient && parts > 0) {
+        return parts - 1;
+    }
+    return growth->holder_at > 0 ? growth->holder_at - 1 : 0;
+}
+
 void
 cm_growth_add_part(const struct cm_leak *leak,
                    const struct cm_leak_growth *growth, size_t part,
