@@ -126,6 +126,16 @@ cm_growth_plural(const char *category)
     return category;
 }
 
+const char *
+cm_growth_what(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    const char *rule = cm_leak_text(leak, growth->rule);
+
+    return strcmp(rule, "second copy of the weights") == 0
+               ? "a second copy of the weights"
+               : cm_growth_plural(cm_leak_text(leak, growth->category));
+}
+
 static bool
 has_iterations(const struct cm_leak *leak)
 {
@@ -247,11 +257,11 @@ static void
 add_amount(const struct cm_leak *leak, const struct cm_leak_growth *growth,
            struct cm_buffer *out)
 {
-    const char *category = cm_leak_text(leak, growth->category);
+    const char *what = cm_growth_what(leak, growth);
 
     add_size(out, growth->bytes);
-    if (category[0] != '\0') {
-        cm_buffer_addf(out, " of %.40s", cm_growth_plural(category));
+    if (what[0] != '\0') {
+        cm_buffer_addf(out, " of %.40s", what);
     }
 }
 

@@ -54,6 +54,9 @@ bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
 int cm_growth_percent(double confidence);
 /* "gradients" for the category "gradient"; its name for others. */
 const char *cm_growth_plural(const char *category);
+/* The same, or what its rule knows: "a second copy of the weights". */
+const char *cm_growth_what(const struct cm_leak *leak,
+                           const struct cm_leak_growth *growth);
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);

@@ -136,9 +136,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_plot_add_spark((const int64_t(*)[3])growth->series,
                       growth->series_count, self->out);
     cm_put(self, "</td><td>");
-    cm_escape_html_label(
-        self->out, cm_growth_plural(cm_sheet_text(self, growth->category)),
-        40);
+    cm_escape_html_label(self->out, cm_growth_what(self->leak, growth), 40);
     cm_put(self, "</td><td>");
     add_place(self, growth);
     cm_put(self, "</td><td>");

@@ -31,12 +31,12 @@ add_name(struct cm_sheet *self, const struct cm_leak_growth *growth,
         [CM_GROWTH_LINGERING] = "Lingering", [CM_GROWTH_LEAK] = "Leak",
     };
     enum cm_growth_verdict verdict = cm_growth_verdict(self->leak, growth);
-    const char *category = cm_sheet_text(self, growth->category);
+    const char *what = cm_growth_what(self->leak, growth);
 
     cm_buffer_addf(self->out, "<h2>#%zu %s", number, names[verdict]);
-    if (category[0] != '\0') {
+    if (what[0] != '\0') {
         cm_put(self, ": ");
-        cm_escape_html_label(self->out, cm_growth_plural(category), 40);
+        cm_escape_html_label(self->out, what, 40);
     }
     if (growth->library_package.index != 0) {
         cm_put(self, " in ");
