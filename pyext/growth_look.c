@@ -7,6 +7,7 @@
 #include "growth_private.h"
 
 #include <inttypes.h>
+#include <math.h> // fabs()
 #include <string.h>
 
 #include "../detector/alloc.h"
@@ -363,6 +364,16 @@ tell_finding(const struct cm_growth_look *self,
     tell_full(self, finding, free_bytes, &told->use);
 }
 
+/* Far more bytes than so many new ones of their size would have. */
+static bool
+gets_larger(const struct cm_growth_row *row)
+{
+    double bytes = row->result.bytes_per_iteration * (double)row->count;
+    double more = row->result.count_per_iteration * (double)row->bytes;
+    return (row->category == CM_OTHER || row->category == CM_SAVED)
+           && bytes > 4 * fabs(more);
+}
+
 /* Gradients that pile up somewhere are no longer the parameters' own. */
 static const char *
 category_for_advice(const struct cm_growing *finding)
@@ -370,6 +381,9 @@ category_for_advice(const struct cm_growing *finding)
     const struct cm_growth_row *row = &finding->row;
     if (finding->copy) {
         return CM_HOLDING_COPY;
+    }
+    if (gets_larger(row)) {
+        return CM_HOLDING_LARGER;
     }
     enum cm_category category =
         row->category == CM_GRADIENT
