@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "finalizer.h"
 #include "name.h"
 #include "way.h"
 #include "weights.h"
@@ -544,6 +545,7 @@ static const struct {
     {"hook captures its tensor", is_own_hook, say_own_hook},
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
+    {"weakref.finalize", cm_finalizer_holds, cm_finalizer_say},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},

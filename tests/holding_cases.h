@@ -58,6 +58,22 @@ static const struct {
      NULL, NULL, 1, 0, "lru_cache", "maxsize"},
     {"M||module a;O|.lru_cache|Cache;D|.entries|dict of 8|8;T|[2]|Tensor [4]",
      NULL, NULL, 2, 0, "container grows", "clear entries"},
+    /* weakref.finalize */
+    {"M||module weakref;C|.finalize|class finalize;D|._registry|dict of 9|9;"
+     "O|[<weakref.finalize>]|weakref.finalize._Info;"
+     "t|.args|tuple of 1|1;T|[0]|Tensor [4]",
+     NULL, "x", 2, 0, "weakref.finalize", "x is an argument of "},
+    {"M||module weakref;C|.finalize|class finalize;D|._registry|dict of 9|9;"
+     "O|[<weakref.finalize>]|weakref.finalize._Info;"
+     "O|.func|method close of Batch;O|__self__|Batch;T|.x|Tensor [4]",
+     NULL, NULL, 2, 0, "weakref.finalize", "keeps its function"},
+    {"M||module weakref;C|.finalize|class finalize;D|._registry|dict of 1|1;"
+     "O|[<weakref.finalize>]|weakref.finalize._Info;"
+     "t|.args|tuple of 1|1;L|[0]|list of 9|9;T|[3]|Tensor [4]",
+     NULL, NULL, 5, 0, "container grows", "clear "},
+    {"M||module a;C|.finalize|class finalize;D|._registry|dict of 9|9;"
+     "O|[3]|a.finalize._Info;t|.args|tuple of 1|1;T|[0]|Tensor [4]",
+     NULL, NULL, 2, 0, "global cache", "give _registry a bound"},
     /* checkpoint kept */
     {"F||a.py:3 main;D|local ckpt|dict of 2|2;D|['model']|dict of 4|4;"
      "T|['layer.0.weight']|Tensor [4]",
