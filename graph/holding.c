@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "finalizer.h"
 #include "name.h"
 #include "way.h"
 #include "weights.h"
@@ -189,6 +190,15 @@ static bool
 is_sum(const struct cm_holding *self)
 {
     return is_state(self) && is_scalar(self, step_at(self, self->at));
+}
+
+/* A variable that torch.cat() makes longer each time. */
+static bool
+is_longer(const struct cm_holding *self)
+{
+    return is_category(self, CM_HOLDING_LARGER) && self->at + 1 == self->count
+           && cm_way_is_tensor(held(self)) && !is_scalar(self, held(self))
+           && cm_way_is_named(self, self->at);
 }
 
 /* A loss may have the storage of all that was summed up (F.mse_loss). */
@@ -403,6 +413,18 @@ say_state(const struct cm_holding *self)
 }
 
 static char *
+say_longer(const struct cm_holding *self)
+{
+    struct cm_way_name name = name_of_place(self);
+    return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`)%s",
+                       name.text, name.text,
+                       has_graph(self) ? ", and detach() what is added: "
+                                         "torch.cat keeps the graph of every "
+                                         "iteration"
+                                       : "");
+}
+
+static char *
 say_scalars(const struct cm_holding *self)
 {
     bool list = step_at(self, self->at)->species == CM_LIST;
@@ -523,9 +545,11 @@ static const struct {
     {"hook captures its tensor", is_own_hook, say_own_hook},
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
+    {"weakref.finalize", cm_finalizer_holds, cm_finalizer_say},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
+    {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},

@@ -19,6 +19,8 @@
 
 /* As a category: a second copy of a model's weights. */
 #define CM_HOLDING_COPY "copy of the weights"
+/* As a category: no more of them than before, and more bytes. */
+#define CM_HOLDING_LARGER "one that gets larger"
 /* As the first step: no root holds it. */
 #define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 

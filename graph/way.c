@@ -161,6 +161,18 @@ cm_way_default(const struct cm_holding *self)
     return 0;
 }
 
+size_t
+cm_way_finalizer(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
+        if (strcmp(what, "weakref.finalize._Info") == 0) {
+            return self->at < i || self->at + 1 == self->count ? i : 0;
+        }
+    }
+    return 0;
+}
+
 /* ---- how it is written */
 
 static void
@@ -455,6 +467,9 @@ cm_holding_made(const struct cm_holding *self,
     }
     if (cache != 0) {
         return find_decorator(self, cache, places);
+    }
+    if (cm_way_finalizer(self) != 0) {
+        return 0; /* the line that fills the registry is weakref.py's */
     }
     cm_way_name(self, &name);
     return copy_places(&name, places);

@@ -38,6 +38,9 @@ size_t cm_way_default(const struct cm_holding *self);
 /* The function that is a tensor's hook, which nothing but C++ holds. */
 size_t cm_way_lone_hook(const struct cm_holding *self);
 
+/* What weakref.finalize() keeps of one call; nothing piles up inside it. */
+size_t cm_way_finalizer(const struct cm_holding *self);
+
 /* "Net.scale" of "lru_cache of Net.scale". */
 const char *cm_way_cached(const struct cm_holding *self);
 

@@ -8,8 +8,10 @@
 #include "growth_look.h"
 
 #include "../detector/site_growth.h"
+#include "../reports/growth_use.h"
 #include "../reports/leak.h"
 #include "allocations.h"
+#include "holders.h"
 
 enum {
     MOST_FINDINGS = 64,
@@ -64,5 +66,18 @@ bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
 /* The tensors whose memory the findings' sites allocated, and those that have
  * it behind them. */
 void cm_growing_find(struct cm_growth_look *look);
+
+/* What is told of a finding, with all that it points to. */
+struct cm_growing_told {
+    struct cm_growth_use use;
+    struct cm_holder_use steps[CM_GROWTH_MAX_HOLDERS];
+    char behind[48];
+};
+
+/* `free_bytes`: {device: bytes that can still be allocated}. */
+void cm_growing_tell(const struct cm_growth_look *look,
+                     const struct cm_growing *self,
+                     const struct cm_holder *holder, PyObject *free_bytes,
+                     struct cm_growing_told *told);
 
 #endif

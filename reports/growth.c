@@ -126,6 +126,16 @@ cm_growth_plural(const char *category)
     return category;
 }
 
+const char *
+cm_growth_what(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    const char *rule = cm_leak_text(leak, growth->rule);
+
+    return strcmp(rule, "second copy of the weights") == 0
+               ? "a second copy of the weights"
+               : cm_growth_plural(cm_leak_text(leak, growth->category));
+}
+
 static bool
 has_iterations(const struct cm_leak *leak)
 {
@@ -247,11 +257,11 @@ static void
 add_amount(const struct cm_leak *leak, const struct cm_leak_growth *growth,
            struct cm_buffer *out)
 {
-    const char *category = cm_leak_text(leak, growth->category);
+    const char *what = cm_growth_what(leak, growth);
 
     add_size(out, growth->bytes);
-    if (category[0] != '\0') {
-        cm_buffer_addf(out, " of %.40s", cm_growth_plural(category));
+    if (what[0] != '\0') {
+        cm_buffer_addf(out, " of %.40s", what);
     }
 }
 
@@ -460,6 +470,22 @@ cm_growth_part_count(const struct cm_leak_growth *growth)
 {
     return growth->holder_count > 1 ? growth->holder_count - 1
                                     : growth->holder_count;
+}
+
+/* A gradient that lingers piles up in its model, whose own tables hold it. */
+size_t
+cm_growth_place_part(const struct cm_leak *leak,
+                     const struct cm_leak_growth *growth)
+{
+    size_t parts = cm_growth_part_count(growth);
+    bool gradient =
+        strcmp(cm_leak_text(leak, growth->category), "gradient") == 0
+        && cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING;
+
+    if (gradient && parts > 0) {
+        return parts - 1;
+    }
+    return growth->holder_at > 0 ? growth->holder_at - 1 : 0;
 }
 
 void

@@ -54,14 +54,17 @@ bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
 int cm_growth_percent(double confidence);
 /* "gradients" for the category "gradient"; its name for others. */
 const char *cm_growth_plural(const char *category);
+/* The same, or what its rule knows: "a second copy of the weights". */
+const char *cm_growth_what(const struct cm_leak *leak,
+                           const struct cm_leak_growth *growth);
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);
 /* "iteration", or "time slice" where none was seen. */
 const char *cm_growth_unit(const struct cm_leak *leak);
 /* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per
- * iteration; full in about 54 min", or what lingers on it; false, and nothing, where
- * there is no fault. */
+ * iteration; full in about 54 min", or what lingers on it; false, and nothing,
+ * where there is no fault. */
 bool cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
                           struct cm_buffer *out);
 
@@ -72,6 +75,10 @@ bool cm_growth_edge_speaks(const char *edge);
  * ("train.py:80 main: local `losses` (list, 409 items)"), each further one an
  * object (".grad (Tensor)", "loss"). */
 size_t cm_growth_part_count(const struct cm_leak_growth *growth);
+/* The part to be cut: where they pile up, or a gradient; 0: the first, or not
+ * known.  It is shown however short a way is told. */
+size_t cm_growth_place_part(const struct cm_leak *leak,
+                            const struct cm_leak_growth *growth);
 /* `rootless`: of the first part, only what the root holds. */
 void cm_growth_add_part(const struct cm_leak *leak,
                         const struct cm_leak_growth *growth, size_t part,

@@ -85,16 +85,22 @@ add_place(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_put(self, "</span>");
 }
 
+/* The first three parts, and the place where they pile up. */
 static void
 add_holder(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
     size_t parts = cm_growth_part_count(growth);
+    size_t place = cm_growth_place_part(self->leak, growth);
 
-    for (size_t i = 0; i < parts && i < 3; i++) {
-        cm_put(self, i > 0 ? " \u203a " : "");
-        cm_growth_put_part(self, growth, i);
+    for (size_t i = 0; i < parts; i++) {
+        if (i < 3 || i == place) {
+            cm_put(self, i > 0 ? " \u203a " : "");
+            cm_growth_put_part(self, growth, i);
+        }
+        else if (i == 3 || i == place + 1) {
+            cm_put(self, " \u2026");
+        }
     }
-    cm_put(self, parts > 3 ? " \u2026" : "");
 }
 
 /* The number of the finding that shows it whole; 0: none does. */
@@ -130,9 +136,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_plot_add_spark((const int64_t(*)[3])growth->series,
                       growth->series_count, self->out);
     cm_put(self, "</td><td>");
-    cm_escape_html_label(
-        self->out, cm_growth_plural(cm_sheet_text(self, growth->category)),
-        40);
+    cm_escape_html_label(self->out, cm_growth_what(self->leak, growth), 40);
     cm_put(self, "</td><td>");
     add_place(self, growth);
     cm_put(self, "</td><td>");

@@ -31,12 +31,12 @@ add_name(struct cm_sheet *self, const struct cm_leak_growth *growth,
         [CM_GROWTH_LINGERING] = "Lingering", [CM_GROWTH_LEAK] = "Leak",
     };
     enum cm_growth_verdict verdict = cm_growth_verdict(self->leak, growth);
-    const char *category = cm_sheet_text(self, growth->category);
+    const char *what = cm_growth_what(self->leak, growth);
 
     cm_buffer_addf(self->out, "<h2>#%zu %s", number, names[verdict]);
-    if (category[0] != '\0') {
+    if (what[0] != '\0') {
         cm_put(self, ": ");
-        cm_escape_html_label(self->out, cm_growth_plural(category), 40);
+        cm_escape_html_label(self->out, what, 40);
     }
     if (growth->library_package.index != 0) {
         cm_put(self, " in ");
@@ -213,10 +213,27 @@ add_step(struct cm_sheet *self, const struct cm_leak_growth *growth, size_t i)
     cm_put(self, "</li>\n");
 }
 
+static bool
+is_folded(const struct cm_leak_growth *growth, size_t i)
+{
+    return i >= PATH_ENDS && i + PATH_ENDS < growth->holder_count
+           && i != growth->holder_at;
+}
+
+static void
+add_gap(struct cm_sheet *self, size_t steps)
+{
+    if (steps > 0) {
+        cm_buffer_addf(self->out,
+                       "<li class=\"gap\">\u22ee %zu more step%s</li>\n",
+                       steps, steps == 1 ? "" : "s");
+    }
+}
+
 static void
 add_ladder(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
-    size_t count = growth->holder_count;
+    size_t count = growth->holder_count, gap = 0;
 
     if (count == 0) {
         cm_put(self, "<p class=\"note\">No path from a name leads to it: "
@@ -225,12 +242,12 @@ add_ladder(struct cm_sheet *self, const struct cm_leak_growth *growth)
     }
     cm_put(self, "<ol class=\"ladder\">\n");
     for (size_t i = 0; i < count; i++) {
-        if (i >= PATH_ENDS && i + PATH_ENDS < count) {
-            cm_buffer_addf(self->out,
-                           "<li class=\"gap\">\u22ee %zu more steps</li>\n",
-                           count - 2 * PATH_ENDS);
-            i = count - PATH_ENDS;
+        if (is_folded(growth, i)) {
+            gap++;
+            continue;
         }
+        add_gap(self, gap);
+        gap = 0;
         add_step(self, growth, i);
     }
     cm_put(self, "</ol>\n");

@@ -3,8 +3,8 @@
  *
  * A block of the summary for growth: the verdict with its numbers, who holds
  * it, the advice, the line that allocates.  A path that is too long gets a
- * line of its own, and loses steps in its middle there; the root, which has
- * the name to look for, never goes. */
+ * line of its own, and loses steps there; what is never lost is the root,
+ * which has the name to look for, and the place where they pile up. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -79,48 +79,55 @@ add_part(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
     cm_buffer_release(&text);
 }
 
+/* The parts from `first` on: the place where they pile up and the last `tail`,
+ * "..." for each gap. */
+static void
+add_parts(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
+          size_t first, size_t tail, struct cm_buffer *out)
+{
+    size_t parts = cm_growth_part_count(growth);
+    size_t place = cm_growth_place_part(self->leak, growth);
+    bool gap = false;
+
+    for (size_t i = first; i < parts; i++) {
+        if (i == 0 || i == place || i + tail >= parts) {
+            add_part(self, growth, i, out);
+            gap = false;
+        }
+        else if (!gap) {
+            cm_buffer_add_text(out, " > ...");
+            gap = true;
+        }
+    }
+}
+
 static long
-part_columns(struct cm_summary_writer *self,
-             const struct cm_leak_growth *growth, size_t part)
+parts_columns(struct cm_summary_writer *self,
+              const struct cm_leak_growth *growth, size_t first, size_t tail)
 {
     struct cm_buffer text = {0};
     long columns;
 
-    add_part(self, growth, part, &text);
+    add_parts(self, growth, first, tail, &text);
     columns = cm_utf8_columns(cm_buffer_text(&text));
     cm_summary_add_failure(self, &text);
     cm_buffer_release(&text);
     return columns;
 }
 
-/* How many of the last parts have room. */
+/* How many of the last parts have room; each takes four columns at least. */
 static size_t
 fitting_tail(struct cm_summary_writer *self,
-             const struct cm_leak_growth *growth, long room)
-{
-    size_t parts = cm_growth_part_count(growth), tail = 0;
-
-    while (tail + 1 < parts) {
-        room -= part_columns(self, growth, parts - 1 - tail);
-        if (room < 0) {
-            break;
-        }
-        tail++;
-    }
-    return tail;
-}
-
-static long
-path_columns(struct cm_summary_writer *self,
              const struct cm_leak_growth *growth)
 {
-    size_t parts = cm_growth_part_count(growth);
-    long columns = 0;
+    size_t parts = cm_growth_part_count(growth), most = CM_LINE_WIDTH / 4;
+    size_t tail = parts - 1 < most ? parts - 1 : most;
+    long room = CM_LINE_WIDTH - self->line.columns;
 
-    for (size_t i = 0; i < parts && columns < CM_LINE_WIDTH; i++) {
-        columns += part_columns(self, growth, i);
+    while (tail > 0 && parts_columns(self, growth, 0, tail) > room) {
+        tail--;
     }
-    return columns;
+    return tail;
 }
 
 /* Behind the place, or where there is no room below it. */
@@ -136,29 +143,38 @@ begin_path(struct cm_summary_writer *self, long columns)
     }
 }
 
+/* A root so long that the place has no room behind it loses its end. */
+static void
+add_shortened(struct cm_summary_writer *self,
+              const struct cm_leak_growth *growth, size_t tail)
+{
+    struct cm_buffer root = {0}, rest = {0};
+    long most = (CM_LINE_WIDTH - self->line.columns) / 3, columns;
+
+    add_part(self, growth, 0, &root);
+    add_parts(self, growth, 1, tail, &rest);
+    columns = cm_utf8_columns(cm_buffer_text(&rest));
+    cm_line_add_cut(&self->line, cm_buffer_text(&root),
+                    columns < most ? columns : most);
+    if (columns > 0) {
+        cm_line_add(&self->line, CM_PAINT_NONE, " ");
+        cm_line_add_cut(&self->line, cm_buffer_text(&rest), 0);
+    }
+    cm_summary_add_failure(self, &root);
+    cm_summary_add_failure(self, &rest);
+    cm_buffer_release(&root);
+    cm_buffer_release(&rest);
+}
+
 static void
 add_path(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
-    size_t parts = cm_growth_part_count(growth), tail;
-    struct cm_buffer text = {0};
-    long room;
+    size_t parts = cm_growth_part_count(growth);
 
     if (growth->made_at_count > 0) {
-        begin_path(self, path_columns(self, growth));
+        begin_path(self, parts_columns(self, growth, 0, parts));
     }
-    room = CM_LINE_WIDTH - self->line.columns - part_columns(self, growth, 0);
-    tail = fitting_tail(self, growth, room);
-    if (tail + 1 < parts) {
-        tail = fitting_tail(self, growth, room - 6);
-    }
-    add_part(self, growth, 0, &text);
-    cm_buffer_add_text(&text, tail + 1 < parts ? " > ..." : "");
-    for (size_t i = parts - tail; i < parts; i++) {
-        add_part(self, growth, i, &text);
-    }
-    cm_line_add_cut(&self->line, cm_buffer_text(&text), 0);
-    cm_summary_add_failure(self, &text);
-    cm_buffer_release(&text);
+    add_shortened(self, growth, fitting_tail(self, growth));
 }
 
 /* "FILE:LINE FUNCTION:" of the place that holds it. */

@@ -87,9 +87,8 @@ add_growth(struct cm_sheet *self, const struct cm_leak_growth *growth)
     }
     else {
         cm_put(self, ", ");
-        cm_escape_html_label(
-            self->out, cm_growth_plural(cm_sheet_text(self, growth->category)),
-            40);
+        cm_escape_html_label(self->out, cm_growth_what(self->leak, growth),
+                             40);
     }
     cm_sheet_take_failure(self, &slope);
     cm_buffer_release(&slope);

@@ -59,6 +59,15 @@ test_sentences(void **state)
                     "1.0 MiB kept through every forward");
     expect_sentence("'verdict':'lingering','bytes':1048576,'category':'mine'",
                     "step", "1.0 MiB of mine kept through every forward");
+    expect_sentence("'verdict':'lingering','bytes':1048576,'category':'other',"
+                    "'rule':'second copy of the weights'",
+                    "step",
+                    "1.0 MiB of a second copy of the weights kept through "
+                    "every forward");
+    expect_sentence("'verdict':'lingering','bytes':1048576,'category':'other',"
+                    "'rule':'checkpoint kept'",
+                    "step",
+                    "1.0 MiB of other tensors kept through every forward");
 #undef SLOPE
 }
 

@@ -243,28 +243,95 @@ test_growth_in_a_library(void **state)
                    "cyclereport r\n");
 }
 
+/* The steps behind a frame, those that pile up at `at`. */
+static void
+expect_held(size_t at, const char *more, const char *steps,
+            const char *expected)
+{
+    const struct cm_summary_options options = {.report_name = ""};
+    char json[1500], line[200];
+    struct cm_buffer out = {0};
+    struct cm_leak leak;
+
+    snprintf(json, sizeof(json),
+             LEAK_HEAD "'growth':[{'bytes':9,'holder_at':%zu,"
+                       "%s'holder':[{'annotation':'a.py:15 main'},%s]}]}",
+             at, more, steps);
+    snprintf(line, sizeof(line), "   held  %s\n", expected);
+    leak = leak_of(json);
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    if (strstr(out.bytes, line) == NULL) {
+        assert_string_equal(out.bytes, line);
+    }
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+#define LEAKS "'verdict':'leak',"
+
 /* The root, which has the name to look for, and the end stay. */
 static void
 test_a_long_path_loses_its_middle(void **state)
 {
-    const struct cm_summary_options options = {.report_name = ""};
-    struct cm_leak leak = leak_of(
-        LEAK_HEAD "'growth':[{'verdict':'leak','bytes':9,'holder':["
-                  "{'annotation':'module m','edge':''},"
-                  "{'annotation':'dict of 1','edge':'.cache'},"
-                  "{'annotation':'m.AVeryLongName','edge':'.attribute'},"
-                  "{'annotation':'m.AnotherLongName','edge':'.attribute'},"
-                  "{'annotation':'m.Third','edge':'[7]'},"
-                  "{'annotation':'Tensor','edge':''}]}]}");
-    struct cm_buffer out = {0};
-
     (void)state;
-    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
-    assert_non_null(strstr(
-        out.bytes, "   held  `m.cache` (dict, 1 item) > ... > m.Third > "
-                   "Tensor\n"));
-    cm_leak_release(&leak);
-    cm_buffer_release(&out);
+    expect_held(1, LEAKS,
+                "{'annotation':'dict of 1','edge':'local cache'},"
+                "{'annotation':'m.AVeryLongName','edge':'.attribute'},"
+                "{'annotation':'m.AnotherLongName','edge':'.attribute'},"
+                "{'annotation':'m.Third','edge':'[7]'},"
+                "{'annotation':'Tensor','edge':''}",
+                "a.py:15 main: local `cache` (dict, 1 item) > ... > m.Third > "
+                "Tensor");
+}
+
+#define LONG "Tensor [512, 512, 512, 512] float32 cpu 1.0 MiB"
+
+/* What is to be cut stays before all but the root. */
+static void
+test_a_long_path_keeps_where_they_pile_up(void **state)
+{
+    (void)state;
+    expect_held(2, LEAKS,
+                "{'annotation':'Server','edge':'local s'},"
+                "{'annotation':'dict of 151','edge':'.audit'},"
+                "{'annotation':'" LONG "','edge':''},"
+                "{'annotation':'graph of 5 steps','edge':'grad_fn'}",
+                "a.py:15 main: local `s` (Server) > .audit (dict, 151 items) "
+                "> ...");
+    expect_held(4, LEAKS,
+                "{'annotation':'Log','edge':'local s'},"
+                "{'annotation':'list of 1','edge':'.handlers'},"
+                "{'annotation':'Handler','edge':'[0]'},"
+                "{'annotation':'list of 40','edge':'.buffer'},"
+                "{'annotation':'" LONG "','edge':''},"
+                "{'annotation':'T','edge':''}",
+                "a.py:15 main: local `s` (Log) > ... > .buffer (list, "
+                "40 items) > ...");
+    expect_held(2, LEAKS,
+                "{'annotation':'Server','edge':'local s'},"
+                "{'annotation':'" LONG "','edge':'.bank'}",
+                "a.py:15 main: local `s` (Server) > .bank (Tensor [512, 512, "
+                "512, 512...");
+    expect_held(2, LEAKS,
+                "{'annotation':'package.module.of.a.ServerWithAName',"
+                "'edge':'local server'},"
+                "{'annotation':'dict of 151','edge':'.audit'},"
+                "{'annotation':'T','edge':''}",
+                "a.py:15 main: local `server` (package.module.... > .audit "
+                "(dict, 151...");
+}
+
+/* A gradient hangs from a table of its model, which nobody cuts. */
+static void
+test_a_long_path_keeps_a_lingering_gradient(void **state)
+{
+    (void)state;
+    expect_held(2, "'category':'gradient','verdict':'lingering',",
+                "{'annotation':'Net','edge':'local net'},"
+                "{'annotation':'dict of 2','edge':'._parameters'},"
+                "{'annotation':'" LONG "','edge':'[weight]'},"
+                "{'annotation':'gradient','edge':'.grad'}",
+                "a.py:15 main: local `net` (Net) > ... > .grad (gradient)");
 }
 
 static enum cm_status
@@ -305,6 +372,8 @@ main(void)
         cmocka_unit_test(test_growth_in_a_library),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_what_was_saved_stands_before_what_was_lost),
+        cmocka_unit_test(test_a_long_path_keeps_where_they_pile_up),
+        cmocka_unit_test(test_a_long_path_keeps_a_lingering_gradient),
         cmocka_unit_test(test_colour_adds_sequences_only),
         cmocka_unit_test(test_each_allocation_fails),
     };

@@ -491,6 +491,19 @@ def test_growth_as_the_report_says_it(job, tmp_path):
     assert run(job.name, "--format=text", cwd=tmp_path) == GROWTH
 
 
+def test_the_page_keeps_where_they_pile_up(tmp_path):
+    document = growth_leaks.job().data
+    document["growth"] = document["growth"][:1]
+    document["growth"][0].update(holder_at=30, holder=growth_leaks.holder(
+        ("train.py:80 main", ""), *((f"dict of {i}", f".k{i}") for i in range(1, 60))))
+    page = run(save(tmp_path / "leak.json", document).name, "--format=html", cwd=tmp_path)
+    (step,) = re.findall('<li class="suspect">.*?</li>', page)
+    assert "dict, 30 items" in step and "they pile up here" in step
+    assert re.findall("(.. more steps)", page) == ["22 more steps", "21 more steps"]
+    (row,) = re.findall("train.py:80 main: .*?</td>", page)
+    assert ".k3 (dict, 3 items) \u2026 \u203a .k30 (dict, 30 items) \u2026" in row
+
+
 def test_growth_reads_back_and_follows_the_schema(job, tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     once = run(job.name, "--format", "json", cwd=tmp_path)

@@ -70,6 +70,32 @@ def copies_of_gradients():
     return ask(list(copies), category="other")
 
 
+# ---- one that gets larger
+
+
+@program("tensor gets longer", "give rows a bound", "`rows[-N:]`")
+def rows_in_one_tensor():
+    rows = torch.zeros(0, 4)
+    for _ in range(4):
+        rows = torch.cat([rows, torch.zeros(2, 4)])
+    return ask([rows], category="one that gets larger")
+
+
+@program("tensor gets longer", "give embeddings a bound", "detach() what is added")
+def embeddings_of_all_steps():
+    weight = torch.ones(4, requires_grad=True)
+    GLOBAL.embeddings = torch.zeros(0, 4)
+    for _ in range(4):
+        GLOBAL.embeddings = torch.cat([GLOBAL.embeddings, torch.zeros(2, 4) * weight])
+    return ask([GLOBAL.embeddings], category="one that gets larger", depth=9)
+
+
+@program("container grows", "clear parts")
+def last_part_is_the_largest():
+    parts = [torch.zeros(4 << i) for i in range(4)]
+    return ask(list(parts), category="one that gets larger")
+
+
 # ---- exceptions
 
 

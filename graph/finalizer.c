@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* finalize._registry -> _Info .args | .kwargs | .func: the registry is the
+ * class's, so the way begins at the library; what was passed has a name only
+ * where a variable still refers to one of them. */
+
+#include "finalizer.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "way.h"
+
+bool
+cm_finalizer_holds(const struct cm_holding *self)
+{
+    return cm_way_finalizer(self) != 0;
+}
+
+static bool
+is_function(const struct cm_holding *self)
+{
+    size_t info = cm_way_finalizer(self);
+    struct cm_text_id edge = cm_way_step(self, info + 1)->edge;
+    return strcmp(cm_way_text(self, edge), ".func") == 0;
+}
+
+char *
+cm_finalizer_say(const struct cm_holding *self)
+{
+    if (is_function(self)) {
+        return cm_sentence("weakref.finalize() keeps its function, and what "
+                           "that refers to, until the object is collected: "
+                           "pass a function without state, or call detach() "
+                           "on the finalizer");
+    }
+    return cm_sentence("%s is an argument of weakref.finalize(), which keeps "
+                       "it until the object is collected: pass what is needed "
+                       "(a key, a copy on the CPU), or call detach() on the "
+                       "finalizer",
+                       self->kept != NULL ? self->kept : "this");
+}
