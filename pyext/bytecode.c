@@ -3,8 +3,9 @@
 
 /* One pass over the instructions.  Which opcode does what is told by name, so
  * that the numbers of a version never matter; an opcode that is not known (a
- * line event of sys.monitoring) ends the pass.  The last two things pushed
- * are remembered: they are the owner of an attribute and the key of an item.
+ * line event of sys.monitoring) ends the pass.  The last things pushed are
+ * remembered, with what calls, sums and f-strings leave of them: they are the
+ * owner of an attribute, the key of an item and its container.
  * Cost: O(instructions), one text interned per store.
  *
  * The format of the location table is that of CPython's
@@ -16,7 +17,10 @@
 
 #include "phrase.h"
 
-enum { ITEM = 26 }; /* argument of BINARY_OP: NB_SUBSCR */
+enum {
+    ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
+    DEPTH = 8, /* things pushed that are remembered */
+};
 
 enum action {
     ACT_OTHER = 0, /* forgets what was pushed */
@@ -33,6 +37,13 @@ enum action {
     ACT_LOAD_METHOD,
     ACT_LOAD_SUPER,
     ACT_LOAD_ITEM,
+    ACT_LOAD_NULL,
+    ACT_TAKE_ONE, /* what was pushed goes, and something comes */
+    ACT_TAKE_TWO,
+    ACT_TAKE_MANY,
+    ACT_TAKE_FORMAT,
+    ACT_TAKE_CALL,
+    ACT_TAKE_CALL_KEYS,
     ACT_STORE_LOCAL,
     ACT_STORE_AND_LOAD,
     ACT_STORE_TWO,
@@ -54,7 +65,9 @@ static const struct {
     {"NOP", ACT_KEEP},
     {"CACHE", ACT_KEEP},
     {"RESUME", ACT_KEEP},
-    {"PUSH_NULL", ACT_KEEP},
+    {"PRECALL", ACT_KEEP},
+    {"KW_NAMES", ACT_KEEP},
+    {"PUSH_NULL", ACT_LOAD_NULL},
     {"NOT_TAKEN", ACT_KEEP},
     {"EXTENDED_ARG", ACT_EXTEND},
     {"LOAD_FAST", ACT_LOAD_LOCAL},
@@ -71,6 +84,7 @@ static const struct {
     {"LOAD_COMMON_CONSTANT", ACT_LOAD_OTHER},
 #if PY_VERSION_HEX < 0x030E0000
     {"BINARY_SUBSCR", ACT_LOAD_ITEM},
+    {"BINARY_OP", ACT_TAKE_TWO},
 #else
     {"BINARY_OP", ACT_LOAD_ITEM},
 #endif
@@ -81,6 +95,15 @@ static const struct {
     {"LOAD_ATTR", ACT_LOAD_ATTR},
     {"LOAD_SUPER_ATTR", ACT_LOAD_SUPER},
 #endif
+    {"UNARY_NEGATIVE", ACT_TAKE_ONE},
+    {"CONVERT_VALUE", ACT_TAKE_ONE},
+    {"FORMAT_SIMPLE", ACT_TAKE_ONE},
+    {"FORMAT_WITH_SPEC", ACT_TAKE_TWO},
+    {"FORMAT_VALUE", ACT_TAKE_FORMAT},
+    {"BUILD_STRING", ACT_TAKE_MANY},
+    {"BUILD_TUPLE", ACT_TAKE_MANY},
+    {"CALL", ACT_TAKE_CALL},
+    {"CALL_KW", ACT_TAKE_CALL_KEYS},
     {"STORE_FAST", ACT_STORE_LOCAL},
     {"STORE_FAST_LOAD_FAST", ACT_STORE_AND_LOAD},
     {"STORE_FAST_STORE_FAST", ACT_STORE_TWO},
@@ -196,7 +219,7 @@ struct pass {
     uint32_t count, capacity;
     struct lines lines;
     Py_ssize_t unit;
-    struct pushed last, before;
+    struct pushed stack[DEPTH]; /* the last one first */
     bool just_stored; /* a variable, by the instruction before this one */
     bool fresh;       /* nothing of this statement came before */
     uint32_t line;    /* of the instruction before this one */
@@ -227,36 +250,64 @@ name_of(const struct pass *pass, unsigned index)
 static void
 push(struct pass *pass, PyObject *name, PyObject *constant)
 {
-    pass->before = pass->last;
-    pass->last = (struct pushed){
+    memmove(pass->stack + 1, pass->stack, (DEPTH - 1) * sizeof(*pass->stack));
+    pass->stack[0] = (struct pushed){
         .name = name, .constant = constant, .fresh = pass->fresh};
 }
 
 static void
 forget(struct pass *pass)
 {
-    pass->last = pass->before = (struct pushed){0};
+    memset(pass->stack, 0, sizeof(pass->stack));
+}
+
+static void
+pop(struct pass *pass, unsigned count)
+{
+    if (count >= DEPTH) {
+        forget(pass);
+        return;
+    }
+    memmove(pass->stack, pass->stack + count,
+            (DEPTH - count) * sizeof(*pass->stack));
+    memset(pass->stack + DEPTH - count, 0, count * sizeof(*pass->stack));
 }
 
 /* y.x is remembered as x: what a call or an item is done to. */
 static void
 push_attribute(struct pass *pass, PyObject *name)
 {
-    forget(pass);
+    pop(pass, 1);
     push(pass, name, NULL);
-    pass->last.attribute = true;
+    pass->stack[0].attribute = true;
 }
 
 /* y['x'] is remembered as x too. */
 static void
 push_item(struct pass *pass)
 {
-    struct pushed key = pass->last, container = pass->before;
+    struct pushed key = pass->stack[0], container = pass->stack[1];
     bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
-    forget(pass);
+    pop(pass, 2);
     push(pass, named ? key.constant : NULL, NULL);
-    pass->last.within = container.name;
-    pass->last.attribute = true;
+    pass->stack[0].within = container.name;
+    pass->stack[0].attribute = true;
+}
+
+/* A call takes its function as well, and what that is bound to, or NULL. */
+static void
+take(struct pass *pass, enum action action, unsigned argument)
+{
+    switch (action) {
+    case ACT_TAKE_ONE: argument = 1; break;
+    case ACT_TAKE_MANY: break;
+    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
+    case ACT_TAKE_CALL: argument += 2; break;
+    case ACT_TAKE_CALL_KEYS: argument += 3; break;
+    default: argument = 2;
+    }
+    pop(pass, argument);
+    push(pass, NULL, NULL);
 }
 
 static struct cm_text_id
@@ -312,7 +363,7 @@ drop_store(struct pass *pass, PyObject *name)
 static void
 make_function(struct pass *pass)
 {
-    PyObject *code = pass->last.constant;
+    PyObject *code = pass->stack[0].constant;
     PyObject *name = NULL;
     if (code != NULL && PyCode_Check(code)) {
         name = ((PyCodeObject *)code)->co_qualname;
@@ -332,6 +383,9 @@ run_load(struct pass *pass, enum action action, unsigned argument)
         break;
     case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
     case ACT_LOAD_GLOBAL:
+        if ((argument & 1) != 0) {
+            push(pass, NULL, NULL);
+        }
         push(pass, name_of(pass, argument >> 1), NULL);
         break;
     case ACT_LOAD_CONSTANT:
@@ -341,26 +395,37 @@ run_load(struct pass *pass, enum action action, unsigned argument)
     }
 }
 
+/* Of x.NAME(...): the function, and x, which it is bound to. */
+static void
+run_method(struct pass *pass, PyObject *name)
+{
+    add_store(pass, CM_STORE_CALL, name, pass->stack[0].name,
+              pass->stack[0].within);
+    pop(pass, 1);
+    push(pass, NULL, NULL);
+    push(pass, NULL, NULL);
+}
+
 static void
 run_call(struct pass *pass, enum action action, unsigned argument)
 {
     if (action == ACT_LOAD_METHOD) {
-        add_store(pass, CM_STORE_CALL, name_of(pass, argument),
-                  pass->last.name, pass->last.within);
+        run_method(pass, name_of(pass, argument));
+        return;
     }
-    else if ((argument & 1) != 0 && action == ACT_LOAD_ATTR) {
-        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 1),
-                  pass->last.name, pass->last.within);
+    if ((argument & 1) != 0 && action == ACT_LOAD_ATTR) {
+        run_method(pass, name_of(pass, argument >> 1));
+        return;
     }
-    else if (action == ACT_LOAD_ATTR) {
+    if (action == ACT_LOAD_ATTR) {
         push_attribute(pass, name_of(pass, argument >> 1));
         return;
     }
-    else if (action == ACT_LOAD_PLAIN_ATTR) {
+    if (action == ACT_LOAD_PLAIN_ATTR) {
         push_attribute(pass, name_of(pass, argument));
         return;
     }
-    else if ((argument & 1) != 0) {
+    if ((argument & 1) != 0) {
         add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL,
                   NULL);
     }
@@ -370,7 +435,7 @@ run_call(struct pass *pass, enum action action, unsigned argument)
 static void
 run_store(struct pass *pass, enum action action, unsigned argument)
 {
-    struct pushed last = pass->last, before = pass->before;
+    struct pushed last = pass->stack[0], before = pass->stack[1];
     forget(pass);
     switch (action) {
     case ACT_STORE_LOCAL:
@@ -423,6 +488,12 @@ run(struct pass *pass, enum action action, unsigned argument)
              && (PY_VERSION_HEX < 0x030E0000 || argument == ITEM)) {
         push_item(pass);
     }
+    else if (action == ACT_LOAD_NULL) {
+        push(pass, NULL, NULL);
+    }
+    else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {
+        take(pass, action, argument);
+    }
     else if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
         run_store(pass, action, argument);
     }
@@ -435,7 +506,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_DELETE_NAME) {
         drop_store(pass, name_of(pass, argument));
     }
-    else if (action == ACT_OTHER || action == ACT_LOAD_ITEM) {
+    else if (action == ACT_OTHER) {
         forget(pass);
     }
     pass->just_stored =

@@ -28,6 +28,12 @@ def codes_of(module):
                     if isinstance(const, types.CodeType))
 
 
+UNKNOWN = ("constant", None)
+# What takes something off the stack and leaves one result, which nothing is known of.
+TAKING = ("BINARY_OP", "UNARY_NEGATIVE", "CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
+          "FORMAT_VALUE", "BUILD_STRING", "BUILD_TUPLE", "CALL", "CALL_KW")
+
+
 def pushed(instruction, code):
     """The names or constants an instruction pushes, last first."""
     name, value = instruction.opname, instruction.argval
@@ -40,8 +46,8 @@ def pushed(instruction, code):
         return [("name", value)]
     if name == "LOAD_CONST":
         return [("constant", value)]
-    if name in ("LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"):
-        return [("constant", None)]
+    if name in ("LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "PUSH_NULL"):
+        return [UNKNOWN]
     if name == "LOAD_ATTR" and not (instruction.arg & 1 and
                                     sys.version_info >= (3, 12)):
         return [("attribute", value)]
@@ -77,8 +83,7 @@ def all_stores_by_dis(code):
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
         op, value = instruction.opname, instruction.argval
-        if op in ("EXTENDED_ARG", "CACHE", "NOP", "RESUME", "PUSH_NULL",
-                  "NOT_TAKEN"):
+        if op in ("EXTENDED_ARG", "CACHE", "NOP", "RESUME", "NOT_TAKEN", "PRECALL", "KW_NAMES"):
             continue
         line = instruction.positions.lineno or 0
         loaded = pushed(instruction, code)
@@ -115,14 +120,23 @@ def all_stores_by_dis(code):
             stores.append((STORE_CALL, value, owner_of(top), line, within_of(top)))
         elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
             stores.append((STORE_CALL, value, "", line, ""))
+        taken = 1 - dis.stack_effect(instruction.opcode, instruction.arg)
         if is_item(instruction):
-            recent = [("item", (text_or_none(top.get("constant")), owner_of(below)))]
+            recent = [("item", (text_or_none(top.get("constant")), owner_of(below))), *recent[2:]]
+        elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
+            recent = [UNKNOWN, UNKNOWN, *recent[1:]]
+        elif op in TAKING:  # of a call, PRECALL has taken the arguments on 3.11
+            recent = [UNKNOWN, *recent[instruction.arg + 2 if op == "CALL" else taken:]]
         elif loaded is None:
             recent = []
-        elif op in ("STORE_FAST_LOAD_FAST", "LOAD_ATTR"):
+        elif op == "STORE_FAST_LOAD_FAST":
             recent = loaded
+        elif op == "LOAD_ATTR":
+            recent = loaded + recent[1:]
         else:
-            recent = loaded + recent
+            null = op == "LOAD_GLOBAL" and instruction.arg & 1
+            recent = loaded + [UNKNOWN] * null + recent
+        recent = recent[:8]
     return stores
 
 
@@ -156,6 +170,20 @@ def test_what_an_item_is_taken_from(probe):
         ((STORE_ITEM, "b", "a", 4), "logs"),
         ((STORE_ATTRIBUTE, "d", "", 5), ""),
         ((STORE_CALL, "append", "", 6), "")]
+
+
+def test_what_is_filled_under_a_key_that_is_computed(probe):
+    keys = ["f'req-{i!r:>4}{name}'", "i + 1", "-i", "str(i)", "name.lower()", "(i, name)",
+            "table[0]", "name.x", "hash(name, key=i)", "f'{i}/{str(name + 1)}'"]
+    source = "def f(self, y, i, name, table):\n" + "".join(
+        f" self.audit[{key}] = y\n self.logs[{key}].append(y)\n" for key in keys)
+    namespace = {}
+    exec(compile(source, "<keys>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    found = {(store, within) for store, within in zip(told["stores"], told["within"])}
+    for at, _ in enumerate(keys):
+        assert ((STORE_ITEM, "", "audit", 2 * at + 2), "") in found, keys[at]
+        assert ((STORE_CALL, "append", "", 2 * at + 3), "logs") in found, keys[at]
 
 
 def test_stores_are_read_from_code_that_has_run(probe):
