@@ -62,6 +62,7 @@ if not PUBLIC_ONLY:
 def test_an_object_is_described(probe, case):
     make, species, label = DESCRIBED[case]
     made = make()
+    probe.show_texts(True)
     told = probe.describe(made)
     assert told["species"] == species
     assert label is None or told["label"] == label

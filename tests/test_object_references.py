@@ -84,6 +84,7 @@ def test_only_wanted_references_are_shown(probe):
 
 def test_keys_without_end_are_bounded(probe):
     assert probe.renew()
+    probe.show_texts(True)
     assert edges(probe, {"a key": MARK}, MARK) == [("['a key']", VALUE)]
     made = {i: MARK for i in range(60000)}
     labels = {label for _, label, _ in probe.edges(made, MARK)}
@@ -92,6 +93,7 @@ def test_keys_without_end_are_bounded(probe):
     assert edges(probe, {"a key": MARK}, MARK) == [("[*]", VALUE)]
     assert edges(probe, {"name": MARK}, MARK) == [("['name']", VALUE)]
     assert probe.renew()
+    probe.show_texts(True)
     assert edges(probe, {"a name": MARK}, MARK) == [("['a name']", VALUE)]
 
 
