@@ -108,14 +108,13 @@ def _has_context(index):
 
     try:
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-    except OSError:
+        get, state = driver.cuDeviceGet, driver.cuDevicePrimaryCtxGetState
+    except (OSError, AttributeError):  # none, or one that only pretends
         return False
     device, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
     return (
-        driver.cuDeviceGet(ctypes.byref(device), index) == 0
-        and driver.cuDevicePrimaryCtxGetState(
-            device, ctypes.byref(flags), ctypes.byref(active)
-        ) == 0
+        get(ctypes.byref(device), index) == 0
+        and state(device, ctypes.byref(flags), ctypes.byref(active)) == 0
         and active.value != 0
     )  # fmt: skip
 
