@@ -258,16 +258,24 @@ def _prepare():
         os.register_at_fork(after_in_child=_in_child)
 
 
-@functools.cache
+_VARIABLES = ("CUMEM_INTERCEPTOR", "CUMEM_STACKS", "CUMEM_VALUES", "CUMEM_SUPPRESSIONS")
+
+
 def _asked():
-    """(interceptor, stacks, texts, suppressions) of the environment; what is unreadable is said."""
+    """(interceptor, stacks, texts, suppressions), as the environment has them now."""
+    return _read_environment(*map(os.environ.get, _VARIABLES))
+
+
+@functools.cache
+def _read_environment(*_):
+    """What is unreadable is said, once as long as it stays."""
     problems = []
     read = functools.partial(_settings.from_environment, problems=problems)
     found = (
-        read("CUMEM_INTERCEPTOR", _settings.parse_choice("sentinel", "saveall"), ""),
-        read("CUMEM_STACKS", _settings.parse_switch, True, off=False),
-        read("CUMEM_VALUES", _settings.parse_switch, False),
-        read("CUMEM_SUPPRESSIONS", _settings.parse_file, None),
+        read(_VARIABLES[0], _settings.parse_choice("sentinel", "saveall"), ""),
+        read(_VARIABLES[1], _settings.parse_switch, True, off=False),
+        read(_VARIABLES[2], _settings.parse_switch, False),
+        read(_VARIABLES[3], _settings.parse_file, None),
     )
     for problem in problems:
         logging.getLogger("cumem").warning("cumem: %s", problem)
