@@ -59,7 +59,7 @@ def _least(options):
     """Bytes below which nothing is told, as the program has it."""
     if options.min_bytes is not None:
         return options.min_bytes
-    return _settings.from_environment("CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, [], off=0)
+    return _settings.least_bytes([])
 
 
 def _wait(process):

@@ -7,7 +7,6 @@ driver loads our library inside its initialisation instead, before anything is a
 """
 
 import glob
-import logging
 import os
 import sys
 
@@ -28,8 +27,7 @@ def is_wanted():
         _state["wanted"] = _settings.from_environment(
             "CUMEM_DRIVER", _settings.parse_switch, False, problems
         )
-        for problem in problems:
-            logging.getLogger("cumem").warning("cumem: %s", problem)
+        _settings.warn_of(problems)
     return _state["wanted"]
 
 

@@ -3,7 +3,6 @@
 """When to look for dead memory without being asked, and what to do about it: from the environment."""
 
 import functools
-import logging
 import os
 import re
 import signal
@@ -49,13 +48,8 @@ def _settled():
         _settings.from_environment("CUMEM_AUTO_COLLECT", _settings.parse_size, 0, problems),
         _settings.from_environment("CUMEM_SIGNAL", parse_signal, 0, problems),
     )
-    for problem in problems:
-        _say(problem)
+    _settings.warn_of(problems)
     return found
-
-
-def _say(text):
-    logging.getLogger("cumem").warning("cumem: %s", text)
 
 
 def attach():
@@ -71,7 +65,7 @@ def attach():
 @functools.cache
 def _refused(number, why):
     name = next((name for name, known in _SIGNALS.items() if known == number), number)
-    _say(f"CUMEM_SIGNAL={name} is not used: {why}")
+    _settings.warn_of([f"CUMEM_SIGNAL={name} is not used: {why}"])
 
 
 def detach(ending=False):
@@ -97,4 +91,4 @@ def answer(scan):
     """A signal asked: scan, write the report even where nothing was found, say where it is."""
     scan()
     path = _core.status()["report"]
-    _say(f"asked by a signal: {path or 'the report could not be written'}")
+    _settings.warn_of([f"asked by a signal: {path or 'the report could not be written'}"])

@@ -252,40 +252,37 @@ def _prepare():
                 "world_size": _settings.world_size(),
             }
         )
-        _core.show_texts(_asked()[2])
+        _core.show_texts(_asked("CUMEM_VALUES"))
         _core.suppressions(_suppression_files())
         atexit.register(_at_exit)
         os.register_at_fork(after_in_child=_in_child)
 
 
-_VARIABLES = ("CUMEM_INTERCEPTOR", "CUMEM_STACKS", "CUMEM_VALUES", "CUMEM_SUPPRESSIONS")
+_READ = {
+    "CUMEM_INTERCEPTOR": {"parse": _settings.parse_choice("sentinel", "saveall"), "default": ""},
+    "CUMEM_STACKS": {"parse": _settings.parse_switch, "default": True, "off": False},
+    "CUMEM_VALUES": {"parse": _settings.parse_switch, "default": False},
+    "CUMEM_SUPPRESSIONS": {"parse": _settings.parse_file, "default": None},
+}
 
 
-def _asked():
-    """(interceptor, stacks, texts, suppressions), as the environment has them now."""
-    return _read_environment(*map(os.environ.get, _VARIABLES))
+def _asked(variable):
+    """The value of one of these, as the environment has it now."""
+    return _read_environment(variable, os.environ.get(variable))
 
 
 @functools.cache
-def _read_environment(*_):
+def _read_environment(variable, text):
     """What is unreadable is said, once as long as it stays."""
     problems = []
-    read = functools.partial(_settings.from_environment, problems=problems)
-    found = (
-        read(_VARIABLES[0], _settings.parse_choice("sentinel", "saveall"), ""),
-        read(_VARIABLES[1], _settings.parse_switch, True, off=False),
-        read(_VARIABLES[2], _settings.parse_switch, False),
-        read(_VARIABLES[3], _settings.parse_file, None),
-    )
-    for problem in problems:
-        logging.getLogger("cumem").warning("cumem: %s", problem)
-    return found
+    value = _settings.from_environment(variable, problems=problems, **_READ[variable])
+    _settings.warn_of(problems)
+    return value
 
 
 def _suppression_files():
-    *_, named = _asked()
-    here = os.path.abspath("cumem.supp")
-    return [path for path in (named, here) if path and os.path.isfile(path)]
+    files = [_asked("CUMEM_SUPPRESSIONS"), os.path.abspath("cumem.supp")]
+    return [path for path in files if path and os.path.isfile(path)]
 
 
 def _apply():
@@ -300,7 +297,7 @@ def _apply():
     if _handles:
         _driver.ask()
         stacks = not _stacks_off() and all(handle._stacks for handle in _handles)
-        _core.install(_asked()[0], _deliver, stacks)
+        _core.install(_asked("CUMEM_INTERCEPTOR"), _deliver, stacks)
         _retag()
         _looks.attach() if warners else _looks.detach()
     else:
@@ -325,7 +322,7 @@ def _retag():
 
 
 def _stacks_off():
-    return not _asked()[1]
+    return not _asked("CUMEM_STACKS")
 
 
 def _tensor_types():

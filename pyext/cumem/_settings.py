@@ -2,6 +2,7 @@
 # Copyright the cumem authors
 """What the user asks for, by argument or by environment, in one form."""
 
+import logging
 import os
 import re
 import sys
@@ -101,6 +102,17 @@ def from_environment(variable, parse, default, problems, off=None):
     except ValueError as error:
         problems.append(f"{variable}={text!r} is not used: {error}")
         return default
+
+
+def warn_of(problems):
+    """Log each line of `problems`."""
+    for problem in problems:
+        logging.getLogger("cumem").warning("cumem: %s", problem)
+
+
+def least_bytes(problems):
+    """CUMEM_MIN_BYTES: below so many nothing is told."""
+    return from_environment("CUMEM_MIN_BYTES", parse_size, 1 << 20, problems, off=0)
 
 
 def _number(variables):

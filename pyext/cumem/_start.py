@@ -42,9 +42,7 @@ def _start():
 
     problems = []
     devices = _settings.from_environment("CUMEM_DEVICES", _settings.parse_devices, "auto", problems)
-    least = _settings.from_environment(
-        "CUMEM_MIN_BYTES", _settings.parse_size, 1 << 20, problems, off=0
-    )
+    least = _settings.least_bytes(problems)
     for problem in problems:
         _say(f"cumem: {problem}")
     logger = logging.getLogger("cumem")
