@@ -13,7 +13,6 @@ turns without, beside "none": what CUPTI leaves behind.
 import contextlib
 import ctypes
 import gc
-import itertools
 import random
 import statistics
 import time
@@ -28,7 +27,7 @@ PAIR, ASYNC, LAUNCH = ("cudaMalloc + cudaFree, 2 MiB",
 CASES = {PAIR: 50, ASYNC: 200, LAUNCH: 1000}  # how many in a turn
 FIRST = "first tensor"
 DEEP = 30  # Python frames below each call, as in a job
-_FEWEST_TURNS, _AT_ONCE = 8, 100  # launches until a wait: the queue is never full
+_AT_ONCE = 100  # launches until a wait: the queue is never full
 
 
 # -- the worker's side ------------------------------------------------------
@@ -225,14 +224,8 @@ def one_round(clock, dice):
 def turns(team, until):
     samples = {mode: [] for mode in (*TOOLS, loop.OFF)}
     others = {mode: {"what": "turn"} for mode in TOOLS if mode != loop.SWITCHED}
-    for number in itertools.count():
-        if number >= _FEWEST_TURNS and time.monotonic() >= until:
-            return samples
-        for mode, answer in team.turn(others).items():
-            samples[mode].append(answer)
-        for on in (number % 2 == 0, number % 2 == 1):
-            answer = team.ask(loop.SWITCHED, what="turn", on=on)
-            samples[loop.SWITCHED if on else loop.OFF] += [answer] if answer else []
+    loop.take_turns(team, samples, others, {"what": "turn"}, until)
+    return samples
 
 
 def added(rounds, mode, case):

@@ -279,15 +279,20 @@ def _round(team, specs, iterations, until):
         for _ in range(2):
             answer = team.ask(mode, iterations=2)
             samples[mode] += [answer] if answer else []
-    for chunk in itertools.count():
-        if chunk >= _FEWEST_TURNS and time.monotonic() >= until:
-            break
-        for mode, answer in team.turn(fast).items():
-            samples[mode].append(answer)
-        for on in (chunk % 2 == 0, chunk % 2 == 1):
-            answer = team.ask(SWITCHED, iterations=_LONGER * iterations, on=on)
-            samples[SWITCHED if on else OFF] += [answer] if answer else []
+    take_turns(team, samples, fast, {"iterations": _LONGER * iterations}, until)
     return samples
+
+
+def take_turns(team, samples, others, switched, until):
+    """Answers of `others`, {mode: request}, and of the one that is switched, until then."""
+    for number in itertools.count():
+        if number >= _FEWEST_TURNS and time.monotonic() >= until:
+            return
+        for mode, answer in team.turn(others).items():
+            samples[mode].append(answer)
+        for on in (number % 2 == 0, number % 2 == 1):
+            answer = team.ask(SWITCHED, **switched, on=on)
+            samples[SWITCHED if on else OFF] += [answer] if answer else []
 
 
 def row_of(result, base):
