@@ -4,7 +4,8 @@
 
 Wall time, and processor time of the collecting thread: on a machine that others use,
 only the second is cumem's.  warn: what cumem adds to the collection itself, then how long its native thread
-is busy; observe: freeze, analysis and callback, all in the collection.
+is busy; observe: freeze, analysis and callback, all in the collection.  All processes
+collect by turns on one core, since cores differ; the native thread has its own.
 """
 
 import gc
@@ -35,7 +36,9 @@ def make(spec, counter):
         import cumem
 
         cumem.observe_tensor_cycles(lambda page: next(calls))
+    heaps.tensor_cycles(3, 2, torch, device)
     gc.collect()
+    loop.share_core()  # not the native thread, which has begun with this cycle
 
     def handle(size, objects):
         heaps.tensor_cycles(objects, size, torch, device)

@@ -49,8 +49,9 @@ CASES = [("mlp", 1_000, 0, 0, False), ("mlp", 300_000, 0, 0, False),
          ("mlp", 1_000_000, 0, 0, False), ("mlp", 1_000, 10_000, 0, False),
          ("transformer", 1_000, 0, 0, False), ("transformer", 1_000_000, 0, 0, False),
          ("mlp", 1_000, 0, 4, False), ("mlp", 1_000, 0, 4, True)]
-# The loop of the budget, alone and with equal cycles that are observed.
-ALLOWED = {("mlp", 0, False): 1.01, ("mlp", 4, True): 1.05}
+# The loop of the budget, alone and with equal cycles in each iteration, which are
+# found whether somebody observes them or is warned of them.
+ALLOWED = {("mlp", 0, False): 1.01, ("mlp", 4, True): 1.05, ("mlp", 4, False): 1.05}
 
 
 def build(folder, meter):
@@ -306,9 +307,8 @@ def judge(output, case, result):
         said = f"{wall['ratio']:.4f}x, at most {wall['high']:.4f}x" \
             + (f"; instructions, CPU, {counted:.4f}x" if counted else "") \
             + f"; torch {result['torch']['ratio']:.0f}x"
-        observed = case[-1]  # as in observe.py: by its upper bound alone
         output.budget(f"{name_of(case)}, {where(cores)}", f"<= {allowed}x", said,
-                      wall["high"] <= allowed if observed else loop.holds(ratios, allowed))
+                      loop.holds(ratios, allowed))
 
 
 def report(options, packages):

@@ -331,18 +331,18 @@ def sharper(result):
 
 
 def holds(ratios, allowed):
-    """The rule of the budget: where noise hides `allowed`, instructions decide.
+    """The rule of the budget: True, False, or None where noise hides the answer.
 
-    With a counter: instructions within half of what is allowed, and the upper
-    bound of time within twice of it.  Without: the same bound of time, and the
-    median within what is allowed.
+    Where the interval of time lies on one side of what is allowed, that decides.
+    Else, instructions within half of what is allowed and time's upper bound
+    within twice of it are enough; without a count of instructions nothing is.
     """
     wall = ratios.get("wall_ms")
     if wall is None:
         return None
-    if wall["high"] <= allowed:
-        return True
+    if wall["high"] <= allowed or wall["low"] > allowed:
+        return wall["high"] <= allowed
     bounded = wall["high"] <= 1 + 2 * (allowed - 1)
-    if "instructions" in ratios:
-        return bounded and ratios["instructions"]["ratio"] <= 1 + (allowed - 1) / 2
-    return bounded and wall["ratio"] <= allowed
+    few = "instructions" in ratios \
+        and ratios["instructions"]["ratio"] <= 1 + (allowed - 1) / 2
+    return True if bounded and few else None

@@ -25,16 +25,32 @@ struct callable {
     struct cm_interceptor *interceptor; /* NULL: the interceptor is gone */
 };
 
-CM_HOT int64_t
-cm_hook_number(PyObject *info, PyObject *key)
+/* `length` is that of `word`, known where it is written down. */
+static inline bool
+says(PyObject *text, const char *word, size_t length)
 {
-    PyObject *number = PyDict_GetItemWithError(info, key);
-    if (number == NULL || !PyLong_CheckExact(number)) {
-        PyErr_Clear();
-        return -1;
+    return PyUnicode_CheckExact(text) && PyUnicode_IS_ASCII(text)
+           && (size_t)PyUnicode_GET_LENGTH(text) == length
+           && memcmp(PyUnicode_1BYTE_DATA(text), word, length) == 0;
+}
+
+#define SAYS(text, word) says(text, word, sizeof(word) - 1)
+
+/* gc makes its three keys anew each time: a look-up would hash and compare. */
+CM_HOT int64_t
+cm_hook_number(PyObject *info, const char *name)
+{
+    PyObject *key, *number;
+    size_t length = strlen(name);
+    for (Py_ssize_t at = 0; PyDict_Next(info, &at, &key, &number);) {
+        if (says(key, name, length)) {
+            int overflow;
+            return PyLong_CheckExact(number)
+                       ? PyLong_AsLongLongAndOverflow(number, &overflow)
+                       : -1;
+        }
     }
-    int overflow;
-    return PyLong_AsLongLongAndOverflow(number, &overflow);
+    return -1;
 }
 
 /* What a sink left behind must not reach the collector. */
@@ -51,9 +67,10 @@ close_top(struct cm_interceptor *self, PyObject *info)
     int level = self->depth - 1;
     struct cm_collection collection = {
         .generation = self->levels[level].generation,
+        .start_ns = self->levels[level].start_ns,
         .duration_ns =
             cm_clock_ns(CLOCK_MONOTONIC) - self->levels[level].start_ns,
-        .collected = info ? cm_hook_number(info, self->key_collected) : -1,
+        .collected = info ? cm_hook_number(info, "collected") : -1,
     };
     if (info == NULL)
         self->counts.lost_stops++;
@@ -144,7 +161,7 @@ on_start(struct cm_interceptor *self, PyObject *info)
 {
     CM_METERED(CM_METER_COLLECTION_START);
     uint64_t start_ns = cm_clock_ns(CLOCK_MONOTONIC);
-    int64_t generation = cm_hook_number(info, self->key_generation);
+    int64_t generation = cm_hook_number(info, "generation");
     if (generation < 0 || generation > 2)
         return; /* not the collector's call */
     while (self->depth > 0 && !self->removed && top_is_lost(self)) {
@@ -187,13 +204,12 @@ callable_call(PyObject *callable, PyObject *const *args, size_t flags,
 {
     struct cm_interceptor *self = ((struct callable *)callable)->interceptor;
     if (CM_PASSES(CM_METER_COLLECTION_START) || self == NULL || names != NULL
-        || PyVectorcall_NARGS(flags) != 2 || !PyUnicode_CheckExact(args[0])
-        || !PyDict_CheckExact(args[1]))
+        || PyVectorcall_NARGS(flags) != 2 || !PyDict_CheckExact(args[1]))
         Py_RETURN_NONE;
     self->calls++;
-    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0)
+    if (SAYS(args[0], "start"))
         on_start(self, args[1]);
-    else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0)
+    else if (SAYS(args[0], "stop"))
         on_stop(self, args[1]);
     cm_hook_leave(self);
     Py_RETURN_NONE;
@@ -274,12 +290,7 @@ cm_hook_init(struct cm_interceptor *self, const struct cm_sinks *sinks)
     if (cm_gc_module_init(&self->gc) < 0)
         return -1;
     self->callbacks = cm_gc_list(&self->gc, "callbacks");
-    self->key_generation = PyUnicode_InternFromString("generation");
-    self->key_collected = PyUnicode_InternFromString("collected");
-    self->key_uncollectable = PyUnicode_InternFromString("uncollectable");
-    bool whole = self->callbacks && self->key_generation && self->key_collected
-                 && self->key_uncollectable;
-    return whole ? 0 : -1;
+    return self->callbacks != NULL ? 0 : -1;
 }
 
 int
@@ -323,9 +334,6 @@ cm_hook_remove(struct cm_interceptor *self)
 void
 cm_hook_release(struct cm_interceptor *self)
 {
-    Py_CLEAR(self->key_uncollectable);
-    Py_CLEAR(self->key_collected);
-    Py_CLEAR(self->key_generation);
     Py_CLEAR(self->callbacks);
     cm_gc_module_release(&self->gc);
 }

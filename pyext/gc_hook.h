@@ -56,7 +56,6 @@ struct cm_interceptor {
     struct cm_gc_module gc;
     PyObject *callbacks; /* owned: gc.callbacks */
     PyObject *callable;  /* borrowed from whoever holds it; NULL when gone */
-    PyObject *key_generation, *key_collected, *key_uncollectable; /* owned */
     int depth;    /* collections under way */
     int skipped;  /* starts above CM_LEVELS_MAX without their stop */
     int calls;    /* calls into us on the C stack */
@@ -94,7 +93,7 @@ void cm_hook_counts(const struct cm_interceptor *self,
                     struct cm_interceptor_counts *result);
 
 /* An exact int of gc's info dict, else -1.  [never] */
-int64_t cm_hook_number(PyObject *info, PyObject *key);
+int64_t cm_hook_number(PyObject *info, const char *name);
 
 /* A heap type of ours, made once for each module object and kept in its dict.
  * [new; raises] */

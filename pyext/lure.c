@@ -18,8 +18,8 @@
 struct one {
     PyObject_HEAD
     PyObject *weak_references;
-    uint64_t traversed_ns; /* the last time; the twin's is not kept */
-    bool is_twin;
+    uint64_t traversed_ns; /* the last time */
+    bool keeps_time;       /* else it stays 0 */
 };
 
 struct waker {
@@ -35,7 +35,7 @@ CM_HOT static int
 one_traverse(PyObject *self, visitproc visit, void *arg)
 {
     struct one *one = (struct one *)self;
-    if (!one->is_twin)
+    if (one->keeps_time)
         one->traversed_ns = cm_clock_ns(CLOCK_MONOTONIC);
     Py_VISIT(self);
     return 0;
@@ -150,13 +150,13 @@ cm_lure_types_release(struct cm_lure_types *self)
 
 /* [new or NULL; raises] */
 static PyObject *
-one_new(PyTypeObject *type, bool is_twin)
+one_new(PyTypeObject *type, bool keeps_time)
 {
     struct one *made = PyObject_GC_New(struct one, type);
     if (made != NULL) {
         made->weak_references = NULL;
         made->traversed_ns = 0;
-        made->is_twin = is_twin;
+        made->keeps_time = keeps_time;
     }
     return (PyObject *)made;
 }
@@ -173,9 +173,9 @@ cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types)
         self->waker = (PyObject *)waker;
     }
     if (self->first == NULL)
-        self->first = one_new(types->pair, false);
+        self->first = one_new(types->pair, self->keeps_time);
     if (self->twin == NULL)
-        self->twin = one_new(types->pair, true);
+        self->twin = one_new(types->pair, false);
     return self->first && self->twin ? 0 : -1;
 }
 

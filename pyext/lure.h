@@ -36,6 +36,7 @@ struct cm_lure {
     PyObject *weak;            /* owned; NULL: never armed */
     PyObject *spent[CM_SPENT]; /* owned: those before it */
     bool awake;                /* `weak` has not been called yet */
+    bool keeps_time;           /* cm_lure_traversed_ns() will be asked */
 };
 
 struct cm_lure_types {
@@ -46,7 +47,8 @@ struct cm_lure_types {
 int cm_lure_types_make(struct cm_lure_types *self, PyObject *module);
 void cm_lure_types_release(struct cm_lure_types *self);
 
-/* Before: `caught` and `context` are set, all else is zeroed, or made before.
+/* Before: `caught`, `context` and `keeps_time` are set, all else is zeroed, or
+ * made before.
  * [0 or -1; raises] */
 int cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types);
 /* Before: no collection is under way that has the pair.  A new weak reference

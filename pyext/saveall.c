@@ -82,12 +82,12 @@ restore_debug(struct saveall *self)
 /* How many entries the collector itself can have added: fewer when weak
  * references died with the garbage, never more. */
 static Py_ssize_t
-added_at_most(struct saveall *self, PyObject *info)
+added_at_most(PyObject *info)
 {
     if (info == NULL)
         return PY_SSIZE_T_MAX;
-    int64_t collected = cm_hook_number(info, self->base.key_collected);
-    int64_t left = cm_hook_number(info, self->base.key_uncollectable);
+    int64_t collected = cm_hook_number(info, "collected");
+    int64_t left = cm_hook_number(info, "uncollectable");
     if (collected < 0 || left < 0)
         return PY_SSIZE_T_MAX;
     return (Py_ssize_t)(collected + left);
@@ -101,7 +101,7 @@ tail_start(struct saveall *self, const struct level *level, PyObject *info,
            bool *certain)
 {
     Py_ssize_t length = PyList_GET_SIZE(self->garbage);
-    Py_ssize_t added = added_at_most(self, info);
+    Py_ssize_t added = added_at_most(info);
     Py_ssize_t start = added < length ? length - added : 0;
     *certain = length >= level->base
                && entry_before(self->garbage, level->base) == level->last;

@@ -242,14 +242,13 @@ heed(const struct sentinel *self, const struct cm_collection *collection)
 /* The stop of this collection is to be heard; also where its start was, as one
  * inside another. */
 CM_HOT static void
-await_stop(struct sentinel *self, const struct cm_collection *collection,
-           uint64_t start_ns)
+await_stop(struct sentinel *self, const struct cm_collection *collection)
 {
     int depth = self->base.depth;
     bool begun = depth > 0 && self->levels[depth - 1].uncaught;
-    int number =
-        begun ? depth - 1
-              : cm_hook_open(&self->base, collection->generation, start_ns);
+    int number = begun ? depth - 1
+                       : cm_hook_open(&self->base, collection->generation,
+                                      collection->start_ns);
     if (number >= 0) {
         struct level *level = &self->levels[number];
         level->armed = level->uncaught = false;
@@ -281,18 +280,17 @@ guard_caught(struct cm_lure *lure)
     if (CM_PASSES(CM_METER_COLLECTION_START))
         return;
     uint64_t start_ns = cm_lure_traversed_ns(lure);
-    struct cm_collection collection = {.collected = -1};
+    struct cm_collection collection = {.start_ns = start_ns, .collected = -1};
     self->base.calls++;
     self->base.counts.collections++;
     self->base.counts.unheard++;
     bool posted = take_in(self, lure, &collection);
-    collection.duration_ns = cm_clock_ns(CLOCK_MONOTONIC) - start_ns;
     if (!self->base.removed) {
         enum cm_heed what = posted ? heed(self, &collection) : CM_HEED_ALL;
         if (what == CM_HEED_ALL)
             take_guards(self);
         if (what != CM_HEED_NOTHING || self->base.depth > 0)
-            await_stop(self, &collection, start_ns);
+            await_stop(self, &collection);
     }
     cm_hook_leave(&self->base);
 }
@@ -328,15 +326,16 @@ level_caught(struct cm_lure *lure)
         (struct level *)(void *)((char *)lure - offsetof(struct level, lure));
     int number = (int)(level - self->levels);
     struct cm_collection collection = {
-        .generation = self->base.levels[number].generation, .collected = -1};
+        .generation = self->base.levels[number].generation,
+        .start_ns = self->base.levels[number].start_ns,
+        .collected = -1,
+    };
     if (!level->armed)
         return;
     Py_INCREF(lure->first);
     Py_INCREF(lure->twin);
     level->read = deliver(self, lure, collection.generation);
     collection.seen = level->read;
-    collection.duration_ns =
-        cm_clock_ns(CLOCK_MONOTONIC) - self->base.levels[number].start_ns;
     if (may_rest(self)) {
         enum cm_heed what = heed(self, &collection);
         if (what != CM_HEED_ALL)
@@ -442,6 +441,7 @@ prepare(struct sentinel *self, const struct cm_sinks *sinks)
     for (int i = 0; i < GENERATIONS; i++) {
         self->guards[i].caught = guard_caught;
         self->guards[i].context = self;
+        self->guards[i].keeps_time = true;
     }
     return 0;
 }

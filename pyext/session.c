@@ -150,43 +150,28 @@ may_rest(struct cm_session *self)
            && (++self->rested % RESTED_EACH != 0 || !is_due(self));
 }
 
+/* Its stop will have something to say. */
+CM_HOT static bool
+tells(const struct cm_session *self, const struct cm_collection *so_far)
+{
+    return self->pending_count != 0 || so_far->generation == 2
+           || cm_clock_ns(CLOCK_MONOTONIC) - so_far->start_ns
+                  > SLOW_COLLECTION_NS;
+}
+
 CM_HOT static enum cm_heed
 on_heed(void *context, const struct cm_collection *so_far)
 {
     struct cm_session *self = context;
-    bool tells = self->pending_count != 0 || so_far->generation == 2
-                 || so_far->duration_ns > SLOW_COLLECTION_NS;
     enum cm_heed heed = self->silent                       ? CM_HEED_NOTHING
                         : !so_far->seen || !may_rest(self) ? CM_HEED_ALL
-                        : tells                            ? CM_HEED_STOP
+                        : tells(self, so_far)              ? CM_HEED_STOP
                                                            : CM_HEED_NOTHING;
     self->collecting = heed != CM_HEED_NOTHING;
     return heed;
 }
 
 /* --- stop --------------------------------------------------------------- */
-
-/* One part in so many of the time goes into asking, which costs 0.1 to 1 ms;
- * more in the beginning, when what leaks is to be found in ten iterations. */
-static uint64_t
-memory_share(uint64_t asked)
-{
-    enum { FIRST = 8, EARLY = 24 };
-    return asked <= FIRST ? 10 : asked <= EARLY ? 100 : 10000;
-}
-
-CM_HOT void
-cm_session_ask_memory(struct cm_session *self)
-{
-    uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
-    if (self->noticed && now >= self->memory_not_before_ns) {
-        self->memory_not_before_ns = UINT64_MAX; /* the GIL is given away */
-        cm_session_deliver(self, "memory", Py_NewRef(Py_None));
-        uint64_t then = cm_clock_ns(CLOCK_MONOTONIC);
-        self->memory_not_before_ns =
-            then + (then - now) * memory_share(++self->memory_asked);
-    }
-}
 
 /* Takes the contents of `heap`. */
 static void

@@ -505,10 +505,19 @@ cm_digest_write(struct cm_digest *self, bool now)
     return status;
 }
 
+CM_HOT bool
+cm_digest_warns(struct cm_digest *self)
+{
+    return self->warning_count != 0;
+}
+
 CM_HOT char *
 cm_digest_take_warning(struct cm_digest *self)
 {
     char *text = NULL;
+    if (!cm_digest_warns(self)) {
+        return NULL;
+    }
     pthread_mutex_lock(&self->lock);
     if (self->warning_count != 0) {
         text = self->warnings[self->first_warning];
@@ -518,15 +527,6 @@ cm_digest_take_warning(struct cm_digest *self)
     }
     pthread_mutex_unlock(&self->lock);
     return text;
-}
-
-bool
-cm_digest_warns(struct cm_digest *self)
-{
-    pthread_mutex_lock(&self->lock);
-    bool warns = self->warning_count != 0;
-    pthread_mutex_unlock(&self->lock);
-    return warns;
 }
 
 char *

@@ -38,7 +38,8 @@ struct cm_digest {
     int write_error; /* errno of the last write; 0: it went well */
     bool told_write_error;
     char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
-    size_t first_warning, warning_count;
+    size_t first_warning;
+    _Atomic size_t warning_count; /* asked without the lock, too */
     struct cm_digest_counts counts;
 };
 
