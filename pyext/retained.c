@@ -2,9 +2,12 @@
  * Copyright the cumem authors */
 
 /* Against the references, from the targets, the nodes that lead to one are
- * found; only these become nodes of the heap, before them one for each root.
- * Links come in the order of their tails' turn, but a heap wants them by tail:
- * they are sorted by counting.  O(nodes + links) before the dominators. */
+ * found; only these become nodes of the heap, behind them one for each root.
+ * Links come in the order of their tails' turn, so one sweep from the last to
+ * the first finds all that lead there by ways that the walk itself went; ways
+ * back need further sweeps, and where a few do not suffice a queue over links
+ * that are sorted by their heads.  A heap wants its edges by tail: those few
+ * are sorted by counting.  O(nodes + links) before the dominators. */
 
 #include "retained.h"
 
@@ -20,9 +23,27 @@ cm_retained_release(struct cm_retained *self)
     *self = (struct cm_retained){0};
 }
 
-/* Links by one of their ends: those of end e stand from first[e]. */
+enum { SWEEPS = 4 };
+
+/* Roots come behind the nodes. */
+static size_t
+ends_of(const struct cm_reach *reach)
+{
+    return (size_t)reach->node_count + reach->roots->count + 1;
+}
+
+static inline uint32_t
+end_of(const struct cm_reach *reach, uint32_t tail)
+{
+    return tail < CM_FROM_ROOT
+               ? tail
+               : reach->node_count + 1 + (tail & ~CM_FROM_ROOT);
+}
+
+/* Links by a number of theirs, which is 0 for those that are left out: those
+ * of number n stand from first[n]. */
 struct sorted {
-    uint32_t *first; /* owned; [ends + 2] */
+    uint32_t *first; /* owned; [most + 3] */
     uint32_t *links; /* owned; indices */
 };
 
@@ -33,68 +54,107 @@ sorted_release(struct sorted *self)
     cm_free(self->links);
 }
 
-/* Roots come behind the nodes. */
-static uint32_t
-end_of(const struct cm_reach *reach, size_t link, bool by_tail)
+/* By the heap's number of their tail (numbers[end]), else by their head. */
+static inline uint32_t
+number_of(const struct cm_reach *reach, size_t link, const uint32_t *numbers)
 {
-    uint32_t end = by_tail ? reach->links[link].tail : reach->links[link].head;
-    return end < CM_FROM_ROOT ? end
-                              : reach->node_count + 1 + (end & ~CM_FROM_ROOT);
+    return numbers != NULL ? numbers[end_of(reach, reach->links[link].tail)]
+                           : reach->links[link].head;
 }
 
 static enum cm_status
-sort_links(const struct cm_reach *reach, bool by_tail, struct sorted *result)
+sort_links(const struct cm_reach *reach, const uint32_t *numbers, size_t most,
+           struct sorted *result)
 {
-    size_t ends = (size_t)reach->node_count + reach->roots->count + 1;
-    result->first = cm_calloc(ends + 2, sizeof(*result->first));
-    result->links = cm_calloc(reach->link_count + 1, sizeof(*result->links));
-    if (result->first == NULL || result->links == NULL) {
+    size_t kept = 0;
+    result->first = cm_calloc(most + 3, sizeof(*result->first));
+    if (result->first == NULL) {
         return CM_NO_MEMORY;
     }
     for (size_t i = 0; i < reach->link_count; i++) {
-        result->first[end_of(reach, i, by_tail) + 2]++;
+        uint32_t number = number_of(reach, i, numbers);
+        result->first[number + 2] += number != 0;
+        kept += number != 0;
     }
-    for (size_t i = 2; i < ends + 2; i++) {
+    result->links = cm_calloc(kept + 1, sizeof(*result->links));
+    if (result->links == NULL) {
+        return CM_NO_MEMORY;
+    }
+    for (size_t i = 2; i < most + 3; i++) {
         result->first[i] += result->first[i - 1];
     }
     for (size_t i = 0; i < reach->link_count; i++) {
-        result->links[result->first[end_of(reach, i, by_tail) + 1]++] =
-            (uint32_t)i;
+        uint32_t number = number_of(reach, i, numbers);
+        if (number != 0) {
+            result->links[result->first[number + 1]++] = (uint32_t)i;
+        }
     }
     return CM_OK;
 }
 
-/* Marks in `leads` (by end, as end_of() counts) what leads to a target. */
-static enum cm_status
-find_leading(const struct cm_reach *reach, const struct sorted *by_head,
-             bool *leads)
+/* ---- what leads to a target: a mark for each end */
+
+/* Marks more; false: there was no more. */
+static bool
+sweep(const struct cm_reach *reach, bool *leads)
 {
-    size_t ends = (size_t)reach->node_count + reach->roots->count + 1;
-    uint32_t *queue = cm_calloc(ends + 1, sizeof(*queue));
-    size_t next = 0, count = 0;
-    if (queue == NULL) {
-        return CM_NO_MEMORY;
+    bool more = false;
+    for (size_t i = reach->link_count; i-- > 0;) {
+        uint32_t tail = end_of(reach, reach->links[i].tail);
+        if (leads[reach->links[i].head] && !leads[tail]) {
+            leads[tail] = more = true;
+        }
     }
-    for (uint32_t i = 0; i < reach->target_count; i++) {
-        uint32_t node = reach->target_nodes[i];
-        if (node != 0 && !leads[node]) {
-            leads[node] = true;
+    return more;
+}
+
+/* From those that are marked by now, each once. */
+static enum cm_status
+follow_back(const struct cm_reach *reach, bool *leads)
+{
+    size_t next = 0, count = 0;
+    struct sorted by_head = {0};
+    enum cm_status status =
+        sort_links(reach, NULL, reach->node_count, &by_head);
+    uint32_t *queue = cm_calloc(ends_of(reach) + 1, sizeof(*queue));
+    if (queue == NULL) {
+        status = CM_NO_MEMORY;
+    }
+    for (uint32_t node = 1; status == CM_OK && node <= reach->node_count;
+         node++) {
+        if (leads[node]) {
             queue[count++] = node;
         }
     }
     while (next < count) {
         uint32_t head = queue[next++];
-        for (uint32_t i = by_head->first[head]; i < by_head->first[head + 1];
-             i++) {
-            uint32_t tail = end_of(reach, by_head->links[i], true);
+        for (uint32_t i = by_head.first[head];
+             head <= reach->node_count && i < by_head.first[head + 1]; i++) {
+            uint32_t tail = end_of(reach, reach->links[by_head.links[i]].tail);
             if (!leads[tail]) {
                 leads[tail] = true;
                 queue[count++] = tail;
             }
         }
     }
+    sorted_release(&by_head);
     cm_free(queue);
-    return CM_OK;
+    return status;
+}
+
+static enum cm_status
+find_leading(const struct cm_reach *reach, bool *leads)
+{
+    for (uint32_t i = 0; i < reach->target_count; i++) {
+        leads[reach->target_nodes[i]] = true;
+    }
+    leads[0] = false; /* of targets that were not reached */
+    for (int i = 0; i < SWEEPS; i++) {
+        if (!sweep(reach, leads)) {
+            return CM_OK;
+        }
+    }
+    return follow_back(reach, leads);
 }
 
 /* ---- the heap */
@@ -129,7 +189,7 @@ static enum cm_status
 add_nodes(struct cm_retained *self, const struct cm_reach *reach,
           struct cm_records *records, const bool *leads)
 {
-    size_t ends = (size_t)reach->node_count + reach->roots->count + 1;
+    size_t ends = ends_of(reach);
     enum cm_status status = CM_OK;
     for (uint32_t end = 1; end < ends && status == CM_OK; end++) {
         struct cm_node node = {.address = end};
@@ -151,22 +211,25 @@ add_nodes(struct cm_retained *self, const struct cm_reach *reach,
 }
 
 static enum cm_status
-add_edges(struct cm_retained *self, const struct cm_reach *reach,
-          const struct sorted *by_tail)
+add_edges(struct cm_retained *self, const struct cm_reach *reach)
 {
-    size_t ends = (size_t)reach->node_count + reach->roots->count + 1;
-    enum cm_status status = CM_OK;
-    for (size_t end = 1; end < ends && status == CM_OK; end++) {
-        uint32_t last = by_tail->first[end + 1];
-        for (uint32_t i = by_tail->first[end];
-             i < last && self->heap_nodes[end] != 0 && status == CM_OK; i++) {
-            struct cm_edge edge = {.tail = self->heap_nodes[end]};
-            edge.head = self->heap_nodes[reach->links[by_tail->links[i]].head];
+    struct sorted by_tail = {0};
+    uint32_t count = (uint32_t)self->heap.node_count;
+    enum cm_status status =
+        sort_links(reach, self->heap_nodes, count, &by_tail);
+    for (uint32_t tail = 1; tail <= count && status == CM_OK; tail++) {
+        uint32_t last = by_tail.first[tail + 1];
+        for (uint32_t i = by_tail.first[tail]; i < last && status == CM_OK;
+             i++) {
+            uint32_t head = reach->links[by_tail.links[i]].head;
+            struct cm_edge edge = {.tail = tail,
+                                   .head = self->heap_nodes[head]};
             if (edge.head != 0) {
                 status = cm_heap_add_edge(&self->heap, &edge);
             }
         }
     }
+    sorted_release(&by_tail);
     return status;
 }
 
@@ -174,32 +237,21 @@ static enum cm_status
 make_heap(struct cm_retained *self, const struct cm_reach *reach,
           struct cm_records *records)
 {
-    size_t ends = (size_t)reach->node_count + reach->roots->count + 1;
-    struct sorted by_head = {0}, by_tail = {0};
-    bool *leads = cm_calloc(ends + 1, sizeof(*leads));
-    self->heap_nodes = cm_calloc(ends + 1, sizeof(*self->heap_nodes));
-    enum cm_status status =
-        leads == NULL || self->heap_nodes == NULL ? CM_NO_MEMORY : CM_OK;
-    if (status == CM_OK) {
-        status = sort_links(reach, false, &by_head);
-    }
-    if (status == CM_OK) {
-        status = find_leading(reach, &by_head, leads);
-    }
-    if (status == CM_OK) {
-        status = sort_links(reach, true, &by_tail);
-    }
+    bool *leads = cm_calloc(ends_of(reach) + 1, sizeof(*leads));
+    self->heap_nodes =
+        cm_calloc(ends_of(reach) + 1, sizeof(*self->heap_nodes));
+    enum cm_status status = leads == NULL || self->heap_nodes == NULL
+                                ? CM_NO_MEMORY
+                                : find_leading(reach, leads);
     if (status == CM_OK) {
         status = add_nodes(self, reach, records, leads);
     }
-    if (status == CM_OK) {
-        status = add_edges(self, reach, &by_tail);
+    if (status == CM_OK && self->heap.node_count != 0) {
+        status = add_edges(self, reach);
     }
     if (status == CM_OK) {
         status = cm_heap_seal(&self->heap);
     }
-    sorted_release(&by_head);
-    sorted_release(&by_tail);
     cm_free(leads);
     return status;
 }

@@ -194,6 +194,25 @@ def test_a_storage_that_is_used_elsewhere_stays():
     assert base.numel() == 1024
 
 
+def test_what_a_long_way_back_leads_to_goes_with_neither():
+    boxes = [[torch.zeros(4)] for _ in range(8)]
+    back = [[*boxes]]
+    for _ in range(40):
+        back.append([back[-1]])
+    last = back[-1]
+    # From its end: each is looked into before what leads to it.
+    line = [*reversed(boxes + back)]
+    group = [box[0] for box in boxes]
+    del boxes, back
+    (found,) = ask([group.pop() for _ in range(len(group))])
+    assert found.place == ("list of 49", "local line")
+    assert (found.retained, found.shared) == (0, 8 * 16)
+    del last
+    group = [box[0] for box in line[-8:]]
+    (found,) = ask([group.pop() for _ in range(len(group))])
+    assert (found.retained, found.shared) == (8 * 16, 0)
+
+
 def resolve(root, found):
     """The object at which they pile up, by the labels of the way to it."""
     for _, edge in found.path.steps[2:found.at + 1]:
