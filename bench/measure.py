@@ -13,6 +13,7 @@ import ctypes
 import datetime
 import gc
 import json
+import math
 import os
 import pathlib
 import platform
@@ -297,6 +298,22 @@ def timed(function, count, counter, synchronize=lambda: None):
 
 def median(values):
     return statistics.median(values) if values else None
+
+
+def interval(values):
+    """The median's 95 % interval by order statistics; (None, None) without values.
+
+    Of five values or fewer it is all of them.
+    """
+    values, count = sorted(values), len(values)
+    if not values:
+        return None, None
+    out, tail = 0, 0.5 ** count
+    while tail <= 0.025 and 2 * (out + 1) < count:
+        out += 1
+        tail += math.comb(count, out) * 0.5 ** count
+    at = max(out - 1, 0)
+    return values[at], values[count - 1 - at]
 
 
 def ratio(rounds, mode, base, key="wall_ms", resamples=2000):

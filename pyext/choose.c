@@ -169,6 +169,7 @@ choose_objects(struct cm_freezer *self, const struct cm_garbage *garbage)
     if (!leads_to_device(self, garbage)) {
         return CM_OK;
     }
+    cm_freezer_begin(self, garbage);
     if (garbage->count <= self->bounds->max_objects) {
         return choose_all(self, garbage);
     }

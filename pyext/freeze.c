@@ -25,6 +25,16 @@
 const struct cm_freeze_bounds cm_freeze_in_collection = {
     .max_objects = 200000, .max_nodes = 50000, .max_time_ns = 9000000};
 
+/* Part of the time has been spent by then, or will be; half is left. */
+void
+cm_freezer_begin(struct cm_freezer *self, const struct cm_garbage *garbage)
+{
+    uint64_t spent = (uint64_t)garbage->count * OBJECT_NS;
+    uint64_t half = self->bounds->max_time_ns / 2;
+    self->start_ns =
+        cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (spent < half ? spent : half);
+}
+
 bool
 cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                        uint64_t percent)
@@ -360,23 +370,12 @@ copy_chosen(struct cm_freezer *self)
     return status;
 }
 
-/* Part of the time has been spent by then, or will be; half is left. */
-static uint64_t
-spent_besides(const struct cm_garbage *garbage,
-              const struct cm_freeze_bounds *bounds)
-{
-    uint64_t spent = (uint64_t)garbage->count * OBJECT_NS;
-    return spent < bounds->max_time_ns / 2 ? spent : bounds->max_time_ns / 2;
-}
-
 enum cm_status
 cm_freeze(struct cm_freezer *self, const struct cm_garbage *garbage,
           const struct cm_freeze_bounds *bounds, struct cm_heap *heap)
 {
     self->heap = heap;
     self->bounds = bounds;
-    self->start_ns =
-        cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - spent_besides(garbage, bounds);
     self->bytes_at_hand = self->bytes_copied = 0;
     heap->generation = garbage->generation;
     enum cm_status status = cm_freezer_choose(self, garbage);

@@ -71,6 +71,10 @@ enum {
     CM_NODES_UNTIL = 70,
     CM_EDGES_UNTIL = 100
 };
+/* Once there is something to look at: asking the kernel for a thread's own time
+ * takes as long as a collection without. */
+void cm_freezer_begin(struct cm_freezer *self,
+                      const struct cm_garbage *garbage);
 bool cm_freezer_out_of_time(const struct cm_freezer *self, size_t done,
                             uint64_t percent);
 
