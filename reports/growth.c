@@ -136,6 +136,55 @@ cm_growth_what(const struct cm_leak *leak, const struct cm_leak_growth *growth)
                : cm_growth_plural(cm_leak_text(leak, growth->category));
 }
 
+/* Of the largest cycles, whose payload may be long in a hostile file. */
+enum { MOST_CYCLES = 64, MOST_PAYLOAD = 64 };
+
+static bool
+is_of_cycle(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+            const struct cm_leak_cycle *cycle)
+{
+    for (size_t i = 0; i < cycle->payload_count && i < MOST_PAYLOAD; i++) {
+        if (cm_leak_storage_at(leak, cycle->payload[i])->site
+            == growth->site) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The finding that tells of the same objects once they are dead; NULL: none. */
+static const struct cm_leak_cycle *
+cycle_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    if (growth->site == 0
+        || strcmp(cm_leak_text(leak, growth->rule), "dead cycle") != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < leak->cycle_count && i < MOST_CYCLES; i++) {
+        if (is_of_cycle(leak, growth, &leak->cycles[i])) {
+            return &leak->cycles[i];
+        }
+    }
+    return NULL;
+}
+
+void
+cm_growth_add_advice(const struct cm_leak *leak,
+                     const struct cm_leak_growth *growth,
+                     struct cm_buffer *out)
+{
+    const struct cm_leak_cycle *cycle = cycle_of(leak, growth);
+
+    if (cycle == NULL) {
+        cm_buffer_add_text(out, cm_leak_text(leak, growth->advice));
+        return;
+    }
+    cm_buffer_addf(out,
+                   "cut the cycle [%06" PRIx64
+                   "] of this report: nothing else holds it",
+                   cycle->fingerprint >> 40);
+}
+
 static bool
 has_iterations(const struct cm_leak *leak)
 {

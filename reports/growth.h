@@ -57,6 +57,11 @@ const char *cm_growth_plural(const char *category);
 /* The same, or what its rule knows: "a second copy of the weights". */
 const char *cm_growth_what(const struct cm_leak *leak,
                            const struct cm_leak_growth *growth);
+/* What to do, "" where nobody knows: names the finding of a dead cycle that is
+ * of the same objects. */
+void cm_growth_add_advice(const struct cm_leak *leak,
+                          const struct cm_leak_growth *growth,
+                          struct cm_buffer *out);
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);

@@ -57,6 +57,24 @@ cm_growth_put_part(struct cm_sheet *self, const struct cm_leak_growth *growth,
     put_plain(self, &text);
 }
 
+bool
+cm_growth_put_advice(struct cm_sheet *self, const char *before,
+                     const struct cm_leak_growth *growth)
+{
+    struct cm_buffer advice = {0};
+    bool known;
+
+    cm_growth_add_advice(self->leak, growth, &advice);
+    known = advice.length != 0;
+    if (known) {
+        cm_put(self, before);
+        cm_excerpt_say(self, cm_buffer_text(&advice));
+    }
+    cm_sheet_take_failure(self, &advice);
+    cm_buffer_release(&advice);
+    return known;
+}
+
 /* "+4.0 MiB", nothing where it does not move. */
 static void
 put_slope(struct cm_sheet *self, double bytes)
@@ -142,7 +160,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_put(self, "</td><td>");
     add_holder(self, growth);
     cm_put(self, "</td><td>");
-    cm_excerpt_say(self, cm_sheet_text(self, growth->advice));
+    cm_growth_put_advice(self, "", growth);
     cm_put(self, "</td></tr>\n");
 }
 

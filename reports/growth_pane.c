@@ -145,9 +145,7 @@ add_mend(struct cm_sheet *self, const struct cm_leak_growth *growth)
 
     cm_put(self, "<section class=\"cut\">");
     add_holder_heading(self, growth);
-    if (growth->advice.index != 0) {
-        cm_put(self, "<p class=\"fix\"><b>Fix</b> ");
-        cm_excerpt_say(self, cm_sheet_text(self, growth->advice));
+    if (cm_growth_put_advice(self, "<p class=\"fix\"><b>Fix</b> ", growth)) {
         cm_put(self, "</p>\n");
     }
     if (growth->made_at_count > 0) {

@@ -228,14 +228,18 @@ add_held(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 static void
 add_fix(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
 {
-    const char *advice = cm_summary_text(self, growth->advice);
     const char *link = cm_summary_text(self, growth->library_link);
+    struct cm_buffer advice = {0};
 
-    if (advice[0] != '\0') {
+    cm_growth_add_advice(self->leak, growth, &advice);
+    if (advice.length != 0) {
         cm_summary_add_label(self, "fix");
-        cm_line_add_wrapped(&self->line, advice, CM_SUMMARY_INDENT);
+        cm_line_add_wrapped(&self->line, cm_buffer_text(&advice),
+                            CM_SUMMARY_INDENT);
         cm_line_end(&self->line);
     }
+    cm_summary_add_failure(self, &advice);
+    cm_buffer_release(&advice);
     if (link[0] != '\0') {
         cm_summary_add_label(self, "known");
         cm_line_add(&self->line, CM_PAINT_NONE, link);

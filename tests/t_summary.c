@@ -243,6 +243,39 @@ test_growth_in_a_library(void **state)
                    "cyclereport r\n");
 }
 
+/* Only what the same line allocates, and only where it is said of a cycle. */
+static void
+test_growth_of_a_dead_cycle_names_it(void **state)
+{
+    const struct cm_summary_options options = {.all = true, .report_name = ""};
+    struct cm_buffer out = {0};
+    struct cm_leak leak =
+        leak_of(LEAK_HEAD
+                "'sites':[{'id':1,'frames':[]},{'id':2,'frames':[]}],"
+                "'storages':[{'id':1,'bytes':80,'site':1}],"
+                "'cycles':[{'fingerprint':'3f9a2c0000000001','payload':[1],"
+                "'bytes_each':80,'count':1,'peak_bytes':80,'total_bytes':80}],"
+                "'growth':["
+                "{'verdict':'leak','site':1,'bytes':9,'rule':'dead cycle',"
+                "'advice':'cut it'},"
+                "{'verdict':'leak','site':2,'bytes':8,'rule':'dead cycle',"
+                "'advice':'cut another'},"
+                "{'verdict':'leak','site':1,'bytes':7,'rule':'chain',"
+                "'advice':'give it an end'}]}");
+
+    (void)state;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "   fix   cut the cycle [3f9a2c] of this report: "
+                           "nothing else holds it\n"));
+    assert_null(strstr(cm_buffer_text(&out), "cut it"));
+    assert_non_null(strstr(cm_buffer_text(&out), "   fix   cut another\n"));
+    assert_non_null(strstr(cm_buffer_text(&out), "   fix   give it an end\n"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
 /* The steps behind a frame, those that pile up at `at`. */
 static void
 expect_held(size_t at, const char *more, const char *steps,
@@ -370,6 +403,7 @@ main(void)
         cmocka_unit_test(test_all_growth),
         cmocka_unit_test(test_faults_are_counted),
         cmocka_unit_test(test_growth_in_a_library),
+        cmocka_unit_test(test_growth_of_a_dead_cycle_names_it),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_what_was_saved_stands_before_what_was_lost),
         cmocka_unit_test(test_a_long_path_keeps_where_they_pile_up),
