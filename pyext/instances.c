@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+#include "../detector/alloc.h"
+#include "live.h"
+
 PyObject *
 cm_live_objects(void)
 {
@@ -17,12 +20,12 @@ cm_live_objects(void)
 
 /* [0 or -1; raises] Neighbours are often of one type. */
 static int
-pick(PyObject *all, PyTypeObject *type, PyObject *found)
+pick(const struct cm_objects_array *all, PyTypeObject *type, PyObject *found)
 {
     PyTypeObject *last = NULL;
     bool fits = false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all); i++) {
-        PyObject *object = PyList_GET_ITEM(all, i);
+    for (size_t i = 0; i < all->count; i++) {
+        PyObject *object = all->items[i];
         if (Py_TYPE(object) != last) {
             last = Py_TYPE(object);
             fits = PyType_IsSubtype(last, type) != 0;
@@ -42,12 +45,15 @@ cm_instances(PyObject *module, PyObject *type)
         PyErr_SetString(PyExc_TypeError, "a type was expected");
         return NULL;
     }
-    PyObject *all = cm_live_objects();
-    PyObject *found =
-        all != NULL && PyList_CheckExact(all) ? PyList_New(0) : NULL;
-    if (found != NULL && pick(all, (PyTypeObject *)type, found) < 0) {
+    struct cm_objects_array all = {0};
+    PyObject *found = PyList_New(0); /* before: it may start a collection */
+    if (found != NULL && cm_live_all(&all) != CM_OK) {
+        Py_CLEAR(found);
+        PyErr_NoMemory();
+    }
+    if (found != NULL && pick(&all, (PyTypeObject *)type, found) < 0) {
         Py_CLEAR(found);
     }
-    Py_XDECREF(all);
-    return found != NULL || PyErr_Occurred() ? found : PyList_New(0);
+    cm_free(all.items);
+    return found;
 }

@@ -29,12 +29,23 @@ list_publicly(struct cm_objects_array *result)
 }
 
 enum cm_status
-cm_live_list(struct cm_devices *devices, struct cm_objects_array *result)
+cm_live_all(struct cm_objects_array *result)
 {
     enum cm_status status = cm_scan_tracked(result);
     if (status == CM_UNSUPPORTED) {
         status = list_publicly(result);
     }
+    if (status != CM_OK) {
+        cm_free(result->items);
+        *result = (struct cm_objects_array){0};
+    }
+    return status;
+}
+
+enum cm_status
+cm_live_list(struct cm_devices *devices, struct cm_objects_array *result)
+{
+    enum cm_status status = cm_live_all(result);
     size_t kept = 0;
     for (size_t i = 0; i < result->count; i++) {
         PyObject *object = result->items[i];
@@ -43,9 +54,5 @@ cm_live_list(struct cm_devices *devices, struct cm_objects_array *result)
         }
     }
     result->count = kept;
-    if (status != CM_OK) {
-        cm_free(result->items);
-        *result = (struct cm_objects_array){0};
-    }
     return status;
 }

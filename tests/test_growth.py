@@ -105,6 +105,16 @@ assert ("parameter", "task3.weight") in names, names
 """, cwd=tmp_path)
 
 
+def test_a_model_behind_freeze_keeps_its_names(tmp_path):
+    run_ok(NODES + """
+from cumem import _growth
+model = torch.nn.Linear(2, 2)
+gc.freeze()
+assert [name for parameter, name in _growth._parameters() if parameter is model.weight] \\
+    == ["weight"]
+""", cwd=tmp_path)
+
+
 def test_a_loop_that_keeps_nothing_is_left_alone(tmp_path):
     run_ok(LOOP + """
 with cumem.observe_tensor_cycles(print):
