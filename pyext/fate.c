@@ -11,7 +11,7 @@
 
 #include "../detector/alloc.h"
 #include "allocations.h"
-#include "instances.h"
+#include "live.h"
 #include "tags.h"
 
 #define MAX_LOOKED_AT 8192u
@@ -117,15 +117,14 @@ index_storages(struct shared *self)
     return true;
 }
 
-/* Before: who visits holds one reference.  An object that only C++ holds (a
- * view's base) is no holder itself: who holds it is looked at. */
+/* An object that only C++ holds (a view's base) is no holder itself: who holds
+ * it is looked at. */
 static void
 look_at_live(struct shared *self, PyObject *object)
 {
     struct cm_device_memory memory;
-    if (!cm_devices_claim(self->devices, Py_TYPE(object))
-        || !cm_devices_read(self->devices, object, &memory)
-        || (memory.preserved && Py_REFCNT(object) <= 2)) {
+    if (!cm_devices_read(self->devices, object, &memory)
+        || (memory.preserved && Py_REFCNT(object) <= 1)) {
         return;
     }
     uint32_t id = self->places[find_place(self, memory.storage_key)];
@@ -134,34 +133,19 @@ look_at_live(struct shared *self, PyObject *object)
     }
 }
 
-#if PY_VERSION_HEX >= 0x030c0000
-static int
-visit_live(PyObject *object, void *context)
-{
-    look_at_live(context, object);
-    return 1;
-}
-
 static bool
-visit_heap(struct shared *self)
+look_at_heap(struct shared *self)
 {
-    PyUnstable_GC_VisitObjects(visit_live, self);
+    struct cm_objects_array live = {0};
+    if (cm_live_list(self->devices, &live) != CM_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < live.count; i++) {
+        look_at_live(self, live.items[i]);
+    }
+    cm_free(live.items);
     return true;
 }
-#else
-static bool
-visit_heap(struct shared *self)
-{
-    PyObject *list = cm_live_objects();
-    bool whole = list != NULL && PyList_CheckExact(list);
-    for (Py_ssize_t i = 0; whole && i < PyList_GET_SIZE(list); i++) {
-        look_at_live(self, PyList_GET_ITEM(list, i));
-    }
-    Py_XDECREF(list);
-    PyErr_Clear();
-    return whole;
-}
-#endif
 
 static bool
 has_open_questions(const struct cm_heap *heap)
@@ -184,7 +168,7 @@ cm_fate_foretell(struct cm_heap *heap, struct cm_devices *devices,
                             .is_dead = is_dead,
                             .context = context};
     if (has_open_questions(heap) && index_storages(&shared)
-        && visit_heap(&shared)) {
+        && look_at_heap(&shared)) {
         for (size_t i = 1; i <= heap->storage_count; i++) {
             decide(&heap->storages[i], !shared.is_shared[i]);
         }

@@ -8,16 +8,6 @@
 #include "../detector/alloc.h"
 #include "live.h"
 
-PyObject *
-cm_live_objects(void)
-{
-    PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *all =
-        gc != NULL ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
-    Py_XDECREF(gc);
-    return all;
-}
-
 /* [0 or -1; raises] Neighbours are often of one type. */
 static int
 pick(const struct cm_objects_array *all, PyTypeObject *type, PyObject *found)

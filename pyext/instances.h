@@ -5,8 +5,6 @@
 
 #include <Python.h>
 
-/* [new; raises] all that the collector tracks, as a list. */
-PyObject *cm_live_objects(void);
 /* [new; raises] the live objects of a type and of its subclasses, as a list.
  * Asks the types alone, never an object what it says it is. */
 PyObject *cm_instances(PyObject *module, PyObject *type);

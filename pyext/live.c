@@ -8,8 +8,18 @@
 #include "live.h"
 
 #include "../detector/alloc.h"
-#include "instances.h"
 #include "interceptor.h"
+
+/* [new; raises] */
+static PyObject *
+ask_gc(void)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *all =
+        gc != NULL ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
+    Py_XDECREF(gc);
+    return all;
+}
 
 /* The list is gone afterwards, what stood in it is not: all of it lives. */
 static enum cm_status
@@ -17,7 +27,7 @@ list_publicly(struct cm_objects_array *result)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *all = cm_live_objects();
+    PyObject *all = ask_gc();
     enum cm_status status =
         all != NULL && PyList_CheckExact(all) ? CM_OK : CM_NO_MEMORY;
     for (Py_ssize_t i = 0; status == CM_OK && i < PyList_GET_SIZE(all); i++) {

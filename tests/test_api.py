@@ -284,6 +284,10 @@ n = Node(weights[10:]); n.link = n; del n
 assert sum(c["peak_bytes"] for c in cumem.find_cycles().report["cycles"]) == 0
 n = Node(torch.zeros(1 << 20)[10:]); n.link = n; del n
 assert sum(c["peak_bytes"] for c in cumem.find_cycles().report["cycles"]) == 4 << 20
+gc.collect()
+gc.freeze()  # the weights live on behind it
+n = Node(weights.detach()); n.link = n; del n
+assert sum(c["peak_bytes"] for c in cumem.find_cycles().report["cycles"]) == 0
 """, cwd=tmp_path)
 
 
