@@ -56,9 +56,9 @@ struct cm_interceptor {
     struct cm_gc_module gc;
     PyObject *callbacks; /* owned: gc.callbacks */
     PyObject *callable;  /* borrowed from whoever holds it; NULL when gone */
-    int depth;    /* collections under way */
-    int skipped;  /* starts above CM_LEVELS_MAX without their stop */
-    int calls;    /* calls into us on the C stack */
+    int depth;           /* collections under way */
+    int skipped;         /* starts above CM_LEVELS_MAX without their stop */
+    int calls;           /* calls into us on the C stack */
     bool resting; /* the kind sees collections without their starts; ours is in
                    * gc.callbacks while a stop is to be heard */
     bool removed; /* freed when `calls` is 0 */
