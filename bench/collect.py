@@ -148,9 +148,7 @@ def judge(output, name, garbage, added, peer):
     known = peer is not None and low is not None
     output.budget(f"gen 0, {name}", f"+{allowed * 1e3:.1f} us",
                   f"+{measure.median(added) * 1e3:.1f} us, {low * 1e3:.1f} to {high * 1e3:.1f}"
-                  if known else "-",
-                  (high <= allowed if low > allowed or high <= allowed else None)
-                  if known else None)
+                  if known else "-", measure.within(low, high, allowed) if known else None)
 
 
 def cells(live, generation, garbage, tensors, best, added):

@@ -8,10 +8,7 @@ import time
 import heaps
 import measure
 
-
-def allowed(shape):
-    """As find_cycles() may: a collection of empty lists does next to nothing."""
-    return 2 if shape == "empty lists" else 1.5
+ALLOWED = 1.5
 
 
 def _collect(target):
@@ -91,12 +88,12 @@ def main():
     for count, shape in work:
         name = f"{shape} {count:,}"
         if not clock.begin():
-            output.budget(name, f"<= {allowed(shape)}x", "out of time", None)
+            output.budget(name, f"<= {ALLOWED}x", "out of time", None)
             continue
         spec = {"shape": shape, "count": count}
         result = take_turns(__file__, spec, options, clock)
         output.case(**spec, **result)
-        rows.append([name, *report(output, name, result, allowed(shape))])
+        rows.append([name, *report(output, name, result)])
         print(*rows[-1], result["failed"] or "", flush=True)
     output.text(measure.table(
         ["heap", "tracked", *(f"{mode} ms" for mode in MODES),
@@ -104,16 +101,16 @@ def main():
     output.write()
 
 
-def report(output, name, result, most):
+def report(output, name, result):
     """The look that growth takes is the one with retained bytes."""
     samples = result["samples_ms"]
     found = {}
     for mode in ("holders", "holders, retained"):
         pairs = [a / b for a, b in zip(samples[mode], samples["gc.collect()"])]
         found[mode] = measure.median(pairs[1:])  # the first makes the page tables
-        output.budget(f"{name}: {mode}", f"<= {most}x of gc.collect()",
+        output.budget(f"{name}: {mode}", f"<= {ALLOWED}x of gc.collect()",
                       f"{found[mode]:.2f}x" if found[mode] else f"failed: {result['failed']}",
-                      found[mode] <= most if found[mode] else None)
+                      found[mode] <= ALLOWED if found[mode] else None)
     medians = [measure.number(measure.median(samples[mode]), 1) for mode in MODES]
     return [f"{result['facts'].get('tracked', 0):,}", *medians,
             *(measure.number(value, 2) for value in found.values())]

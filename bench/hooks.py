@@ -49,9 +49,8 @@ CASES = [("mlp", 1_000, 0, 0, False), ("mlp", 300_000, 0, 0, False),
          ("mlp", 1_000_000, 0, 0, False), ("mlp", 1_000, 10_000, 0, False),
          ("transformer", 1_000, 0, 0, False), ("transformer", 1_000_000, 0, 0, False),
          ("mlp", 1_000, 0, 4, False), ("mlp", 1_000, 0, 4, True)]
-# The loop of the budget, alone and with equal cycles in each iteration, which are
-# found whether somebody observes them or is warned of them.
-ALLOWED = {("mlp", 0, False): 1.01, ("mlp", 4, True): 1.05, ("mlp", 4, False): 1.05}
+# The loop of the budget, alone and with equal cycles that are observed.
+ALLOWED = {("mlp", 0, False): 1.01, ("mlp", 4, True): 1.05}
 
 
 def build(folder, meter):

@@ -340,8 +340,9 @@ def holds(ratios, allowed):
     wall = ratios.get("wall_ms")
     if wall is None:
         return None
-    if wall["high"] <= allowed or wall["low"] > allowed:
-        return wall["high"] <= allowed
+    decided = measure.within(wall["low"], wall["high"], allowed)
+    if decided is not None:
+        return decided
     bounded = wall["high"] <= 1 + 2 * (allowed - 1)
     few = "instructions" in ratios \
         and ratios["instructions"]["ratio"] <= 1 + (allowed - 1) / 2

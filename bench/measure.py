@@ -316,6 +316,13 @@ def interval(values):
     return values[at], values[count - 1 - at]
 
 
+def within(low, high, allowed):
+    """Whether all of an interval is; None: it lies on both sides, or there is none."""
+    if low is None or low <= allowed < high:
+        return None
+    return high <= allowed
+
+
 def ratio(rounds, mode, base, key="wall_ms", resamples=2000):
     """How much `mode` costs, as a multiple of `base`.
 
