@@ -56,7 +56,7 @@ def run(arguments, iterations, device, folder):
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(iterations), str(PROGRAM),
          "--device", device, "--num_iters", str(iterations), *arguments],
-        env={**os.environ, "CUMEM_WARN_CYCLES": "1", "CUMEM_DEVICES": f"all,{device}",
+        env={**os.environ, "CUMEM_WARN_CYCLES": "1", "CUMEM_DEVICES": device,
              "CUMEM_SIGNAL": "USR2", "CUMEM_OUTPUT": str(written)},
         cwd=folder, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:

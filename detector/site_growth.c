@@ -459,6 +459,14 @@ tell_gradients_alone(const struct cm_growth_state *state,
     }
 }
 
+/* Nothing made it suspect since, nor has a forward found gradients of it: only
+ * so many are judged at one boundary, but who does not clear one clears none. */
+static bool
+has_nothing_to_tell(const struct cm_growth_state *state)
+{
+    return state->verdict == CM_VERDICT_OK && !state->kept;
+}
+
 enum cm_status
 cm_growth_rows(struct cm_growth *self, int64_t now,
                struct cm_growth_row **result, size_t *count)
@@ -472,8 +480,8 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
     }
     for (size_t i = 0; i < series_count && i < self->state_capacity; i++) {
         uint32_t site, device;
-        if (self->states[i].verdict == CM_VERDICT_OK) {
-            continue; /* nothing made it suspect since */
+        if (has_nothing_to_tell(&self->states[i])) {
+            continue;
         }
         struct cm_growth_row row = {
             .series = cm_series_table_at(&self->table, i, &site, &device),

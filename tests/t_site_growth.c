@@ -142,6 +142,30 @@ tells_gradients_that_a_forward_finds(void **state)
     end(&job);
 }
 
+/* More lines than are judged at one boundary: who does not clear one gradient
+ * clears none, and the first report has the bytes of all. */
+static void
+tells_the_gradients_of_many_lines_at_once(void **state)
+{
+    enum { LINES = 100 };
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row = {0};
+    for (uint32_t line = 1; line <= LINES; line++) {
+        struct cm_site_id site = {line};
+        cm_growth_categorize(&job.growth, site, CM_GRADIENT);
+        cm_growth_gradients(&job.growth, 0, site, 2 * MIB, 2 * MIB);
+        allocate(&job, line, 2 * MIB);
+    }
+    step(&job);
+    while (!job.growth.due && job.iteration < 12) {
+        cm_growth_forward(&job.growth, job.blocks, job.iteration);
+        step(&job);
+    }
+    assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), LINES);
+    end(&job);
+}
+
 static void
 is_calm_where_nothing_is_suspect(void **state)
 {
@@ -395,6 +419,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
+        cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),
         cmocka_unit_test(is_calm_where_nothing_is_suspect),
         cmocka_unit_test(takes_no_workspace_for_gradients),
         cmocka_unit_test(adds_up_each_category),
