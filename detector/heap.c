@@ -20,6 +20,21 @@ cm_heap_release(struct cm_heap *self)
     *self = (struct cm_heap){0};
 }
 
+void
+cm_heap_clear(struct cm_heap *self)
+{
+    cm_index_clear(&self->storage_index);
+    *self = (struct cm_heap){
+        .nodes = self->nodes,
+        .node_capacity = self->node_capacity,
+        .edges = self->edges,
+        .edge_capacity = self->edge_capacity,
+        .storages = self->storages,
+        .storage_capacity = self->storage_capacity,
+        .storage_index = self->storage_index,
+    };
+}
+
 /* Room for one more item after `count` items that start at place 1. */
 static enum cm_status
 grow_by_one(void **items, size_t *capacity, size_t count, size_t item_bytes)

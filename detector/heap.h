@@ -158,6 +158,8 @@ struct cm_heap {
 
 /* A zeroed heap is a valid empty one. */
 void cm_heap_release(struct cm_heap *self);
+/* Empty again, but its room stays. */
+void cm_heap_clear(struct cm_heap *self);
 
 enum cm_status cm_heap_add_node(struct cm_heap *self,
                                 const struct cm_node *node,

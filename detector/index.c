@@ -21,6 +21,15 @@ cm_index_release(struct cm_index *self)
     *self = (struct cm_index){0};
 }
 
+void
+cm_index_clear(struct cm_index *self)
+{
+    if (self->count != 0) {
+        memset(self->slots, 0, self->capacity * sizeof(*self->slots));
+        self->count = 0;
+    }
+}
+
 uint32_t
 cm_index_find(const struct cm_index *self, uint32_t hash, cm_index_same *same,
               const void *context)

@@ -27,6 +27,8 @@ struct cm_index {
 };
 
 void cm_index_release(struct cm_index *self);
+/* The same, but its room stays. */
+void cm_index_clear(struct cm_index *self);
 
 /* Answers whether the thing with this number is the one looked for. */
 typedef bool cm_index_same(const void *context, uint32_t number);

@@ -13,6 +13,8 @@
 
 #include "../detector/alloc.h"
 
+#define AHEAD 16u
+
 /* --- 1. choose ---------------------------------------------------------- */
 
 static enum cm_status
@@ -74,21 +76,42 @@ leads_to_untracked(struct cm_freezer *self, PyObject *object)
            && traverse(object, visit_untracked, self) != 0;
 }
 
-/* Whether anything here leads to device memory.  Neighbours are often of one
- * type: asking once for each run of a type keeps a collection without device
- * garbage at the cost of the walk. */
+/* In garbage that no cache holds, what comes soon is asked for now. */
+static inline PyObject *
+object_at(const struct cm_garbage *garbage, size_t i)
+{
+    if (i + AHEAD < garbage->count) {
+        __builtin_prefetch(&garbage->objects[i + AHEAD]->ob_type);
+    }
+    return garbage->objects[i];
+}
+
+/* Neighbours are often of one type: asking once for each run of a type keeps a
+ * collection without device garbage at the cost of the walk. */
+struct run {
+    PyTypeObject *type;
+    bool claimed;
+};
+
+static inline bool
+is_claimed(struct cm_freezer *self, PyObject *object, struct run *run)
+{
+    if (Py_TYPE(object) != run->type) {
+        run->type = Py_TYPE(object);
+        run->claimed = cm_devices_claim(self->devices, run->type);
+    }
+    return run->claimed;
+}
+
+/* Whether anything here leads to device memory. */
 static bool
 leads_to_device(struct cm_freezer *self, const struct cm_garbage *garbage)
 {
-    bool untracked = cm_devices_untracked(self->devices), claimed = false;
-    const PyTypeObject *last = NULL;
+    bool untracked = cm_devices_untracked(self->devices);
+    struct run run = {0};
     for (size_t i = 0; i < garbage->count; i++) {
-        PyObject *object = garbage->objects[i];
-        if (Py_TYPE(object) != last) {
-            last = Py_TYPE(object);
-            claimed = cm_devices_claim(self->devices, Py_TYPE(object));
-        }
-        if ((claimed && is_device_backed(self, object))
+        PyObject *object = object_at(garbage, i);
+        if ((is_claimed(self, object, &run) && is_device_backed(self, object))
             || (untracked && leads_to_untracked(self, object))) {
             return true;
         }
@@ -114,7 +137,7 @@ choose_range(struct cm_freezer *self, const struct cm_garbage *garbage,
 {
     enum cm_status status = CM_OK;
     for (size_t i = from; status == CM_OK && i < to; i++) {
-        PyObject *object = garbage->objects[i];
+        PyObject *object = object_at(garbage, i);
         if (cm_freezer_out_of_time(self, i, CM_CHOOSE_UNTIL)) {
             break;
         }
@@ -128,10 +151,11 @@ static enum cm_status
 choose_all(struct cm_freezer *self, const struct cm_garbage *garbage)
 {
     enum cm_status status = choose_range(self, garbage, 0, garbage->count);
+    struct run run = {0};
     self->device_total = self->device_count;
     for (size_t i = self->chosen_count; i < garbage->count; i++) {
         self->device_total +=
-            cm_devices_claim(self->devices, Py_TYPE(garbage->objects[i]));
+            is_claimed(self, object_at(garbage, i), &run) ? 1 : 0;
     }
     return status;
 }

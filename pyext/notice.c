@@ -121,19 +121,19 @@ waits(const struct cm_session *self)
 
 /* A tensor was made and something still waits to be attached: do it at the
  * next safe point, since memory may run out before any collection. */
-bool
+uint32_t
 cm_session_on_tensor(void)
 {
     struct cm_session *self = cm_session_main();
-    bool again = false;
-    if (self != NULL) {
-        cm_looks_consider(self);
-        again = cm_steps_consider(self);
-        again |= cm_touched_look();
+    if (self == NULL) {
+        return CM_TENSORS_UNAWAITED;
     }
-    if (self == NULL || self->notice_pending || !cm_session_has_news(self)) {
-        return again || (self != NULL && waits(self));
+    cm_looks_consider(self);
+    uint32_t until = cm_steps_consider(self);
+    bool each = cm_touched_look();
+    if (!self->notice_pending && cm_session_has_news(self)) {
+        self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
+        each = true;
     }
-    self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
-    return true;
+    return each || waits(self) ? 0 : until;
 }

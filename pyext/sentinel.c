@@ -65,7 +65,7 @@ check(struct cm_interceptor *self)
 #include "../detector/meter.h"
 #include "lure.h"
 
-enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 16, GENERATIONS = 3 };
+enum { DEBUG_COLLECTABLE = 2, KEPT_OBJECTS = 1 << 17, GENERATIONS = 3 };
 
 /* A collection whose start was heard. */
 struct level {

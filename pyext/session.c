@@ -111,10 +111,11 @@ CM_HOT static void
 on_garbage(void *context, const struct cm_garbage *garbage)
 {
     struct cm_session *self = context;
-    struct cm_heap heap = {0};
     if (self->silent) {
         return;
     }
+    struct cm_heap heap = self->spare;
+    self->spare = (struct cm_heap){0};
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     enum cm_status status =
         cm_freeze(self->freezer, garbage, &cm_freeze_in_collection, &heap);
@@ -125,7 +126,9 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     self->no_memory += status != CM_OK;
     cm_allocations_explain(&heap, self->records);
     if (heap.node_count == 0) {
-        cm_heap_release(&heap);
+        cm_heap_clear(&heap);
+        cm_heap_release(&self->spare);
+        self->spare = heap;
     }
     else if (self->pending_count < CM_MAX_PENDING) {
         heap.trigger = CM_TRIGGER_GC;
@@ -248,6 +251,9 @@ hand_over(struct cm_session *self)
             self->dropped_heaps++;
         }
     }
+    if (cm_heap_footprint(&self->spare) == 0) {
+        self->spare = cm_worker_spare(self->worker);
+    }
 }
 
 static void take_back(struct cm_session *self);
@@ -368,12 +374,13 @@ cm_session_new(PyObject *module)
 }
 
 static void
-drop_pending(struct cm_session *self)
+drop_heaps(struct cm_session *self)
 {
     for (size_t i = 0; i < self->pending_count; i++) {
         cm_heap_release(&self->pending[i]);
     }
     self->pending_count = 0;
+    cm_heap_release(&self->spare);
 }
 
 void
@@ -392,7 +399,7 @@ cm_session_free(struct cm_session *self)
         cm_touched_off();
     }
     cm_worker_free(self->worker);
-    drop_pending(self);
+    drop_heaps(self);
     cm_digest_free(self->digest);
     cm_freezer_free(self->freezer);
     cm_devices_free(self->devices);
@@ -562,7 +569,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_devices_forget(self->devices);
     }
     self->collecting = false; /* its stop is not heard any more */
-    drop_pending(self);
+    drop_heaps(self);
     Py_CLEAR(self->deliver);
     Py_RETURN_NONE;
 }

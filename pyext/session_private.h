@@ -46,6 +46,7 @@ struct cm_session {
     struct cm_interceptor_counts past;  /* of interceptors removed since */
     const char *why;                    /* constant: why this interceptor */
     const char *described_hook; /* constant: what the document says of it */
+    struct cm_heap spare;       /* empty, with room for the next one */
     struct cm_heap pending[CM_MAX_PENDING];
     size_t pending_count;
     bool observed, warned; /* somebody wants pages; warnings */
@@ -66,7 +67,6 @@ struct cm_session {
     struct cm_steady steady;
     bool slice_pending; /* a slice of time is over: at the next safe point */
     bool looked_early;  /* while nobody was told yet */
-    uint32_t tensors;   /* made, mod 2^32 */
     struct cm_growth growth;
     uint64_t began_ns;                  /* the first iteration; 0: none yet */
     double seconds;                     /* from then to the last boundary */
@@ -113,8 +113,8 @@ void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in; borrowed, NULL: none. */
 struct cm_session *cm_session_main(void);
 bool cm_session_is_main(const struct cm_session *self);
-/* Of tags.h: a tensor was made. */
-bool cm_session_on_tensor(void);
+/* Of tags.h: a tensor was made; how many more before the next call. */
+uint32_t cm_session_on_tensor(void);
 /* Something can be learnt, or CUDA is initialised by now: cm_session_notice()
  * has something to do. */
 bool cm_session_has_news(struct cm_session *self);

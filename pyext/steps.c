@@ -23,8 +23,8 @@
 
 enum { OPERATIONS = 2 };
 
-/* The clock is looked at for each of so many tensors. */
-enum { TENSORS = 4 };
+/* Between two looks at the clock. */
+enum { TENSORS_BETWEEN = 3 };
 
 /* Setting up is growth too; so long nobody is told of it unless at the end. */
 #define QUIET_SECONDS 60.0
@@ -318,14 +318,16 @@ slice_pending(void *context)
     return 0;
 }
 
-bool
+uint32_t
 cm_steps_consider(struct cm_session *self)
 {
-    if (self->iterations.by == CM_BY_TIME && ++self->tensors % TENSORS == 0
-        && !self->slice_pending && cm_allocations_blocks() != NULL
+    if (self->iterations.by != CM_BY_TIME) {
+        return CM_TENSORS_UNAWAITED;
+    }
+    if (!self->slice_pending && cm_allocations_blocks() != NULL
         && cm_iterations_time_due(&self->iterations,
                                   cm_clock_ns(CLOCK_MONOTONIC_COARSE))) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }
-    return self->iterations.by == CM_BY_TIME;
+    return TENSORS_BETWEEN;
 }

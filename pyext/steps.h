@@ -20,9 +20,9 @@ PyObject *cm_session_attached(struct cm_session *self);
 /* Where nobody steps, a slice of time may be over. */
 void cm_steps_time(struct cm_session *self, uint64_t now_ns);
 /* The same, where no Python code may run: it ends at the next safe point of
- * the main thread.  A tensor was made: mostly one comparison.  Whether the next
- * one counts too. */
-bool cm_steps_consider(struct cm_session *self);
+ * the main thread.  A tensor was made: mostly one comparison.  How many more
+ * before the next call (tags.h). */
+uint32_t cm_steps_consider(struct cm_session *self);
 /* The document gets the rows that wait; before it is written. */
 void cm_steps_tell(struct cm_session *self);
 

@@ -32,13 +32,13 @@ static struct {
     bool blocks; /* known, and no foreign tensor is being made */
     bool known;  /* the allocator's hook has the stacks of torch's memory */
     bool have_unhooked; /* objects of frameworks without a hook */
-    bool awaited;       /* by who was asked last */
+    bool awaited;       /* so said who was asked last */
     bool resting;       /* torch's types that make a tensor are let go of */
     struct cm_tag_table table;
 
     PyTypeObject *tensor; /* borrowed from torch, which is never unloaded */
     uint32_t foreign; /* calls that make tensors of memory that it has not */
-    bool (*on_tensor)(void);
+    uint32_t (*on_tensor)(void);
     void (*on_forward)(void);
     uint64_t *watched; /* owned: addresses, open addressing; 0: empty */
     uint32_t watched_places;
@@ -59,25 +59,31 @@ find_watched(uint64_t address)
     return at;
 }
 
+static void
+wake(void)
+{
+    if (tags.resting && tags.tensor->tp_alloc == PyType_GenericAlloc) {
+        tags.tensor->tp_alloc = tagging_alloc_of_torch;
+    }
+    tags.resting = false;
+}
+
 void
 cm_tags_wake(void)
 {
-    if (tags.resting) {
-        tags.resting = false;
-        tags.until_asked = 0;
-        if (tags.tensor->tp_alloc == PyType_GenericAlloc) {
-            tags.tensor->tp_alloc = tagging_alloc_of_torch;
-        }
-    }
+    tags.until_asked = tags.resting ? 0 : tags.until_asked;
+    wake();
 }
 
 static __attribute__((noinline)) void
 ask(uint32_t seldom)
 {
-    tags.awaited = tags.on_tensor != NULL && tags.on_tensor();
-    tags.until_asked = tags.awaited ? 0 : seldom - 1;
+    uint32_t until =
+        tags.on_tensor != NULL ? tags.on_tensor() : CM_TENSORS_UNAWAITED;
+    tags.awaited = until != CM_TENSORS_UNAWAITED;
+    tags.until_asked = tags.awaited ? until : seldom - 1;
     if (tags.awaited) {
-        cm_tags_wake();
+        wake();
     }
 }
 
@@ -218,7 +224,7 @@ cm_tags_start(struct cm_objects *objects, bool stacks)
 }
 
 void
-cm_tags_on_tensor(bool (*hook)(void))
+cm_tags_on_tensor(uint32_t (*hook)(void))
 {
     tags.on_tensor = hook;
     tags.until_asked = 0;

@@ -19,12 +19,14 @@
 /* Starts tagging objects of types given to cm_tags_type(); `objects` captures
  * the stacks and is borrowed until cm_tags_stop(). */
 int cm_tags_start(struct cm_objects *objects, bool stacks);
+/* Nobody waits for a tensor. */
+#define CM_TENSORS_UNAWAITED UINT32_MAX
 /* Called for a tensor made, with the GIL, from the tensor's constructor, or for
- * one that ends: must not run Python.  Its answer: whether the next tensor is
- * worth the call too, else each sixteenth; where the blocks are known, none
- * before cm_tags_wake(), and in between one for 256 that end.  NULL: nothing
- * is called. */
-void cm_tags_on_tensor(bool (*hook)(void));
+ * one that ends: must not run Python.  Its answer: how many may be made before
+ * the next call; where nobody waits it is called for each sixteenth, or, where
+ * the blocks are known, for none before cm_tags_wake(), and in between for one
+ * of 256 that end.  NULL: nothing is called. */
+void cm_tags_on_tensor(uint32_t (*hook)(void));
 /* The same, once: for the first tensor after autograd's numbers of its thread
  * have come to `number`; 0: never. */
 void cm_tags_on_forward(uint64_t number, void (*hook)(void));

@@ -16,6 +16,8 @@
 #define MAX_QUEUED 32u
 #define MAX_QUEUED_BYTES ((size_t)256 * 1024 * 1024)
 #define LINGER_SECONDS 0.02
+#define MAX_SPARES 8u
+#define MAX_SPARE_BYTES ((size_t)1024 * 1024)
 
 struct cm_worker {
     cm_worker_task *task;
@@ -25,6 +27,8 @@ struct cm_worker {
     pthread_t thread;
     /* Guarded by lock, all below. */
     struct cm_heap queue[MAX_QUEUED];
+    struct cm_heap spares[MAX_SPARES]; /* empty, with room */
+    size_t spare_count, spare_bytes;
     size_t first, count, bytes;
     uint64_t dropped;
     bool started, busy, lingering, ending;
@@ -95,6 +99,23 @@ wait_for_more(struct cm_worker *self, bool worked)
     }
 }
 
+/* Keeps its room, or releases it. */
+static void
+done_with(struct cm_worker *self, struct cm_heap *heap)
+{
+    size_t bytes = cm_heap_footprint(heap);
+    cm_heap_clear(heap);
+    pthread_mutex_lock(&self->lock);
+    if (self->spare_count < MAX_SPARES
+        && self->spare_bytes + bytes <= MAX_SPARE_BYTES) {
+        self->spares[self->spare_count++] = *heap;
+        self->spare_bytes += bytes;
+        *heap = (struct cm_heap){0};
+    }
+    pthread_mutex_unlock(&self->lock);
+    cm_heap_release(heap);
+}
+
 static void *
 run(void *argument)
 {
@@ -113,7 +134,7 @@ run(void *argument)
         self->busy = true;
         pthread_mutex_unlock(&self->lock);
         self->task(self->context, &heap);
-        cm_heap_release(&heap);
+        done_with(self, &heap);
         pthread_mutex_lock(&self->lock);
         self->busy = false;
         pthread_cond_broadcast(&self->idle);
@@ -159,6 +180,19 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
     pthread_mutex_unlock(&self->lock);
     cm_heap_release(heap);
     return taken;
+}
+
+struct cm_heap
+cm_worker_spare(struct cm_worker *self)
+{
+    struct cm_heap heap = {0};
+    pthread_mutex_lock(&self->lock);
+    if (self->spare_count != 0) {
+        heap = self->spares[--self->spare_count];
+        self->spare_bytes -= cm_heap_footprint(&heap);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return heap;
 }
 
 bool
@@ -208,5 +242,8 @@ cm_worker_free(struct cm_worker *self)
     pthread_cond_destroy(&self->more);
     pthread_cond_destroy(&self->idle);
     pthread_mutex_destroy(&self->lock);
+    for (size_t i = 0; i < self->spare_count; i++) {
+        cm_heap_release(&self->spares[i]);
+    }
     cm_free(self);
 }

@@ -25,6 +25,10 @@ void cm_worker_free(struct cm_worker *self);
 /* Takes the contents of `heap` (left empty).  False: the queue is full, or no
  * thread can be had; the heap is released and counted as dropped. */
 bool cm_worker_add(struct cm_worker *self, struct cm_heap *heap);
+/* [new] An empty heap, with the room of one that was done with if there is one:
+ * who fills it need not ask malloc, which first sorts what the program freed
+ * just now. */
+struct cm_heap cm_worker_spare(struct cm_worker *self);
 /* Waits until nothing is queued or under way; negative seconds: without limit.
  * False when the time was over first. */
 bool cm_worker_flush(struct cm_worker *self, double seconds);

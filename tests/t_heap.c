@@ -85,6 +85,29 @@ counts_uses_of_a_storage(void **state)
     cm_heap_release(&heap);
 }
 
+/* What is built in the room of another heap is as in a new one. */
+static void
+is_empty_again_with_its_room(void **state)
+{
+    (void)state;
+    struct cm_heap heap = {0};
+    build(&heap);
+    heap.iteration = 7;
+    heap.uncollectable = true;
+    size_t bytes = cm_heap_footprint(&heap);
+    cm_heap_clear(&heap);
+    assert_int_equal(heap.node_count + heap.edge_count + heap.storage_count,
+                     0);
+    assert_int_equal(heap.iteration, 0);
+    assert_false(heap.uncollectable);
+    assert_int_equal(cm_heap_footprint(&heap), bytes);
+    build(&heap);
+    assert_null(cm_heap_check(&heap));
+    assert_int_equal(heap.storages[1].uses_here, 2);
+    assert_int_equal(cm_heap_footprint(&heap), bytes);
+    cm_heap_release(&heap);
+}
+
 static void
 refuses_edges_out_of_order_or_place(void **state)
 {
@@ -168,6 +191,7 @@ main(void)
         cmocka_unit_test(is_whole_when_empty),
         cmocka_unit_test(gives_each_node_its_edges),
         cmocka_unit_test(counts_uses_of_a_storage),
+        cmocka_unit_test(is_empty_again_with_its_room),
         cmocka_unit_test(refuses_edges_out_of_order_or_place),
         cmocka_unit_test(names_what_is_broken),
         cmocka_unit_test(survives_each_failed_allocation),

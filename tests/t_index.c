@@ -126,6 +126,24 @@ fill(void *context)
 }
 
 static void
+is_empty_again_with_its_room(void **state)
+{
+    (void)state;
+    uint32_t things[] = {0, 7};
+    struct cm_index index = {0};
+    struct wanted wanted = {.things = things, .thing = 7};
+    cm_index_clear(&index);
+    assert_int_equal(cm_index_reserve(&index), CM_OK);
+    cm_index_put(&index, good_hash(7), 1);
+    size_t capacity = index.capacity;
+    cm_index_clear(&index);
+    assert_int_equal(cm_index_find(&index, good_hash(7), same, &wanted), 0);
+    assert_int_equal(index.count, 0);
+    assert_int_equal(index.capacity, capacity);
+    cm_index_release(&index);
+}
+
+static void
 survives_each_failed_allocation(void **state)
 {
     (void)state;
@@ -140,6 +158,7 @@ main(void)
         cmocka_unit_test(finds_in_spite_of_collisions),
         cmocka_unit_test(hashes_every_byte_and_the_length),
         cmocka_unit_test(spreads_addresses),
+        cmocka_unit_test(is_empty_again_with_its_room),
         cmocka_unit_test(survives_each_failed_allocation),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -100,6 +100,62 @@ test_end_waits_for_what_is_queued(void **state)
     cm_worker_free(NULL);
 }
 
+/* Of what is done with, the room is had again, and what it held is not. */
+static void
+test_what_is_done_with_is_a_spare(void **state)
+{
+    struct seen seen = {0};
+    long live = cm_alloc_live();
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    struct cm_heap heap = cm_worker_spare(worker);
+    assert_int_equal(cm_heap_footprint(&heap), 0);
+    heap = heap_number(0);
+    size_t bytes = cm_heap_footprint(&heap);
+    assert_true(cm_worker_add(worker, &heap));
+    assert_true(cm_worker_flush(worker, -1));
+    heap = cm_worker_spare(worker);
+    assert_int_equal(cm_heap_footprint(&heap), bytes);
+    assert_int_equal(heap.node_count, 0);
+    assert_int_equal(heap.iteration, 0);
+    struct cm_heap other = cm_worker_spare(worker);
+    assert_int_equal(cm_heap_footprint(&other), 0);
+    cm_heap_release(&heap);
+    cm_worker_free(worker);
+    assert_int_equal(cm_alloc_live(), live);
+}
+
+/* Many, and large ones, are not kept. */
+static void
+test_spares_are_bounded(void **state)
+{
+    enum { HEAPS = 24, LARGE = 20000 };
+    struct seen seen = {0};
+    (void)state;
+    struct cm_worker *worker = cm_worker_new(look, &seen);
+    atomic_store(&seen.hold, true);
+    for (int i = 0; i < HEAPS; i++) {
+        struct cm_heap heap = heap_number(i);
+        struct cm_node node = {0};
+        struct cm_node_id id;
+        for (int k = 0; i == 0 && k < LARGE; k++) {
+            assert_int_equal(cm_heap_add_node(&heap, &node, &id), CM_OK);
+        }
+        assert_true(cm_worker_add(worker, &heap));
+    }
+    atomic_store(&seen.hold, false);
+    assert_true(cm_worker_flush(worker, -1));
+    int spares = 0;
+    for (int i = 0; i < HEAPS; i++) {
+        struct cm_heap heap = cm_worker_spare(worker);
+        spares += cm_heap_footprint(&heap) != 0;
+        assert_true(cm_heap_footprint(&heap) <= (size_t)1024 * 1024);
+        cm_heap_release(&heap);
+    }
+    assert_int_equal(spares, 8);
+    cm_worker_free(worker);
+}
+
 static void
 test_without_memory_there_is_no_worker(void **state)
 {
@@ -168,6 +224,8 @@ main(void)
         cmocka_unit_test(test_takes_heaps_in_order),
         cmocka_unit_test(test_a_full_queue_drops_and_counts),
         cmocka_unit_test(test_end_waits_for_what_is_queued),
+        cmocka_unit_test(test_what_is_done_with_is_a_spare),
+        cmocka_unit_test(test_spares_are_bounded),
         cmocka_unit_test(test_without_memory_there_is_no_worker),
         cmocka_unit_test(test_a_worker_nobody_used_has_no_thread),
         cmocka_unit_test(test_takes_from_several_threads),

@@ -211,6 +211,17 @@ assert not is_hooked() and not is_hooked(Own)
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+def test_tensors_are_told_of_where_no_iteration_ends(stand_in, tmp_path):
+    run_ok(START + FOREIGN + RESTING + """
+with observe() as handle:
+    allocate(BASE - 512)
+    gc.collect()
+    make(5000)
+    assert is_hooked(), "each slice of time ends with one of them"
+assert not is_hooked()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_no_stacks_when_they_are_off(stand_in, tmp_path):
     run_ok(START + """
 with cumem.observe_tensor_cycles(print):
