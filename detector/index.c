@@ -12,7 +12,7 @@
 
 #include "alloc.h"
 
-enum { FIRST_CAPACITY = 16 };
+enum { FIRST_CAPACITY = 16, MOST_CLEARED = 1 << 14 };
 
 void
 cm_index_release(struct cm_index *self)
@@ -24,7 +24,10 @@ cm_index_release(struct cm_index *self)
 void
 cm_index_clear(struct cm_index *self)
 {
-    if (self->count != 0) {
+    if (self->capacity > MOST_CLEARED) {
+        cm_index_release(self);
+    }
+    else if (self->count != 0) {
         memset(self->slots, 0, self->capacity * sizeof(*self->slots));
         self->count = 0;
     }

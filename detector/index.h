@@ -27,7 +27,8 @@ struct cm_index {
 };
 
 void cm_index_release(struct cm_index *self);
-/* The same, but its room stays. */
+/* The same, but its room stays, unless to empty it took longer than to have it
+ * anew. */
 void cm_index_clear(struct cm_index *self);
 
 /* Answers whether the thing with this number is the one looked for. */

@@ -37,8 +37,8 @@ cm_grad_release(struct cm_grad_graph *self)
 void
 cm_grad_clear(struct cm_grad_graph *self)
 {
-    cm_index_release(&self->index);
-    cm_index_release(&self->owners);
+    cm_index_clear(&self->index);
+    cm_index_clear(&self->owners);
     self->vertex_count = self->edge_count = self->read = 0;
     self->cut = false;
 }
@@ -46,9 +46,22 @@ cm_grad_clear(struct cm_grad_graph *self)
 void
 cm_grad_until(struct cm_grad_graph *self, uint64_t duration_ns)
 {
-    self->until_ns = duration_ns != 0
-                         ? cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) + duration_ns
-                         : 0;
+    self->duration_ns = duration_ns;
+    self->until_ns = 0;
+}
+
+/* The clock is a system call: short walks never ask for it. */
+static bool
+is_out_of_time(struct cm_grad_graph *self)
+{
+    if (self->duration_ns == 0 || (self->read & TIME_MASK) != TIME_MASK) {
+        return false;
+    }
+    uint64_t now = cm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (self->until_ns == 0) {
+        self->until_ns = now + self->duration_ns;
+    }
+    return now > self->until_ns;
 }
 
 /* ---- vertices and edges */
@@ -217,8 +230,7 @@ cm_grad_walk(struct cm_grad_graph *self)
         return CM_OK;
     }
     while (self->read < self->vertex_count && reading.status == CM_OK) {
-        if (self->until_ns != 0 && (self->read & TIME_MASK) == TIME_MASK
-            && cm_clock_ns(CLOCK_THREAD_CPUTIME_ID) > self->until_ns) {
+        if (is_out_of_time(self)) {
             self->cut = true;
             break;
         }

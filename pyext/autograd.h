@@ -68,8 +68,9 @@ struct cm_grad_graph {
     struct cm_index owners; /* of the vertices, by Python object */
     size_t read;            /* vertices whose edges are there */
     size_t max_vertices;
-    uint64_t until_ns; /* of this thread's own time; 0: no end */
-    bool cut;          /* a bound was met */
+    uint64_t duration_ns; /* of this thread's own time; 0: no end */
+    uint64_t until_ns;    /* 0: the clock was not asked yet */
+    bool cut;             /* a bound was met */
 };
 
 /* Whether anything can be read here. */

@@ -57,6 +57,7 @@ struct cm_freezer {
     struct cm_heap *heap;
     const struct cm_freeze_bounds *bounds;
     uint64_t start_ns;
+    bool limited;           /* by time */
     uint64_t bytes_at_hand; /* of the device-backed among the chosen */
     uint64_t bytes_copied;
     uint32_t current;

@@ -140,7 +140,12 @@ is_empty_again_with_its_room(void **state)
     assert_int_equal(cm_index_find(&index, good_hash(7), same, &wanted), 0);
     assert_int_equal(index.count, 0);
     assert_int_equal(index.capacity, capacity);
-    cm_index_release(&index);
+    for (uint32_t number = 1; number <= 3 * MANY; number++) {
+        assert_int_equal(cm_index_reserve(&index), CM_OK);
+        cm_index_put(&index, good_hash(number), number);
+    }
+    cm_index_clear(&index);
+    assert_int_equal(index.capacity, 0); /* longer to empty than to have */
 }
 
 static void
