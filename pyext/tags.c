@@ -71,7 +71,7 @@ wake(void)
 void
 cm_tags_wake(void)
 {
-    tags.until_asked = tags.resting ? 0 : tags.until_asked;
+    tags.until_asked = 0;
     wake();
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../graph/holding.h"
 #include "growth.h"
 #include "representative.h"
 
@@ -307,7 +308,7 @@ inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
 }
 
 /* What piles up behind a frame that a traceback keeps: its function has ended,
- * and it did so before. */
+ * and it did so before.  What lingered, and has died with what held it. */
 static bool
 is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
@@ -318,7 +319,11 @@ is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
             return true;
         }
     }
-    return growth->holder_count == 0;
+    return growth->holder_count == 0
+           || (cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING
+               && strcmp(cm_leak_text(leak, growth->holder[0].annotation),
+                         CM_HOLDING_DEAD)
+                      == 0);
 }
 
 /* Who holds what grows is not who holds what lingers. */

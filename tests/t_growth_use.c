@@ -3,6 +3,7 @@
 #include "heap_builder.h"
 
 #include "../reports/growth.h"
+#include "../graph/holding.h"
 #include "../reports/growth_use.h"
 #include "../reports/leak_json.h"
 #include "fail_each.h"
@@ -174,6 +175,41 @@ test_what_a_traceback_is_left_with(void **state)
     assert_int_equal(leak.growth[0].holder_at, 1);
     assert_null(cm_leak_check(&leak));
     cm_leak_release(&leak);
+    built_free(built);
+}
+
+/* At the end of a program the model has died, and with it its gradients; a leak
+ * in a dead cycle is held by nothing else. */
+static void
+test_what_lingered_is_not_held_by_its_death(void **state)
+{
+    static const struct cm_holder_use alive[] = {
+        {"local `optimizer` of main", ""}, {"gradient", ".grad"}};
+    static const struct cm_holder_use dead[] = {
+        {CM_HOLDING_DEAD, ""}, {"list of 4", ""}, {"gradient", ".grad"}};
+    static const struct {
+        const char *verdict;
+        size_t steps;
+    } cases[] = {{"lingering", 2}, {"leak", 3}};
+    struct built *built = built_new(stacks);
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        start(&leak);
+        cm_growth_use_init(&use);
+        use.verdict = cases[i].verdict;
+        use.holder = alive;
+        use.holder_count = 2;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        use.holder = dead;
+        use.holder_count = 3;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        assert_int_equal(leak.growth[0].holder_count, cases[i].steps);
+        assert_null(cm_leak_check(&leak));
+        cm_leak_release(&leak);
+    }
     built_free(built);
 }
 
@@ -358,6 +394,7 @@ main(void)
         cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
         cmocka_unit_test(test_who_held_it_is_kept),
         cmocka_unit_test(test_what_a_traceback_is_left_with),
+        cmocka_unit_test(test_what_lingered_is_not_held_by_its_death),
         cmocka_unit_test(test_a_long_way_loses_its_middle),
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),
