@@ -141,6 +141,30 @@ take_value(int option, const char *value, struct cm_options *result)
     }
 }
 
+/* The option, and what it takes. */
+static void
+say_refused(int option, const char *value, char error[CM_OPTIONS_ERROR_BYTES])
+{
+    static const struct {
+        int option;
+        const char *name, *takes;
+    } values[] = {
+        {'o', "--output", "a file's name, or -"},
+        {FORMAT, "--format", "html, svg, dot, json or text"},
+        {TOP, "--top", "a whole number from 1"},
+        {MIN_BYTES, "--min-bytes", "bytes, or a text such as 256MiB"},
+        {FAIL_ON, "--fail-on", "cycle, growth or cycle,growth"},
+    };
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (values[i].option == option) {
+            snprintf(error, CM_OPTIONS_ERROR_BYTES,
+                     "%s \"%.80s\": expected %s", values[i].name, value,
+                     values[i].takes);
+        }
+    }
+}
+
 static bool
 take_flag(int option, struct cm_options *result)
 {
@@ -199,10 +223,7 @@ cm_options_parse(int argc, char **argv, struct cm_options *result,
         }
         if (!take_flag(option, result)
             && !take_value(option, optarg, result)) {
-            snprintf(error, CM_OPTIONS_ERROR_BYTES,
-                     "\"%.80s\" is not a value that this option takes "
-                     "(--help)",
-                     optarg);
+            say_refused(option, optarg, error);
             return CM_BAD_INPUT;
         }
     }
