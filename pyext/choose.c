@@ -154,8 +154,7 @@ choose_all(struct cm_freezer *self, const struct cm_garbage *garbage)
     struct run run = {0};
     self->device_total = self->device_count;
     for (size_t i = self->chosen_count; i < garbage->count; i++) {
-        self->device_total +=
-            is_claimed(self, object_at(garbage, i), &run) ? 1 : 0;
+        self->device_total += is_claimed(self, object_at(garbage, i), &run);
     }
     return status;
 }

@@ -114,31 +114,26 @@ on_garbage(void *context, const struct cm_garbage *garbage)
     if (self->silent) {
         return;
     }
-    struct cm_heap heap = self->spare;
-    self->spare = (struct cm_heap){0};
+    struct cm_heap *heap = &self->spare;
     uint64_t start = cm_clock_ns(CLOCK_MONOTONIC);
     enum cm_status status =
-        cm_freeze(self->freezer, garbage, &cm_freeze_in_collection, &heap);
+        cm_freeze(self->freezer, garbage, &cm_freeze_in_collection, heap);
     uint64_t took = cm_clock_ns(CLOCK_MONOTONIC) - start;
     if (took > self->longest_freeze_ns) {
         self->longest_freeze_ns = took;
     }
     self->no_memory += status != CM_OK;
-    cm_allocations_explain(&heap, self->records);
-    if (heap.node_count == 0) {
-        cm_heap_clear(&heap);
-        cm_heap_release(&self->spare);
-        self->spare = heap;
-    }
-    else if (self->pending_count < CM_MAX_PENDING) {
-        heap.trigger = CM_TRIGGER_GC;
-        heap.iteration = self->iteration;
-        self->pending[self->pending_count++] = heap;
+    cm_allocations_explain(heap, self->records);
+    if (heap->node_count != 0 && self->pending_count < CM_MAX_PENDING) {
+        heap->trigger = CM_TRIGGER_GC;
+        heap->iteration = self->iteration;
+        self->pending[self->pending_count++] = *heap;
+        *heap = (struct cm_heap){0};
         self->frozen_heaps++;
     }
     else {
-        cm_heap_release(&heap);
-        self->dropped_heaps++;
+        self->dropped_heaps += heap->node_count != 0;
+        cm_heap_clear(heap);
     }
 }
 

@@ -141,28 +141,29 @@ take_value(int option, const char *value, struct cm_options *result)
     }
 }
 
-/* The option, and what it takes. */
-static void
-say_refused(int option, const char *value, char error[CM_OPTIONS_ERROR_BYTES])
+/* Of an option that may refuse its value. */
+static const char *
+expected(int option)
 {
-    static const struct {
-        int option;
-        const char *name, *takes;
-    } values[] = {
-        {'o', "--output", "a file's name, or -"},
-        {FORMAT, "--format", "html, svg, dot, json or text"},
-        {TOP, "--top", "a whole number from 1"},
-        {MIN_BYTES, "--min-bytes", "bytes, or a text such as 256MiB"},
-        {FAIL_ON, "--fail-on", "cycle, growth or cycle,growth"},
-    };
-
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        if (values[i].option == option) {
-            snprintf(error, CM_OPTIONS_ERROR_BYTES,
-                     "%s \"%.80s\": expected %s", values[i].name, value,
-                     values[i].takes);
-        }
+    switch (option) {
+    case 'o': return "a file's name, or -";
+    case FORMAT: return "html, svg, dot, json or text";
+    case TOP: return "a whole number from 1";
+    case MIN_BYTES: return "bytes, or a text such as 256MiB";
+    case FAIL_ON: return "cycle, growth or cycle,growth";
+    default: return "another value";
     }
+}
+
+static const char *
+name_of(int option)
+{
+    const struct option *at = long_options;
+
+    while (at->name != NULL && at->val != option) {
+        at++;
+    }
+    return at->name != NULL ? at->name : "?";
 }
 
 static bool
@@ -223,7 +224,9 @@ cm_options_parse(int argc, char **argv, struct cm_options *result,
         }
         if (!take_flag(option, result)
             && !take_value(option, optarg, result)) {
-            say_refused(option, optarg, error);
+            snprintf(error, CM_OPTIONS_ERROR_BYTES,
+                     "--%s \"%.80s\": expected %s", name_of(option), optarg,
+                     expected(option));
             return CM_BAD_INPUT;
         }
     }

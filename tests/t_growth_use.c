@@ -2,8 +2,8 @@
  * Copyright the cumem authors */
 #include "heap_builder.h"
 
-#include "../reports/growth.h"
 #include "../graph/holding.h"
+#include "../reports/growth.h"
 #include "../reports/growth_use.h"
 #include "../reports/leak_json.h"
 #include "fail_each.h"

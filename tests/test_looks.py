@@ -124,7 +124,7 @@ gc.collect()
 gc.enable() if {enabled} else gc.disable()
 gc.set_threshold(1_000_000)
 with cumem.warn_tensor_cycles(directory="."):
-    made = leak_until(lambda: looks()["collections"] >= 2 and looks()["saved_bytes"] >= 8 * MIB)
+    made = leak_until(lambda: looks()["collections"] >= 2)
     found = looks()
     assert found["collections"] >= 2 and found["saved_bytes"] >= 8 * MIB, found
     live = cumem.status()["allocator_hook"]["host"]["live_bytes"]
@@ -137,7 +137,7 @@ with cumem.warn_tensor_cycles(directory="."):
     assert cycle["count"] == made and cycle["trigger"] == "gc", cycle
     rows = report()["collections"]
     assert sum(row["device_bytes_freed"] for row in rows) >= (made - 10) * MIB, rows
-""", cwd=tmp_path, CUMEM_AUTO_COLLECT="512KiB")
+""", cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
 
 
 def test_the_report_says_what_looks_cost_and_what_they_saved(tmp_path):
