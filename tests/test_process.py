@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from process import NODES, died_by, run, run_ok
+from process import NODES, WHOLE_ROWS, died_by, run, run_ok
 
 INTERCEPTORS = ["sentinel", "saveall"]
 OBSERVED = NODES + "pages = []\nhandle = cumem.observe_tensor_cycles(pages.append)\n"
@@ -88,16 +88,17 @@ assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 
 """, cwd=tmp_path)
 
 
-def test_r5_threads_collecting_all_the_time(tmp_path):
-    run_ok(OBSERVED + """
+@pytest.mark.parametrize("count", [4, 6, 16] if WHOLE_ROWS else [6])
+def test_r5_threads_collecting_all_the_time(tmp_path, count):
+    run_ok(OBSERVED + f"""
 import threading, time
 gc.set_threshold(50); sys.setswitchinterval(1e-5)
-stop = time.monotonic() + 5
+stop = time.monotonic() + {60 if WHOLE_ROWS else 5}
 def work():
     while time.monotonic() < stop:
         make_pair(16)
         [[i] for i in range(100)]
-threads = [threading.Thread(target=work) for _ in range(6)]
+threads = [threading.Thread(target=work) for _ in range({count})]
 [t.start() for t in threads]; [t.join() for t in threads]
 handle()
 assert gc.garbage == [] and len(pages) > 10
@@ -337,7 +338,7 @@ def test_r12_ends_as_without_and_leaves_a_whole_report(tmp_path, ending):
 
 
 def test_r13_fork_while_other_threads_are_inside(tmp_path):
-    run_ok(OBSERVED + """
+    run_ok(OBSERVED + f"""
 import threading, time
 going = True
 def work():
@@ -345,7 +346,7 @@ def work():
         make_pair(16); gc.collect()
 threads = [threading.Thread(target=work) for _ in range(2)]
 [t.start() for t in threads]
-for i in range(60):
+for i in range({1000 if WHOLE_ROWS else 60}):
     child = os.fork()
     if child == 0:
         make_pair(16); gc.collect()
@@ -363,16 +364,34 @@ going = False
 """, cwd=tmp_path)
 
 
-def test_r17_long_chains_do_not_overflow_the_stack(tmp_path):
-    run_ok(OBSERVED + """
+@pytest.mark.parametrize("shape", ["linked list", "nested tuple"])
+def test_r17_long_chains_do_not_overflow_the_stack(tmp_path, shape):
+    run_ok(OBSERVED + f"""
 import threading
-head = Node(torch.zeros(1000)); first = head
-for _ in range(300_000):
-    node = Node(); node.link = head; head = node
-first.link = head
-del first, head, node
-gc.collect()
-assert cumem.status()["seen"]["heaps"] >= 1
+class Slots:
+    __slots__ = "link",
+def chain(first):
+    head = first
+    if "{shape}" == "linked list":
+        for _ in range({10_000_000 if WHOLE_ROWS else 300_000}):
+            node = Slots(); node.link = head; head = node
+    else:
+        for _ in range({1_000_000 if WHOLE_ROWS else 300_000}):
+            head = (head,)
+    return head
+def work():
+    first = Node(torch.zeros(1000))
+    first.link = chain(first)
+    why = cumem.why_alive(first.tensor)
+    del first
+    found = cumem.find_cycles().report["cycles"]
+    gc.collect()
+    done.append((why, found))
+done = []
+threading.stack_size(256 * 1024)
+thread = threading.Thread(target=work)
+thread.start(); thread.join()
+assert done and cumem.status()["seen"]["heaps"] >= 1
 """, cwd=tmp_path, before=("-X", "faulthandler"))
 
 
