@@ -11,6 +11,7 @@
 #include "../detector/clock.h"
 #include "collector.h"
 #include "digest_private.h"
+#include "fault.h"
 #include "leak_json.h"
 
 #define MAX_COLLECTIONS 2000u
@@ -103,6 +104,7 @@ cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
         cm_growth_set(&self->leak, self->records, items, count);
     if (status == CM_OK) {
         (void)cm_suppressions_apply_growth(&self->suppressions, &self->leak);
+        cm_faults_sort(&self->leak);
         status = aloud ? cm_growth_announce(&self->told, &self->leak, &news)
                        : CM_OK;
         self->dirty = true;

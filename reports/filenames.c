@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "fault.h"
 
 static enum cm_status
 add(struct cm_filenames *self, struct cm_text_id name)
@@ -63,8 +64,11 @@ add_cycle(struct cm_filenames *self, const struct cm_leak_cycle *cycle)
 static enum cm_status
 add_growth(struct cm_filenames *self, const struct cm_leak_growth *growth)
 {
-    enum cm_status status = add_site(self, growth->site);
+    enum cm_status status = CM_OK;
 
+    for (uint32_t i = 0; status == CM_OK && i < cm_fault_lines(growth); i++) {
+        status = add_site(self, growth[i].site);
+    }
     for (size_t i = 0; status == CM_OK && i < growth->made_at_count; i++) {
         status = add(self, growth->made_at[i].filename);
     }

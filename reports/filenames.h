@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#include "growth.h"
 #include "leak.h"
+#include "walk.h"
 
 struct cm_filenames {
     const struct cm_leak *leak; /* borrowed */

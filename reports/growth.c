@@ -152,12 +152,18 @@ is_of_cycle(const struct cm_leak *leak, const struct cm_leak_growth *growth,
     return false;
 }
 
+bool
+cm_growth_is_dead(const struct cm_leak *leak,
+                  const struct cm_leak_growth *growth)
+{
+    return strcmp(cm_leak_text(leak, growth->rule), "dead cycle") == 0;
+}
+
 /* The finding that tells of the same objects once they are dead; NULL: none. */
 static const struct cm_leak_cycle *
 cycle_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
-    if (growth->site == 0
-        || strcmp(cm_leak_text(leak, growth->rule), "dead cycle") != 0) {
+    if (growth->site == 0 || !cm_growth_is_dead(leak, growth)) {
         return NULL;
     }
     for (size_t i = 0; i < leak->cycle_count && i < MOST_CYCLES; i++) {
@@ -447,6 +453,15 @@ number_in(const char *annotation)
                : NULL;
 }
 
+size_t
+cm_growth_uncounted(const char *annotation)
+{
+    const char *number = number_in(annotation);
+
+    return number != NULL ? (size_t)(number - annotation) - 4
+                          : strlen(annotation);
+}
+
 void
 cm_growth_add_object(const char *annotation, struct cm_buffer *out)
 {
@@ -456,7 +471,7 @@ cm_growth_add_object(const char *annotation, struct cm_buffer *out)
         cm_buffer_add_text(out, annotation[0] != '\0' ? annotation : "object");
         return;
     }
-    cm_buffer_add(out, annotation, (size_t)(number - annotation) - 4);
+    cm_buffer_add(out, annotation, cm_growth_uncounted(annotation));
     cm_buffer_add_text(out, ", ");
     cm_buffer_add_text(out, number);
     cm_buffer_add_text(out, strcmp(number, "1") == 0 ? " item" : " items");
@@ -557,25 +572,4 @@ cm_growth_add_part(const struct cm_leak *leak,
         }
         add_held(leak, &steps[1], out);
     }
-}
-
-/* ===== both kinds ======================================================= */
-
-bool
-cm_leak_walk_next(struct cm_leak_walk *self, struct cm_leak_finding *result)
-{
-    const struct cm_leak *leak = self->leak;
-    bool cycle = self->cycle < leak->cycle_count;
-    bool growth = self->growth < leak->growth_count;
-
-    if (cycle && growth) {
-        growth = leak->growth[self->growth].peak_bytes
-                 > leak->cycles[self->cycle].peak_bytes;
-    }
-    if (!cycle && !growth) {
-        return false;
-    }
-    result->growth = growth;
-    result->index = growth ? self->growth++ : self->cycle++;
-    return true;
 }

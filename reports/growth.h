@@ -62,6 +62,9 @@ const char *cm_growth_what(const struct cm_leak *leak,
 void cm_growth_add_advice(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth,
                           struct cm_buffer *out);
+/* Nothing but a dead cycle holds it. */
+bool cm_growth_is_dead(const struct cm_leak *leak,
+                       const struct cm_leak_growth *growth);
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);
@@ -88,20 +91,9 @@ size_t cm_growth_place_part(const struct cm_leak *leak,
 void cm_growth_add_part(const struct cm_leak *leak,
                         const struct cm_leak_growth *growth, size_t part,
                         bool rootless, struct cm_buffer *out);
+/* How many bytes of "list of 409" are "list". */
+size_t cm_growth_uncounted(const char *annotation);
 /* "list, 409 items" for "list of 409". */
 void cm_growth_add_object(const char *annotation, struct cm_buffer *out);
-
-/* Both kinds of finding, those that cost most first.  Before: cm_leak_sort()
- * was called.  A zeroed walk with `leak` set is at the start. */
-struct cm_leak_finding {
-    bool growth; /* of leak->growth, else of leak->cycles */
-    size_t index;
-};
-struct cm_leak_walk {
-    const struct cm_leak *leak; /* borrowed */
-    size_t cycle, growth;       /* the next ones */
-};
-bool cm_leak_walk_next(struct cm_leak_walk *self,
-                       struct cm_leak_finding *result);
 
 #endif

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fault.h"
 #include "growth.h"
 #include "plot.h"
 #include "sheet.h"
@@ -85,8 +86,8 @@ put_slope(struct cm_sheet *self, double bytes)
     }
 }
 
-static void
-add_place(struct cm_sheet *self, const struct cm_leak_growth *growth)
+void
+cm_growth_put_line(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
     const struct cm_leak_site *site =
         growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
@@ -126,7 +127,10 @@ static size_t
 number_of(const struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (self->findings[i].growth == growth) {
+        const struct cm_leak_growth *first = self->findings[i].growth;
+
+        if (first != NULL && growth >= first
+            && growth < first + cm_fault_lines(first)) {
             return self->findings[i].number;
         }
     }
@@ -156,7 +160,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_put(self, "</td><td>");
     cm_escape_html_label(self->out, cm_growth_what(self->leak, growth), 40);
     cm_put(self, "</td><td>");
-    add_place(self, growth);
+    cm_growth_put_line(self, growth);
     cm_put(self, "</td><td>");
     add_holder(self, growth);
     cm_put(self, "</td><td>");

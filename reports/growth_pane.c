@@ -3,11 +3,12 @@
  *
  * One finding of growth, in the order in which it is used: what it costs, who
  * holds it and what to change there, the path from the name to what grows, its
- * bytes over the iterations, where it was allocated; and all of it as text. */
+ * bytes over the iterations, where they were allocated; and all as text. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "fault.h"
 #include "growth.h"
 #include "plot.h"
 #include "sheet.h"
@@ -15,6 +16,8 @@
 /* Steps at both ends of a path that are always shown, and names. */
 #define PATH_ENDS 8
 #define MAX_NAMES 12
+/* Of one fault. */
+#define MAX_LINES 40
 /* Points of the small drawing. */
 #define MAX_POINTS 120
 #define HEIGHT 96
@@ -325,12 +328,43 @@ add_names(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_put(self, "</ul></section>\n");
 }
 
+/* Of the fault, behind the first. */
+static void
+add_other_lines(struct cm_sheet *self, const struct cm_leak_growth *first)
+{
+    uint32_t lines = cm_fault_lines(first);
+    uint32_t shown = lines < MAX_LINES ? lines : MAX_LINES;
+
+    if (lines == 1) {
+        return;
+    }
+    cm_put(self, "<section class=\"holds\"><h3>Also allocated at</h3>"
+                 "<ul class=\"held\">\n");
+    for (uint32_t i = 1; i < shown; i++) {
+        cm_put(self, "<li><b>");
+        cm_put_size(self, first[i].bytes);
+        cm_put(self, "</b> ");
+        cm_growth_put_line(self, &first[i]);
+        cm_put(self, "</li>\n");
+    }
+    if (lines > shown) {
+        cm_buffer_addf(self->out, "<li>%" PRIu32 " more lines</li>\n",
+                       lines - shown);
+    }
+    cm_put(self, "</ul></section>\n");
+}
+
 enum cm_status
 cm_growth_pane_add(struct cm_sheet *self,
                    const struct cm_sheet_finding *finding)
 {
     const struct cm_leak_growth *growth = finding->growth;
-    enum cm_status status;
+    struct cm_leak_growth fault = cm_fault_sum(growth);
+    enum cm_status status = cm_fault_series(growth, &fault.series);
+
+    if (status != CM_OK) {
+        return status;
+    }
 
     cm_buffer_addf(self->out,
                    "<article id=\"finding-%zu\" tabindex=\"-1\">\n<header>",
@@ -338,16 +372,18 @@ cm_growth_pane_add(struct cm_sheet *self,
     add_name(self, growth, finding->number);
     cm_put(self, "<button type=\"button\" class=\"copy\" hidden>"
                  "Copy as text</button>\n");
-    add_cost(self, growth);
+    add_cost(self, &fault);
     cm_put(self, "</header>\n<div class=\"both\"><div>\n");
     add_mend(self, growth);
     cm_put(self, "</div><section><h3>Over the iterations</h3>\n");
-    status = add_drawing(self, growth);
+    status = add_drawing(self, &fault);
+    cm_free(fault.series);
     cm_put(self, "</section></div>\n<div class=\"both\">"
                  "<section class=\"path\"><h3>Path</h3>\n");
     add_ladder(self, growth);
     cm_put(self, "</section>\n<div>");
     cm_held_add_site(self, growth->site, growth->awaited);
+    add_other_lines(self, growth);
     add_names(self, growth);
     cm_put(self, "</div></div>\n");
     cm_pane_add_text(self, finding);

@@ -2,12 +2,13 @@
  * Copyright the cumem authors
  *
  * A block of the summary for growth: the verdict with its numbers, who holds
- * it, the advice, the line that allocates.  A path that is too long gets a
+ * it, the advice, the lines that allocate.  A path that is too long gets a
  * line of its own, and loses steps there; what is never lost is the root,
  * which has the name to look for, and the place where they pile up. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "fault.h"
 #include "growth.h"
 #include "summary_lines.h"
 #include "utf8.h"
@@ -15,6 +16,9 @@
 /* Titles are put on one line, whatever it takes: they are searched for.  The
  * fingerprint stands behind those that leave room. */
 #define TITLE_COLUMNS (CM_LINE_WIDTH - 9)
+/* Of one fault; most of them beside what they have in common. */
+#define MOST_LINES 3
+#define MOST_LINES_OF_ALL 40
 
 static void
 add_title(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
@@ -247,24 +251,53 @@ add_fix(struct cm_summary_writer *self, const struct cm_leak_growth *growth)
     }
 }
 
-void
-cm_growth_add_text(struct cm_summary_writer *self,
-                   const struct cm_leak_growth *growth, size_t number)
+static void
+add_line(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
+         const char *label)
 {
     const struct cm_leak_site *site =
         growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
 
-    add_title(self, growth, number);
-    add_held(self, growth);
-    add_fix(self, growth);
     if (site == NULL && cm_growth_is_outside(self->leak, growth)) {
         return;
     }
-    cm_summary_add_label(self, "alloc");
+    cm_summary_add_label(self, label);
     if (growth->awaited) {
         cm_line_add(&self->line, CM_PAINT_NONE,
                     "(in backward, waiting thread) ");
     }
     cm_summary_add_site(self, site);
     cm_summary_add_frames(self, site);
+}
+
+/* The other lines of the fault. */
+static void
+add_others(struct cm_summary_writer *self, const struct cm_leak_growth *first)
+{
+    uint32_t lines = cm_fault_lines(first);
+    uint32_t most = self->options->all ? MOST_LINES_OF_ALL : MOST_LINES;
+    uint32_t shown = lines <= most + 1 ? lines : most;
+
+    for (uint32_t i = 1; i < shown; i++) {
+        add_line(self, &first[i], "also");
+    }
+    if (shown < lines) {
+        cm_summary_add_label(self, "also");
+        cm_line_addf(&self->line, CM_PAINT_NONE, "%" PRIu32 " more lines%s",
+                     lines - shown, self->options->all ? "" : " (--all)");
+        cm_line_end(&self->line);
+    }
+}
+
+void
+cm_growth_add_text(struct cm_summary_writer *self,
+                   const struct cm_leak_growth *growth, size_t number)
+{
+    const struct cm_leak_growth fault = cm_fault_sum(growth);
+
+    add_title(self, &fault, number);
+    add_held(self, growth);
+    add_fix(self, growth);
+    add_line(self, growth, "alloc");
+    add_others(self, growth);
 }

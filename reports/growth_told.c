@@ -5,6 +5,7 @@
 #include "growth_told.h"
 
 #include "../detector/alloc.h"
+#include "fault.h"
 #include "growth.h"
 
 void
@@ -25,27 +26,77 @@ find(const struct cm_growth_told *self, uint64_t fingerprint)
     return NULL;
 }
 
-/* NULL: it is not to be told now, or *status says why it cannot be. */
-static struct cm_growth_told_entry *
-entry_of(struct cm_growth_told *self, const struct cm_leak_growth *growth,
+/* What was told of one of the fault's lines last; 0: nothing. */
+static uint64_t
+told_bytes(const struct cm_growth_told *self,
+           const struct cm_leak_growth *first)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < cm_fault_lines(first); i++) {
+        const struct cm_growth_told_entry *entry =
+            find(self, first[i].fingerprint);
+
+        most = entry != NULL && entry->bytes > most ? entry->bytes : most;
+    }
+    return most;
+}
+
+/* False: it was not known, and there is no room, or no memory. */
+static bool
+remember(struct cm_growth_told *self, uint64_t fingerprint, uint64_t bytes,
          enum cm_status *status)
 {
-    struct cm_growth_told_entry *entry = find(self, growth->fingerprint);
+    struct cm_growth_told_entry *entry = find(self, fingerprint);
 
-    if (entry != NULL) {
-        return growth->bytes / 2 >= entry->bytes ? entry : NULL;
+    if (entry == NULL) {
+        if (self->count == CM_GROWTH_TOLD_MAX) {
+            return false;
+        }
+        *status = cm_grow((void **)&self->items, &self->capacity,
+                          self->count + 1, sizeof(self->items[0]));
+        if (*status != CM_OK) {
+            return false;
+        }
+        entry = &self->items[self->count++];
+        entry->fingerprint = fingerprint;
     }
-    if (self->count == CM_GROWTH_TOLD_MAX) {
-        return NULL;
+    entry->bytes = bytes;
+    return true;
+}
+
+/* All of its lines are known from then on, so that none is told alone when
+ * another one has most of the bytes, or is gone. */
+static bool
+remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
+             uint64_t bytes, enum cm_status *status)
+{
+    bool known = true;
+
+    for (uint32_t i = 0; *status == CM_OK && i < cm_fault_lines(first); i++) {
+        known = remember(self, first[i].fingerprint, bytes, status) && known;
     }
-    *status = cm_grow((void **)&self->items, &self->capacity, self->count + 1,
-                      sizeof(self->items[0]));
-    if (*status != CM_OK) {
-        return NULL;
+    return known;
+}
+
+static enum cm_status
+announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
+         struct cm_ledger_news *news)
+{
+    uint64_t bytes = cm_fault_sum(first).bytes;
+    uint64_t told = told_bytes(self, first);
+    bool is_news = told == 0 || bytes / 2 >= told;
+    enum cm_status status =
+        cm_grow((void **)&news->fingerprints, &news->capacity, news->count + 1,
+                sizeof(news->fingerprints[0]));
+
+    bytes = bytes > 0 ? bytes : 1;
+    if (status == CM_OK
+        && remember_all(self, first, is_news ? bytes : told, &status)
+        && is_news) {
+        news->fingerprints[news->count++] = first->fingerprint;
     }
-    entry = &self->items[self->count++];
-    entry->fingerprint = growth->fingerprint;
-    return entry;
+    return status;
 }
 
 enum cm_status
@@ -53,21 +104,15 @@ cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
                    struct cm_ledger_news *news)
 {
     enum cm_status status = CM_OK;
+    size_t i = 0;
 
-    for (size_t i = 0; status == CM_OK && i < leak->growth_count; i++) {
-        const struct cm_leak_growth *growth = &leak->growth[i];
-        struct cm_growth_told_entry *entry;
+    while (status == CM_OK && i < leak->growth_count) {
+        const struct cm_leak_growth *first = &leak->growth[i];
 
-        if (!cm_growth_is_fault(cm_growth_verdict(leak, growth))) {
-            continue;
+        if (cm_growth_is_fault(cm_growth_verdict(leak, first))) {
+            status = announce(self, first, news);
         }
-        status = cm_grow((void **)&news->fingerprints, &news->capacity,
-                         news->count + 1, sizeof(news->fingerprints[0]));
-        entry = status == CM_OK ? entry_of(self, growth, &status) : NULL;
-        if (entry != NULL) {
-            news->fingerprints[news->count++] = growth->fingerprint;
-            entry->bytes = growth->bytes > 0 ? growth->bytes : 1;
-        }
+        i += cm_fault_lines(first);
     }
     return status;
 }

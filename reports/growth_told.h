@@ -26,8 +26,9 @@ struct cm_growth_told {
 };
 void cm_growth_told_release(struct cm_growth_told *self);
 
-/* Appends the fingerprints of faults that were never told, or whose bytes are
- * twice what they were then.  Of growth that is not sure nobody is told. */
+/* Appends the fingerprints of faults (fault.h) none of whose lines was ever
+ * told, or whose bytes are twice what they were then.  Of growth that is not
+ * sure nobody is told. */
 enum cm_status cm_growth_announce(struct cm_growth_told *self,
                                   const struct cm_leak *leak,
                                   struct cm_ledger_news *news) CM_CHECKED;

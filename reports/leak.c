@@ -9,6 +9,7 @@
 #include <stdlib.h> // qsort()
 
 #include "../detector/alloc.h"
+#include "fault.h"
 #include "growth.h"
 
 #define MAX_TEXT_BYTES ((size_t)512 << 20)
@@ -299,20 +300,6 @@ by_peak(const void *first, const void *second)
 }
 
 static int
-by_growth(const void *first, const void *second)
-{
-    const struct cm_leak_growth *a = first, *b = second;
-
-    if (a->peak_bytes != b->peak_bytes) {
-        return a->peak_bytes > b->peak_bytes ? -1 : 1;
-    }
-    if (a->fingerprint != b->fingerprint) {
-        return a->fingerprint < b->fingerprint ? -1 : 1;
-    }
-    return a->site < b->site ? -1 : a->site > b->site;
-}
-
-static int
 by_bytes(const void *first, const void *second)
 {
     const struct cm_leak_held *a = first, *b = second;
@@ -341,10 +328,7 @@ cm_leak_sort(struct cm_leak *self)
         qsort(self->cycles, self->cycle_count, sizeof(self->cycles[0]),
               by_peak);
     }
-    if (self->growth_count > 1) {
-        qsort(self->growth, self->growth_count, sizeof(self->growth[0]),
-              by_growth);
-    }
+    cm_faults_sort(self);
 }
 
 static bool

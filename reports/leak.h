@@ -204,6 +204,10 @@ struct cm_leak_growth {
     struct cm_text_id *names; /* owned: "layer1.0.weight.grad" */
     size_t name_count;
     struct cm_text_id library_package, library_link; /* "" when none */
+    /* Of the fault that it is a line of: set by cm_leak_sort(), not in the
+     * file, see fault.h. */
+    uint64_t fault, fault_peak; /* its key, 0: of this alone; its bytes */
+    uint32_t fault_lines;       /* at its first line: how many; else 0 */
 };
 
 #define CM_LEAK_MAX_CATEGORIES 16
@@ -278,8 +282,9 @@ void cm_leak_timeline_device_release(struct cm_leak_timeline_device *self);
 void cm_leak_timeline_release(struct cm_leak_timeline *self);
 /* NULL when every invariant holds, else a constant text. */
 const char *cm_leak_check(const struct cm_leak *self);
-/* Cycles and growth by peak_bytes, largest first, equal ones by fingerprint;
- * what is held by bytes, equal ones by site. */
+/* Cycles by peak_bytes, growth by that of its fault and then its own, largest
+ * first, equal ones by fingerprint; what is held by bytes, equal ones by
+ * site. */
 void cm_leak_sort(struct cm_leak *self);
 /* The stack that allocated the memory of `storage` as `vertex` has it (each
  * may be 0): the memory's own where that names a frame of the user's or the

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fault.h"
 #include "growth.h"
 #include "sheet.h"
 
@@ -73,15 +74,16 @@ place_of(const struct cm_sheet *self, const struct cm_leak_growth *growth)
 static void
 add_growth(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
+    const struct cm_leak_growth fault = cm_fault_sum(growth);
     enum cm_growth_verdict verdict = cm_growth_verdict(self->leak, growth);
     struct cm_buffer slope = {0};
 
-    cm_put_size(self, growth->peak_bytes);
+    cm_put_size(self, fault.peak_bytes);
     put_some_place(self, place_of(self, growth));
     put_library(self, growth->library_package);
     cm_put(self, cm_growth_verdict_name(verdict));
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
-        cm_growth_add_slope(self->leak, growth->bytes_per_iteration, &slope);
+        cm_growth_add_slope(self->leak, fault.bytes_per_iteration, &slope);
         cm_put(self, " ");
         cm_put(self, cm_buffer_text(&slope));
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "fault.h"
 #include "growth.h"
 #include "sheet.h"
 #include "summary.h"
@@ -44,7 +45,7 @@ take(const struct cm_leak *leak, const struct cm_html_options *options,
         const struct cm_leak_growth *growth = &leak->growth[from.index];
 
         result->growth = growth;
-        *bytes = growth->peak_bytes;
+        *bytes = cm_fault_sum(growth).peak_bytes;
         library = growth->library_package.index != 0;
         if (!cm_growth_is_told(cm_growth_verdict(leak, growth))) {
             return false;
@@ -173,11 +174,20 @@ block_end(const char *at)
     return end != NULL ? end + 1 : at + strlen(at);
 }
 
-static uint64_t
-fingerprint_of(const struct cm_leak *leak, struct cm_leak_finding finding)
+/* Whether the summary has a block for it. */
+static bool
+is_told(const struct cm_sheet *self, struct cm_leak_finding finding,
+        const uint64_t *only)
 {
-    return finding.growth ? leak->growth[finding.index].fingerprint
-                          : leak->cycles[finding.index].fingerprint;
+    const struct cm_leak *leak = self->leak;
+
+    if (finding.growth) {
+        return cm_fault_is_among(&leak->growth[finding.index], only,
+                                 self->count);
+    }
+    return is_dead(leak, &leak->cycles[finding.index])
+           && is_among(only, self->count,
+                       leak->cycles[finding.index].fingerprint);
 }
 
 static bool
@@ -204,10 +214,7 @@ share_out(struct cm_sheet *self, const uint64_t *only)
            && cm_leak_walk_next(&walk, &from)) {
         const char *end;
 
-        if ((!from.growth
-             && !is_dead(self->leak, &self->leak->cycles[from.index]))
-            || !is_among(only, self->count,
-                         fingerprint_of(self->leak, from))) {
+        if (!is_told(self, from, only)) {
             continue;
         }
         at += at[0] == '\n';

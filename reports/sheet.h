@@ -89,6 +89,9 @@ enum cm_status cm_timeline_add_section(struct cm_sheet *self) CM_CHECKED;
 void cm_growth_put_object(struct cm_sheet *self, struct cm_text_id annotation);
 void cm_growth_put_part(struct cm_sheet *self,
                         const struct cm_leak_growth *growth, size_t part);
+/* The line that allocates it, with its function. */
+void cm_growth_put_line(struct cm_sheet *self,
+                        const struct cm_leak_growth *growth);
 /* False, and nothing, where nobody knows what to do. */
 bool cm_growth_put_advice(struct cm_sheet *self, const char *before,
                           const struct cm_leak_growth *growth);

@@ -12,6 +12,7 @@
 
 #include "../detector/alloc.h"
 #include "filenames.h"
+#include "growth.h"
 #include "line.h"
 #include "memory_table.h"
 #include "path.h"

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "buffer.h"
-#include "growth.h"
 #include "leak.h"
+#include "walk.h"
 
 #define CM_DEFAULT_MIN_BYTES ((uint64_t)1 << 20)
 

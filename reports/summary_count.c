@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+#include "fault.h"
+#include "growth.h"
+
 static bool
 has_class(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
           const char *name)
@@ -41,7 +44,9 @@ is_growth_told(const struct cm_leak *leak, const struct cm_leak_growth *growth,
                const struct cm_summary_options *options)
 {
     return (options->all || cm_growth_is_told(cm_growth_verdict(leak, growth)))
-           && is_asked_for(options, growth->fingerprint);
+           && (options->only == NULL
+               || cm_fault_is_among(growth, options->only,
+                                    options->only_count));
 }
 
 /* The count that a finding belongs to. */
@@ -88,8 +93,8 @@ count_growth(const struct cm_leak *leak, const struct cm_leak_growth *growth,
     if (!is_growth_told(leak, growth, options)) {
         return NULL;
     }
-    count = count_of(growth->peak_bytes, growth->library_package.index != 0,
-                     options, counts);
+    count = count_of(cm_fault_sum(growth).peak_bytes,
+                     growth->library_package.index != 0, options, counts);
     counts->faults += (count == &counts->shown || count == &counts->more)
                       && cm_growth_is_fault(cm_growth_verdict(leak, growth));
     return count;

@@ -47,7 +47,8 @@ void cm_summary_end_title(struct cm_summary_writer *self,
 void cm_summary_add_failure(struct cm_summary_writer *self,
                             const struct cm_buffer *text);
 
-/* A block of at most five lines, but for long advice. */
+/* A block of at most eight lines, but for long advice; `growth` is the first
+ * line of its fault. */
 void cm_growth_add_text(struct cm_summary_writer *self,
                         const struct cm_leak_growth *growth, size_t number);
 

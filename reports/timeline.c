@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "fault.h"
 #include "growth.h"
 #include "plot.h"
 #include "sheet.h"
@@ -77,25 +78,34 @@ is_drawn(struct cm_sheet *self, const struct cm_sheet_finding *finding,
            && cm_growth_verdict(self->leak, finding->growth) == CM_GROWTH_LEAK;
 }
 
-static size_t
+/* The whole faults: their series are the caller's to free. */
+static enum cm_status
 pick_lines(struct cm_sheet *self, struct cm_text_id device,
-           struct cm_plot_line lines[CM_PLOT_MAX_LINES])
+           int64_t (*series[CM_PLOT_MAX_LINES])[CM_LEAK_SERIES_NUMBERS],
+           struct cm_plot *plot)
 {
-    size_t count = 0;
+    enum cm_status status = CM_OK;
 
-    for (size_t i = 0; i < self->count && count < CM_PLOT_MAX_LINES; i++) {
+    for (size_t i = 0; status == CM_OK && i < self->count
+                       && plot->line_count < CM_PLOT_MAX_LINES;
+         i++) {
         const struct cm_sheet_finding *finding = &self->findings[i];
+        size_t at = plot->line_count;
 
-        if (is_drawn(self, finding, device)
-            && finding->group == CM_SHEET_SHOWN) {
-            lines[count++] = (struct cm_plot_line){
+        if (!is_drawn(self, finding, device)
+            || finding->group != CM_SHEET_SHOWN) {
+            continue;
+        }
+        status = cm_fault_series(finding->growth, &series[at]);
+        if (status == CM_OK) {
+            plot->lines[plot->line_count++] = (struct cm_plot_line){
                 .number = finding->number,
-                .slope = finding->growth->bytes_per_iteration,
-                .series = (const int64_t(*)[3])finding->growth->series,
+                .slope = cm_fault_sum(finding->growth).bytes_per_iteration,
+                .series = (const int64_t(*)[3])series[at],
                 .count = finding->growth->series_count};
         }
     }
-    return count;
+    return status;
 }
 
 /* ===== one device ======================================================= */
@@ -179,7 +189,7 @@ thin(const struct cm_leak_timeline_device *device, struct thinned *to)
     to->x[to->count - 1] = (double)device->iterations[all - 1];
 }
 
-static void
+static enum cm_status
 plot_points(struct cm_sheet *self,
             const struct cm_leak_timeline_device *device,
             const struct thinned *points)
@@ -195,12 +205,20 @@ plot_points(struct cm_sheet *self,
                            .most = DRAWN_POINTS,
                            .height = HEIGHT,
                            .since = -1};
+    int64_t(*series[CM_PLOT_MAX_LINES])[CM_LEAK_SERIES_NUMBERS];
+    enum cm_status status;
 
     for (size_t i = 0; i < device->category_count; i++) {
         classes[i] = class_of(cm_sheet_text(self, device->categories[i]));
     }
-    plot.line_count = pick_lines(self, device->name, plot.lines);
-    cm_plot_add(&plot, self->out);
+    status = pick_lines(self, device->name, series, &plot);
+    if (status == CM_OK) {
+        cm_plot_add(&plot, self->out);
+    }
+    for (size_t i = 0; i < plot.line_count; i++) {
+        cm_free(series[i]);
+    }
+    return status;
 }
 
 static enum cm_status
@@ -217,8 +235,7 @@ add_drawing(struct cm_sheet *self,
 
     if (points.x != NULL && points.seconds != NULL && points.bytes != NULL) {
         thin(device, &points);
-        plot_points(self, device, &points);
-        status = CM_OK;
+        status = plot_points(self, device, &points);
     }
     cm_free(points.x);
     cm_free(points.seconds);

@@ -128,6 +128,56 @@
     "'collector':{'seen':40,'duration_us':36000,'longest_us':2100,"           \
     "'collected':680,'device_bytes_freed':0}}"
 
+/* Growth of one container by three lines, and what is not of that fault: another
+ * container, another device, another mend, a dead cycle. */
+#define LEAK_FAULT_LINE(line, bytes, device, way, items, advice, rule)        \
+    "{'site':" #line ",'category':'other','device':'" device                  \
+    "','verdict':'leak','since_iteration':" #line                             \
+    ",'holder':[{'annotation':'train.py:80 main','edge':''},"                 \
+    "{'annotation':'list of " items "','edge':'local " way "'},"              \
+    "{'annotation':'dict of " #line "','edge':'[0]'}],'holder_at':1,"         \
+    "'made_at':[{'filename':'/x/train.py','line':80,'name':'main'}],"         \
+    "'bytes_per_iteration':" #bytes ",'count_per_iteration':1,"               \
+    "'bytes':" #bytes "0,'count':10,'peak_bytes':" #bytes "0,"                \
+    "'series':[[" #line ",1," #bytes "],[12,10," #bytes "0]],"                \
+    "'confidence':0.9" #line ",'advice':'" advice "','rule':'" rule "'}"
+#define LEAK_FAULT_SITE(id)                                                   \
+    "{'id':" #id                                                              \
+    ",'user_frame':0,'frames':[{'filename':'/x/net.py','line':" #id           \
+    ",'name':'forward','source':'h" #id " = f(x)'}]}"
+#define LEAK_FAULTS                                                                                                                                                                     \
+    LEAK_HEAD "'sites':[" LEAK_FAULT_SITE(1) "," LEAK_FAULT_SITE(2) "," LEAK_FAULT_SITE(3) "," LEAK_FAULT_SITE(4) "," LEAK_FAULT_SITE(5) "," LEAK_FAULT_SITE(6) "," LEAK_FAULT_SITE(    \
+        7) "],'growth':"                                                                                                                                                                \
+           "[" LEAK_FAULT_LINE(1, 100000, "cuda:0", "kept", "9", "clear kept", "list") "," LEAK_FAULT_LINE(2, 600000, "cuda:0", "more", "9", "clear kept", "list") "," LEAK_FAULT_LINE( \
+               3, 300000, "cuda:0", "kept", "10", "clear kept",                                                                                                                         \
+               "list") "," LEAK_FAULT_LINE(4, 500000, "cuda:1", "kept", "9",                                                                                                            \
+                                           "clear kept",                                                                                                                                \
+                                           "list") "," LEAK_FAULT_LINE(5,                                                                                                               \
+                                                                       250000,                                                                                                          \
+                                                                       "cuda"                                                                                                           \
+                                                                       ":0",                                                                                                            \
+                                                                       "kep"                                                                                                            \
+                                                                       "t",                                                                                                             \
+                                                                       "9",                                                                                                             \
+                                                                       "clea"                                                                                                           \
+                                                                       "r "                                                                                                             \
+                                                                       "kep"                                                                                                            \
+                                                                       "t",                                                                                                             \
+                                                                       "lis"                                                                                                            \
+                                                                       "t") "," LEAK_FAULT_LINE(6,                                                                                      \
+                                                                                                200000,                                                                                 \
+                                                                                                "cuda:0",                                                                               \
+                                                                                                "kept",                                                                                 \
+                                                                                                "9",                                                                                    \
+                                                                                                "detach()",                                                                             \
+                                                                                                "graph") "," LEAK_FAULT_LINE(7,                                                         \
+                                                                                                                             150000,                                                    \
+                                                                                                                             "cuda:0",                                                  \
+                                                                                                                             "kept",                                                    \
+                                                                                                                             "9",                                                       \
+                                                                                                                             "clear kept",                                              \
+                                                                                                                             "dead cycle") "],'timeline':{'by':'step','devices':[{'name':'cuda:0','categories':['other'],'points':[[0,0,0],[12,9,9000000]]}]}}"
+
 static inline enum cm_status
 leak_parse(const char *text, struct cm_leak *leak,
            char error[CM_LEAK_JSON_ERROR_BYTES])

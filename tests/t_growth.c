@@ -201,29 +201,6 @@ test_device(void **state)
     cm_buffer_release(&out);
 }
 
-static void
-test_walk_is_by_what_it_costs(void **state)
-{
-    struct cm_leak leak =
-        leak_of(LEAK_HEAD "'cycles':[{'peak_bytes':5},{'peak_bytes':9}],"
-                          "'growth':[{'verdict':'ok','bytes':7},"
-                          "{'verdict':'ok','bytes':9}]}");
-    struct cm_leak_walk walk = {.leak = &leak};
-    struct cm_leak_finding finding;
-    const bool growth[] = {false, true, true, false};
-    const size_t index[] = {0, 0, 1, 1};
-
-    (void)state;
-    cm_leak_sort(&leak);
-    for (size_t i = 0; i < 4; i++) {
-        assert_true(cm_leak_walk_next(&walk, &finding));
-        assert_int_equal(finding.growth, growth[i]);
-        assert_int_equal(finding.index, index[i]);
-    }
-    assert_false(cm_leak_walk_next(&walk, &finding));
-    cm_leak_release(&leak);
-}
-
 int
 main(void)
 {
@@ -236,7 +213,6 @@ main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_device),
-        cmocka_unit_test(test_walk_is_by_what_it_costs),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -31,6 +31,34 @@ test_new_and_doubled_faults_are_told(void **state)
     cm_leak_release(&leak);
 }
 
+/* Once for all of its lines, whichever of them comes first or joins later. */
+static void
+test_a_fault_of_several_lines_is_told_once(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+
+    (void)state;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 5);
+    assert_true(news.fingerprints[0] == leak.growth[0].fingerprint);
+    leak.growth[2].peak_bytes *= 10; /* another line has most, */
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    leak.growth[1].holder_at = 0; /* and one is alone */
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 5);
+    leak.growth[0].bytes += 10000000;
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 6);
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_leak_release(&leak);
+}
+
 static enum cm_status
 attempt(void *context)
 {
@@ -58,6 +86,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_and_doubled_faults_are_told),
+        cmocka_unit_test(test_a_fault_of_several_lines_is_told_once),
         cmocka_unit_test(test_each_allocation_fails),
     };
 

@@ -469,6 +469,39 @@ test_growth(void **state)
     cm_leak_release(&leak);
 }
 
+/* One finding, its lines and their sum; each has its own row below. */
+static void
+test_a_fault_of_several_lines(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_html_options options = {0};
+    struct cm_buffer out = {0};
+    const char *page, *row;
+    size_t rows = 0;
+
+    (void)state;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_html_write(&leak, &options, &out), CM_OK);
+    page = cm_buffer_text(&out);
+    assert_non_null(strstr(page, "<li><b>+635 KiB per iteration</b></li>"
+                                 "<li><b>6.2 MiB</b> now in 30 blocks</li>"
+                                 "<li>since iteration 1</li>"));
+    assert_non_null(strstr(page, "iteration 12: 6.2 MiB</p>"));
+    assert_non_null(strstr(page, "#1 +635 KiB / iteration"));
+    assert_non_null(strstr(page, "<h3>Also allocated at</h3>"
+                                 "<ul class=\"held\">\n<li><b>2.4 MiB</b>"));
+    assert_non_null(strstr(page, "   also  net.py:5 forward: h5 = f(x)\n"));
+    assert_non_null(strstr(page, "<h2>#5 Leak: other tensors</h2>"));
+    assert_null(strstr(page, "<h2>#6 "));
+    for (row = page; (row = strstr(row, "<a href=\"#finding-1\">#1</a> leak"));
+         row++) {
+        rows++;
+    }
+    assert_int_equal(rows, 3);
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 static void
 expect_foot(const char *json, const char *expected)
 {
@@ -509,12 +542,16 @@ test_what_was_done_unasked(void **state)
 static void
 test_out_of_memory_with_growth(void **state)
 {
-    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    const char *const files[] = {LEAK_GROWTH, LEAK_FAULTS};
 
     (void)state;
-    cm_leak_sort(&leak);
-    cm_fail_each(write_once, &leak);
-    cm_leak_release(&leak);
+    for (size_t i = 0; i < 2; i++) {
+        struct cm_leak leak = leak_of(files[i]);
+
+        cm_leak_sort(&leak);
+        cm_fail_each(write_once, &leak);
+        cm_leak_release(&leak);
+    }
 }
 
 int
@@ -537,6 +574,7 @@ main(void)
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_a_fault_of_several_lines),
         cmocka_unit_test(test_what_was_done_unasked),
         cmocka_unit_test(test_out_of_memory_with_growth),
     };

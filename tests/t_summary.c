@@ -243,6 +243,73 @@ test_growth_in_a_library(void **state)
                    "cyclereport r\n");
 }
 
+/* One block for what one container holds, with all of its lines; asked for by
+ * any of them. */
+static void
+test_a_fault_of_several_lines(void **state)
+{
+    const struct cm_summary_options first = {.top = 1, .report_name = "r"};
+    const char *block =
+        "#1 LEAK +635 KiB per iteration since iteration 1"
+        "                        [473daf]\n"
+        "   held  probably train.py:80 main:\n"
+        "         local `kept` (list, 10 items) > dict, 3 items\n"
+        "   fix   clear kept\n"
+        "   alloc net.py:3 forward: h3 = f(x)\n"
+        "   also  net.py:5 forward: h5 = f(x)\n"
+        "   also  net.py:1 forward: h1 = f(x)\n";
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_summary_options one = {.only_count = 1, .report_name = "r"};
+    char expected[700];
+    uint64_t last;
+
+    (void)state;
+    cm_leak_sort(&leak);
+    last = leak.growth[2].fingerprint;
+    one.only = &last;
+    snprintf(expected, sizeof(expected),
+             "cumem: cuda:0 grows by 1.5 MiB per iteration\n"
+             "%shidden: 4 more (--top) | cyclereport r\n",
+             block);
+    expect_summary(LEAK_FAULTS, &first, expected);
+    snprintf(expected, sizeof(expected),
+             "cumem: cuda:0 grows by 1.5 MiB per iteration\n"
+             "%scyclereport r\n",
+             block);
+    expect_summary(LEAK_FAULTS, &one, expected);
+    cm_leak_release(&leak);
+}
+
+/* Beyond four the last line counts them; on request they are listed. */
+static void
+test_a_fault_of_many_lines(void **state)
+{
+    struct cm_summary_options options = {.report_name = "r"};
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        leak.growth[i].device = leak.growth[0].device;
+        leak.growth[i].advice = leak.growth[0].advice;
+        leak.growth[i].rule = leak.growth[0].rule;
+        leak.growth[i].holder[1].edge = leak.growth[0].holder[1].edge;
+    }
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "   also  net.py:3 forward: h3 = f(x)\n"
+                           "   also  4 more lines (--all)\n"));
+    cm_buffer_clear(&out);
+    options.all = true;
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_null(strstr(cm_buffer_text(&out), " more line"));
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "   also  net.py:1 forward: h1 = f(x)\n"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
 /* Only what the same line allocates, and only where it is said of a cycle. */
 static void
 test_growth_of_a_dead_cycle_names_it(void **state)
@@ -404,6 +471,8 @@ main(void)
         cmocka_unit_test(test_faults_are_counted),
         cmocka_unit_test(test_growth_in_a_library),
         cmocka_unit_test(test_growth_of_a_dead_cycle_names_it),
+        cmocka_unit_test(test_a_fault_of_several_lines),
+        cmocka_unit_test(test_a_fault_of_many_lines),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_what_was_saved_stands_before_what_was_lost),
         cmocka_unit_test(test_a_long_path_keeps_where_they_pile_up),

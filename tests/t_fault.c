@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#include "leak_case.h"
+
+#include "../reports/fault.h"
+#include "fail_each.h"
+
+/* The largest sum first, in it the largest line; what differs is apart. */
+static void
+test_what_one_container_holds_is_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    const uint32_t sites[] = {3, 5, 1, 2, 4, 6, 7};
+    const uint32_t lines[] = {3, 0, 0, 1, 1, 1, 1};
+
+    (void)state;
+    cm_faults_sort(&leak);
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        assert_int_equal(leak.growth[i].site, sites[i]);
+        assert_int_equal(leak.growth[i].fault_lines, lines[i]);
+    }
+    cm_leak_release(&leak);
+}
+
+static void
+test_sums(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_leak_growth sum;
+
+    (void)state;
+    assert_int_equal(cm_fault_lines(&leak.growth[0]), 1); /* not sorted */
+    assert_int_equal(cm_fault_sum(&leak.growth[0]).bytes, 1000000);
+    cm_faults_sort(&leak);
+    sum = cm_fault_sum(&leak.growth[0]);
+    assert_int_equal(sum.bytes, 6500000);
+    assert_int_equal(sum.peak_bytes, 6500000);
+    assert_int_equal(sum.count, 30);
+    assert_true(sum.bytes_per_iteration == 650000);
+    assert_true(sum.count_per_iteration == 3);
+    assert_int_equal(sum.since_iteration, 1);
+    assert_true(sum.confidence == 0.95);
+    assert_int_equal(sum.site, 3);
+    sum = cm_fault_sum(&leak.growth[3]);
+    assert_int_equal(sum.bytes, 6000000);
+    cm_leak_release(&leak);
+}
+
+static enum cm_status
+attempt(void *context)
+{
+    int64_t(*series)[CM_LEAK_SERIES_NUMBERS] = NULL;
+    enum cm_status status = cm_fault_series(context, &series);
+
+    cm_free(series);
+    return status;
+}
+
+/* At the points of the first line; another begins later or earlier. */
+static void
+test_series(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    int64_t(*series)[CM_LEAK_SERIES_NUMBERS];
+
+    (void)state;
+    cm_faults_sort(&leak); /* from 3, 5 and 1 on */
+    assert_int_equal(cm_fault_series(&leak.growth[0], &series), CM_OK);
+    assert_int_equal(series[0][0], 3);
+    assert_int_equal(series[0][1], 2);
+    assert_int_equal(series[0][2], 400000);
+    assert_int_equal(series[1][0], 12);
+    assert_int_equal(series[1][1], 30);
+    assert_int_equal(series[1][2], 6500000);
+    cm_free(series);
+    leak.growth[1].series[1][2] = leak.growth[2].series[1][2] = INT64_MAX;
+    assert_int_equal(cm_fault_series(&leak.growth[0], &series), CM_OK);
+    assert_true(series[1][2] == INT64_MAX);
+    cm_free(series);
+    cm_fail_each(attempt, &leak.growth[0]);
+    cm_leak_release(&leak);
+}
+
+/* A file may say anything of sizes. */
+static void
+test_sums_are_capped(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+
+    (void)state;
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        leak.growth[i].bytes = leak.growth[i].peak_bytes = UINT64_MAX - 1;
+    }
+    cm_faults_sort(&leak);
+    assert_int_equal(leak.growth[0].fault_lines, 3);
+    assert_true(cm_fault_sum(&leak.growth[0]).bytes == UINT64_MAX);
+    assert_true(cm_fault_sum(&leak.growth[0]).peak_bytes == UINT64_MAX);
+    cm_leak_release(&leak);
+}
+
+static void
+test_a_fault_goes_by_the_fingerprint_of_any_line(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    uint64_t last, other;
+
+    (void)state;
+    cm_faults_sort(&leak);
+    last = leak.growth[2].fingerprint;
+    other = leak.growth[3].fingerprint;
+    assert_true(cm_fault_is_among(&leak.growth[0], &last, 1));
+    assert_false(cm_fault_is_among(&leak.growth[0], &other, 1));
+    assert_false(cm_fault_is_among(&leak.growth[0], &last, 0));
+    cm_leak_release(&leak);
+}
+
+/* Who holds it is not known, or nobody hears of it: each line for itself. */
+static void
+test_without_a_place_each_line_is_alone(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+
+    (void)state;
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        leak.growth[i].holder_at = 0;
+    }
+    cm_faults_sort(&leak);
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        assert_int_equal(leak.growth[i].fault_lines, 1);
+    }
+    cm_leak_release(&leak);
+    leak = leak_of(LEAK_FAULTS);
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        leak.growth[i].holder_at = 1;
+        leak.growth[i].verdict = cm_texts_intern(leak.texts, "settled");
+    }
+    cm_faults_sort(&leak);
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        assert_int_equal(leak.growth[i].fault_lines, 1);
+    }
+    cm_leak_release(&leak);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_one_container_holds_is_one_fault),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_sums_are_capped),
+        cmocka_unit_test(test_a_fault_goes_by_the_fingerprint_of_any_line),
+        cmocka_unit_test(test_without_a_place_each_line_is_alone),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
