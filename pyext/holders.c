@@ -208,29 +208,79 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
     }
 }
 
-/* A variable of a function that one of the group goes by. */
+/* A variable of a function that the target goes by; id 0: none.  *contained: an
+ * object holds it too. */
+static struct cm_text_id
+variable_of(const struct search *self, uint32_t target, bool *contained)
+{
+    struct cm_text_id found = {0};
+    *contained = false;
+    for (uint32_t i = cm_piles_from(&self->piles, target);
+         i < cm_piles_to(&self->piles, target); i++) {
+        uint32_t parent = cm_piles_way(&self->piles, i)->parent;
+        enum cm_role role = CM_REFERENCE;
+        if (parent < CM_FROM_ROOT) {
+            *contained = true;
+            continue;
+        }
+        struct cm_text_id edge = cm_root_edge(
+            &self->roots, &self->roots.items[parent & ~CM_FROM_ROOT],
+            self->query->targets[target], &role);
+        found = role == CM_LOCAL ? edge : found;
+    }
+    return found;
+}
+
+static uint64_t
+bytes_of(const struct search *self, uint32_t target)
+{
+    struct cm_device_memory memory;
+    PyObject *object = self->query->targets[target];
+    return self->query->devices != NULL
+                   && cm_devices_read(self->query->devices, object, &memory)
+               ? memory.bytes
+               : 0;
+}
+
+/* Bytes of the first of the group that an object holds; 0: of none. */
+static uint64_t
+contained_bytes(const struct search *self, uint32_t group)
+{
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        bool contained = false;
+        if (self->query->groups[t] == group) {
+            (void)variable_of(self, t, &contained);
+        }
+        if (contained) {
+            return bytes_of(self, t);
+        }
+    }
+    return 0;
+}
+
+/* Best of one that lies where they pile up; else of one as large as those: the
+ * output that a loss was made of has the same memory behind it. */
 static struct cm_text_id
 kept_variable(const struct search *self, uint32_t group)
 {
-    const struct cm_holders_query *query = self->query;
-    for (uint32_t t = 0; t < query->target_count; t++) {
-        for (uint32_t i = cm_piles_from(&self->piles, t);
-             query->groups[t] == group && i < cm_piles_to(&self->piles, t);
-             i++) {
-            uint32_t parent = cm_piles_way(&self->piles, i)->parent;
-            enum cm_role role = CM_REFERENCE;
-            if (parent < CM_FROM_ROOT) {
-                continue;
-            }
-            struct cm_text_id edge = cm_root_edge(
-                &self->roots, &self->roots.items[parent & ~CM_FROM_ROOT],
-                query->targets[t], &role);
-            if (role == CM_LOCAL) {
-                return edge;
-            }
+    struct cm_text_id best = {0};
+    int best_fit = -1;
+    uint64_t bytes = contained_bytes(self, group);
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        bool contained = false;
+        struct cm_text_id name = self->query->groups[t] == group
+                                     ? variable_of(self, t, &contained)
+                                     : (struct cm_text_id){0};
+        if (name.index == 0) {
+            continue;
+        }
+        int fit = contained ? 2 : bytes_of(self, t) == bytes;
+        if (fit > best_fit) {
+            best = name;
+            best_fit = fit;
         }
     }
-    return (struct cm_text_id){0};
+    return best;
 }
 
 static enum cm_status

@@ -47,6 +47,36 @@ assert told and told[0] <= 11, told  # what keep() is given is made after the st
 """, cwd=tmp_path)
 
 
+def test_what_several_lines_allocate_for_one_list_is_one_fault(tmp_path):
+    """Told by the name of what the list has, not of what that was made from."""
+    done = run_ok(NODES + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(512, 512), torch.nn.Linear(512, 512)
+    def forward(self, batch):
+        hidden = torch.tanh(self.inner(batch))
+        return self.outer(hidden)
+def main():
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    losses = []
+    for _ in range(20):
+        batch = torch.randn(512, 512)
+        output = net(batch)
+        loss = (output * output).mean() + (output - batch).abs().mean()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss)
+cumem.warn_tensor_cycles()
+main()
+""", cwd=tmp_path)
+    assert "#1 LEAK +4.0 MiB per iteration" in done.err and "#2" not in done.err, done.err
+    assert done.err.count("#1 LEAK") <= 2, done.err  # new, and doubled
+    assert "`losses.append(loss.item())`" in done.err and done.err.count("   also  ") >= 2
+
+
 def test_optimizers_that_others_call(tmp_path):
     """As Lightning, accelerate and a gradient scaler do: wrapped, with a closure, at times not."""
     run_ok(NODES + """
