@@ -11,14 +11,12 @@
 
 #include "page_table.h"
 
-#include <sys/mman.h>
-
 #include "../detector/alloc.h"
+#include "huge_pages.h"
 
 enum {
     FIRST_BITS = 6,
     LAST_BITS = 30,
-    CHUNK_BYTES = 2 << 20,
     REGION_BYTES = CM_REGION_SLOTS * (int)sizeof(uint32_t),
 };
 
@@ -28,31 +26,14 @@ struct cm_page_chunk {
     size_t used;  /* bytes given out */
 };
 
-/* The only place here that asks the system for memory.  Returns CHUNK_BYTES
- * aligned to their size, zeroed; NULL when there is none. */
-static char *
-map_chunk(void)
-{
-    size_t wide = 2 * (size_t)CHUNK_BYTES;
-    char *memory = mmap(NULL, wide, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return NULL;
-    size_t before = -(uintptr_t)memory & (CHUNK_BYTES - 1);
-    if (before > 0)
-        munmap(memory, before);
-    munmap(memory + before + CHUNK_BYTES, CHUNK_BYTES - before);
-    (void)madvise(memory + before, CHUNK_BYTES, MADV_HUGEPAGE);
-    return memory + before;
-}
-
 static struct cm_page_chunk *
 chunk_new(struct cm_page_chunk *next)
 {
     struct cm_page_chunk *chunk = cm_alloc(sizeof(*chunk));
     if (chunk == NULL)
         return NULL;
-    *chunk = (struct cm_page_chunk){.next = next, .memory = map_chunk()};
+    *chunk = (struct cm_page_chunk){.next = next,
+                                    .memory = cm_huge_map(CM_HUGE_PAGE)};
     if (chunk->memory == NULL) {
         cm_free(chunk);
         return NULL;
@@ -63,7 +44,7 @@ chunk_new(struct cm_page_chunk *next)
 static uint32_t *
 region_slots(struct cm_page_table *self)
 {
-    if (self->chunks == NULL || self->chunks->used == CHUNK_BYTES) {
+    if (self->chunks == NULL || self->chunks->used == CM_HUGE_PAGE) {
         struct cm_page_chunk *chunk = chunk_new(self->chunks);
         if (chunk == NULL)
             return NULL;
@@ -80,7 +61,7 @@ cm_page_table_release(struct cm_page_table *self)
     while (self->chunks != NULL) {
         struct cm_page_chunk *chunk = self->chunks;
         self->chunks = chunk->next;
-        munmap(chunk->memory, CHUNK_BYTES);
+        cm_huge_unmap(chunk->memory, CM_HUGE_PAGE);
         cm_free(chunk);
     }
     cm_free(self->regions);

@@ -15,7 +15,7 @@ SOURCES = [
     "tests/interceptor_probe/probe.c",
     *(f"pyext/{name}.c" for name in
       ("gc_hook", "gc_list", "lure", "sentinel", "saveall", "scan", "trial",
-       "page_table")),
+       "page_table", "huge_pages")),
     "detector/alloc.c",
     "detector/status.c",
 ]
