@@ -75,7 +75,7 @@ cm_piles_init(struct cm_piles *self, const struct cm_reach *reach,
 static uint32_t
 above(const struct cm_piles *self, uint32_t node)
 {
-    uint32_t second = self->reach->seconds[node];
+    uint32_t second = cm_reach_second(self->reach, node);
     return second != 0 ? second : self->reach->parents[node];
 }
 
@@ -135,7 +135,7 @@ climb_to_most(struct cm_piles *self, uint32_t node, uint32_t met,
     while (node < CM_FROM_ROOT && seconds < MOST_SECONDS
            && self->climbs++ < MOST_CLIMBS
            && !has_most(self->below[node], met)) {
-        seconds += self->reach->seconds[node] != 0;
+        seconds += cm_reach_second(self->reach, node) != 0;
         distance++;
         node = above(self, node);
     }
@@ -193,7 +193,7 @@ container_with(struct cm_piles *self, uint32_t node, uint32_t fewest)
         node < CM_FROM_ROOT && seconds < MOST_SECONDS
         && self->climbs++ < MOST_CLIMBS
         && (self->below[node] < fewest || !is_container(self->reach, node))) {
-        seconds += self->reach->seconds[node] != 0;
+        seconds += cm_reach_second(self->reach, node) != 0;
         node = above(self, node);
     }
     bool found = node < CM_FROM_ROOT && self->below[node] >= fewest

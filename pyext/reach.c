@@ -10,8 +10,8 @@
  * libraries wait for the libraries' turn: else every way would lead through
  * some function's globals or some class into torch.
  *
- * Cost: 20 bytes an object met, 8 a reference that is kept, a third of a byte
- * for each byte of heap; one tp_traverse for each object. */
+ * Cost: 12 bytes an object met, 4 to 8 a reference that is kept, a third of a
+ * byte for each byte of heap; one tp_traverse for each object. */
 
 #include "reach.h"
 
@@ -32,17 +32,17 @@ enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
 void
 cm_reach_release(struct cm_reach *self)
 {
-    cm_free(self->objects);
-    cm_free(self->parents);
-    cm_free(self->seconds);
+    cm_huge_free(self->objects, self->object_capacity, sizeof(*self->objects));
+    cm_huge_free(self->parents, self->parent_capacity, sizeof(*self->parents));
+    cm_seconds_release(&self->seconds);
     cm_free(self->target_nodes);
     cm_free(self->target_ways);
     cm_free(self->next_same);
     cm_free(self->met_targets);
     cm_free(self->hits);
-    cm_free(self->links);
+    cm_links_release(&self->links);
     for (int i = 0; i < CM_RANKS; i++) {
-        cm_free(self->waves[i].nodes);
+        cm_wave_release(&self->waves[i]);
     }
     cm_page_table_release(&self->table);
     *self = (struct cm_reach){0};
@@ -54,24 +54,27 @@ fits(const PyObject *object)
     return ((uintptr_t)object & ((1u << CM_PLACE_BITS) - 1)) == 0;
 }
 
+static void
+note(struct cm_reach *self, enum cm_status status)
+{
+    if (status != CM_OK) {
+        self->status = status;
+    }
+}
+
 /* ---- nodes */
 
 static bool
 grow_nodes(struct cm_reach *self)
 {
     size_t needed = (size_t)self->node_count + 2;
-    self->status = cm_grow((void **)&self->objects, &self->object_capacity,
-                           needed, sizeof(*self->objects));
+    note(self, cm_huge_grow((void **)&self->parents, &self->parent_capacity,
+                            needed, sizeof(*self->parents)));
     if (self->status == CM_OK) {
-        self->status = cm_grow((void **)&self->parents, &self->parent_capacity,
-                               needed, sizeof(*self->parents));
+        note(self,
+             cm_huge_grow((void **)&self->objects, &self->object_capacity,
+                          needed, sizeof(*self->objects)));
     }
-    if (self->status == CM_OK) {
-        self->status = cm_grow((void **)&self->seconds, &self->second_capacity,
-                               needed, sizeof(*self->seconds));
-    }
-    /* That of the others is the same, or more. */
-    self->node_room = self->status == CM_OK ? self->second_capacity : 0;
     return self->status == CM_OK;
 }
 
@@ -83,7 +86,9 @@ has_room(struct cm_reach *self)
         self->cut = true;
         return false;
     }
-    return (size_t)self->node_count + 2 <= self->node_room || grow_nodes(self);
+    /* That of the parents is the same, or more. */
+    return (size_t)self->node_count + 2 <= self->object_capacity
+           || grow_nodes(self);
 }
 
 /* 0 when there is no room. */
@@ -96,22 +101,13 @@ add_node(struct cm_reach *self, PyObject *object, uint32_t parent)
     self->node_count++;
     self->objects[self->node_count] = object;
     self->parents[self->node_count] = parent;
-    self->seconds[self->node_count] = 0;
     return self->node_count;
 }
 
 static void
 let_wait(struct cm_reach *self, uint32_t node, uint32_t rank)
 {
-    struct cm_wave *wave = &self->waves[rank];
-    if (wave->count == wave->capacity) {
-        self->status = cm_grow((void **)&wave->nodes, &wave->capacity,
-                               wave->count + 1, sizeof(*wave->nodes));
-        if (self->status != CM_OK) {
-            return;
-        }
-    }
-    wave->nodes[wave->count++] = node;
+    note(self, cm_wave_add(&self->waves[rank], node));
 }
 
 static uint32_t
@@ -135,17 +131,11 @@ keep_link(struct cm_reach *self, uint32_t tail, uint32_t head)
     if (needless) {
         return;
     }
-    if (self->link_count >= self->bounds.max_edges) {
+    if (self->links.count >= self->bounds.max_edges) {
         self->cut = true;
         return;
     }
-    if (self->link_count == self->link_capacity) {
-        self->status = cm_grow((void **)&self->links, &self->link_capacity,
-                               self->link_count + 1, sizeof(*self->links));
-    }
-    if (self->status == CM_OK) {
-        self->links[self->link_count++] = (struct cm_reach_link){tail, head};
-    }
+    note(self, cm_links_add(&self->links, tail, head));
 }
 
 /* The dict that module-level code has its variables in. */
@@ -176,8 +166,8 @@ keep_hit(struct cm_reach *self, uint32_t target, uint32_t parent)
         || is_known_hit(self, target, parent)) {
         return;
     }
-    self->status = cm_grow((void **)&self->hits, &self->hit_capacity,
-                           self->hit_count + 1, sizeof(*self->hits));
+    note(self, cm_grow((void **)&self->hits, &self->hit_capacity,
+                       self->hit_count + 1, sizeof(*self->hits)));
     if (self->status != CM_OK) {
         return;
     }
@@ -231,6 +221,14 @@ is_name(const struct cm_reach *self, uint32_t parent)
     return parent >= CM_FROM_ROOT || parent <= self->module_nodes;
 }
 
+uint32_t
+cm_reach_second(const struct cm_reach *self, uint32_t node)
+{
+    return is_name(self, self->parents[node])
+               ? cm_seconds_get(&self->seconds, node)
+               : 0;
+}
+
 static void
 meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
 {
@@ -239,11 +237,16 @@ meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
         return;
     }
     uint32_t node = add_node(self, object, parent);
-    if (node != 0) {
-        *slot = node | (is_name(self, parent) ? BY_NAME : 0);
-        keep_link(self, parent, node);
-        let_wait(self, node, rank_of(self, object));
+    if (node == 0) {
+        return;
     }
+    *slot = node;
+    if (is_name(self, parent)) {
+        *slot |= BY_NAME;
+        note(self, cm_seconds_add(&self->seconds, node));
+    }
+    keep_link(self, parent, node);
+    let_wait(self, node, rank_of(self, object));
 }
 
 static void
@@ -263,7 +266,7 @@ settle(struct cm_reach *self, uint32_t *slot, PyObject *object,
     else {
         keep_link(self, parent, known & NODE);
         if ((known & BY_NAME) && !is_name(self, parent)) {
-            self->seconds[known & NODE] = parent;
+            cm_seconds_set(&self->seconds, known & NODE, parent);
             *slot = known & ~BY_NAME;
         }
         if ((known & TARGET) && (self->ways > 1 || self->asked)) {
@@ -296,7 +299,8 @@ settle_all(struct cm_reach *self)
 static uint32_t *
 slot_of(struct cm_reach *self, PyObject *object)
 {
-    uint32_t *slot = cm_page_table_find(&self->table, (uintptr_t)object);
+    uint32_t *slot =
+        cm_page_table_near(&self->table, &self->cursor, (uintptr_t)object);
     if (slot == NULL && cm_can_traverse(object)) {
         enum cm_status status =
             cm_page_table_make(&self->table, (uintptr_t)object, &slot);
@@ -380,19 +384,20 @@ walk_wave(struct cm_reach *self, struct cm_wave *wave)
 {
     size_t level_end = wave->count;
     while (!is_over(self)) {
-        if (wave->next == level_end) {
+        if (wave->taken == level_end) {
             settle_all(self);
-            if (wave->next == wave->count) {
+            if (wave->taken == wave->count) {
                 return;
             }
             level_end = wave->count;
             continue;
         }
-        if (wave->next + AHEAD < wave->count) {
-            __builtin_prefetch(self->objects[wave->nodes[wave->next + AHEAD]]);
+        uint32_t node = cm_wave_take(wave);
+        if (node + AHEAD <= self->node_count) {
+            __builtin_prefetch(self->objects[node + AHEAD]);
         }
-        look_into(self, wave->nodes[wave->next++]);
-        look_at_clock(self, wave->next);
+        look_into(self, node);
+        look_at_clock(self, wave->taken);
     }
     settle_all(self);
 }
@@ -572,7 +577,7 @@ cm_reach_run(struct cm_reach *self)
     }
     for (int i = 0; i < CM_RANKS; i++) {
         self->nodes_left +=
-            (uint32_t)(self->waves[i].count - self->waves[i].next);
+            (uint32_t)(self->waves[i].count - self->waves[i].taken);
     }
     cm_page_table_release(&self->table);
     enum cm_status status = self->status;

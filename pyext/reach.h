@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 #include "devices.h"
+#include "links.h"
 #include "page_table.h"
 #include "roots.h"
-
-/* A parent that is no node but a root, by its number. */
-#define CM_FROM_ROOT UINT32_C(0x80000000)
+#include "seconds.h"
+#include "wave.h"
 
 /* One of what lies between two objects, and how the one before holds it. */
 typedef void cm_between(void *argument, struct cm_text_id what,
@@ -53,17 +53,6 @@ struct cm_reach_hit {
     bool passed;     /* a variable of the code that asks */
 };
 
-struct cm_reach_link {
-    uint32_t tail; /* a node, or CM_FROM_ROOT */
-    uint32_t head;
-};
-
-/* A list of nodes whose references wait to be looked at. */
-struct cm_wave {
-    uint32_t *nodes; /* owned */
-    size_t next, count, capacity;
-};
-
 enum { CM_REACH_DELAY = 32 };
 
 struct cm_reach {
@@ -84,23 +73,19 @@ struct cm_reach {
     /* What was found. */
     PyObject **objects; /* owned; [node_count + 1] */
     uint32_t *parents;  /* owned; the same */
-    /* Owned; the same: of what a variable refers to directly, the first other
-     * object that does; else 0. */
-    uint32_t *seconds;
     uint32_t node_count;
     uint32_t *target_nodes;    /* owned; [target_count]; 0: not reached */
     struct cm_reach_hit *hits; /* owned; nearest first in each rank */
     size_t hit_count;
-    struct cm_reach_link *links; /* owned; in order of their tails' turn */
-    size_t link_count;
+    struct cm_links links;
     uint32_t nodes_left; /* met, not looked into */
     bool cut;            /* a bound was met */
 
     /* Private to reach.c. */
-    size_t node_room; /* of the three below */
-    size_t object_capacity, parent_capacity, second_capacity, hit_capacity,
-        link_capacity;
+    size_t object_capacity, parent_capacity, hit_capacity;
+    struct cm_seconds seconds; /* of some nodes: see cm_reach_second() */
     struct cm_page_table table;
+    struct cm_page_cursor cursor; /* of the referent before */
     struct cm_wave waves[CM_RANKS];
     uint32_t *target_ways; /* owned */
     uint32_t *met_targets; /* owned: those met, in order of their nodes */
@@ -124,5 +109,8 @@ struct cm_reach {
 /* Before: `self` is zeroed but for what is set.  After a failure: empty. */
 enum cm_status cm_reach_run(struct cm_reach *self) CM_CHECKED;
 void cm_reach_release(struct cm_reach *self);
+/* Of a node that a variable refers to, the first object that does so too; else
+ * 0. */
+uint32_t cm_reach_second(const struct cm_reach *self, uint32_t node);
 
 #endif

@@ -40,26 +40,26 @@ end_of(const struct cm_reach *reach, uint32_t tail)
                : reach->node_count + 1 + (tail & ~CM_FROM_ROOT);
 }
 
-/* Links by a number of theirs, which is 0 for those that are left out: those
- * of number n stand from first[n]. */
+/* The other ends of links, by a number of the one end, which is 0 for those
+ * that are left out: those of number n stand from first[n]. */
 struct sorted {
     uint32_t *first; /* owned; [most + 3] */
-    uint32_t *links; /* owned; indices */
+    uint32_t *ends;  /* owned */
 };
 
 static void
 sorted_release(struct sorted *self)
 {
     cm_free(self->first);
-    cm_free(self->links);
+    cm_free(self->ends);
 }
 
 /* By the heap's number of their tail (numbers[end]), else by their head. */
 static inline uint32_t
-number_of(const struct cm_reach *reach, size_t link, const uint32_t *numbers)
+number_of(const struct cm_reach *reach, const struct cm_link *link,
+          const uint32_t *numbers)
 {
-    return numbers != NULL ? numbers[end_of(reach, reach->links[link].tail)]
-                           : reach->links[link].head;
+    return numbers != NULL ? numbers[end_of(reach, link->tail)] : link->head;
 }
 
 static enum cm_status
@@ -71,22 +71,25 @@ sort_links(const struct cm_reach *reach, const uint32_t *numbers, size_t most,
     if (result->first == NULL) {
         return CM_NO_MEMORY;
     }
-    for (size_t i = 0; i < reach->link_count; i++) {
-        uint32_t number = number_of(reach, i, numbers);
+    struct cm_link link = {.links = &reach->links};
+    while (cm_link_next(&link)) {
+        uint32_t number = number_of(reach, &link, numbers);
         result->first[number + 2] += number != 0;
         kept += number != 0;
     }
-    result->links = cm_calloc(kept + 1, sizeof(*result->links));
-    if (result->links == NULL) {
+    result->ends = cm_calloc(kept + 1, sizeof(*result->ends));
+    if (result->ends == NULL) {
         return CM_NO_MEMORY;
     }
     for (size_t i = 2; i < most + 3; i++) {
         result->first[i] += result->first[i - 1];
     }
-    for (size_t i = 0; i < reach->link_count; i++) {
-        uint32_t number = number_of(reach, i, numbers);
+    link = (struct cm_link){.links = &reach->links};
+    while (cm_link_next(&link)) {
+        uint32_t number = number_of(reach, &link, numbers);
         if (number != 0) {
-            result->links[result->first[number + 1]++] = (uint32_t)i;
+            result->ends[result->first[number + 1]++] =
+                numbers != NULL ? link.head : end_of(reach, link.tail);
         }
     }
     return CM_OK;
@@ -94,16 +97,21 @@ sort_links(const struct cm_reach *reach, const uint32_t *numbers, size_t most,
 
 /* ---- what leads to a target: a mark for each end */
 
-/* Marks more; false: there was no more. */
+/* Marks more; false: there was no more.  Backwards, heads come first. */
 static bool
 sweep(const struct cm_reach *reach, bool *leads)
 {
-    bool more = false;
-    for (size_t i = reach->link_count; i-- > 0;) {
-        uint32_t tail = end_of(reach, reach->links[i].tail);
-        if (leads[reach->links[i].head] && !leads[tail]) {
-            leads[tail] = more = true;
+    bool more = false, leading = false;
+    for (size_t i = reach->links.word_count; i-- > 0;) {
+        uint32_t word = reach->links.words[i];
+        if (!cm_link_is_tail(word)) {
+            leading |= leads[word];
+            continue;
         }
+        bool *tail = &leads[end_of(reach, cm_link_tail(word))];
+        more |= leading && !*tail;
+        *tail |= leading;
+        leading = false;
     }
     return more;
 }
@@ -130,7 +138,7 @@ follow_back(const struct cm_reach *reach, bool *leads)
         uint32_t head = queue[next++];
         for (uint32_t i = by_head.first[head];
              head <= reach->node_count && i < by_head.first[head + 1]; i++) {
-            uint32_t tail = end_of(reach, reach->links[by_head.links[i]].tail);
+            uint32_t tail = by_head.ends[i];
             if (!leads[tail]) {
                 leads[tail] = true;
                 queue[count++] = tail;
@@ -221,9 +229,8 @@ add_edges(struct cm_retained *self, const struct cm_reach *reach)
         uint32_t last = by_tail.first[tail + 1];
         for (uint32_t i = by_tail.first[tail]; i < last && status == CM_OK;
              i++) {
-            uint32_t head = reach->links[by_tail.links[i]].head;
             struct cm_edge edge = {.tail = tail,
-                                   .head = self->heap_nodes[head]};
+                                   .head = self->heap_nodes[by_tail.ends[i]]};
             if (edge.head != 0) {
                 status = cm_heap_add_edge(&self->heap, &edge);
             }
