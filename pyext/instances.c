@@ -8,19 +8,18 @@
 #include "../detector/alloc.h"
 #include "live.h"
 
-/* [0 or -1; raises] Neighbours are often of one type. */
-static int
-pick(const struct cm_objects_array *all, PyTypeObject *type, PyObject *found)
+static bool
+is_of(void *type, PyTypeObject *other)
 {
-    PyTypeObject *last = NULL;
-    bool fits = false;
-    for (size_t i = 0; i < all->count; i++) {
-        PyObject *object = all->items[i];
-        if (Py_TYPE(object) != last) {
-            last = Py_TYPE(object);
-            fits = PyType_IsSubtype(last, type) != 0;
-        }
-        if (fits && PyList_Append(found, object) < 0) {
+    return PyType_IsSubtype(other, type) != 0;
+}
+
+/* [0 or -1; raises] */
+static int
+append_all(const struct cm_objects_array *objects, PyObject *list)
+{
+    for (size_t i = 0; i < objects->count; i++) {
+        if (PyList_Append(list, objects->items[i]) < 0) {
             return -1;
         }
     }
@@ -35,15 +34,15 @@ cm_instances(PyObject *module, PyObject *type)
         PyErr_SetString(PyExc_TypeError, "a type was expected");
         return NULL;
     }
-    struct cm_objects_array all = {0};
+    struct cm_objects_array objects = {0};
     PyObject *found = PyList_New(0); /* before: it may start a collection */
-    if (found != NULL && cm_live_all(&all) != CM_OK) {
+    if (found != NULL && cm_live_of(is_of, type, &objects) != CM_OK) {
         Py_CLEAR(found);
         PyErr_NoMemory();
     }
-    if (found != NULL && pick(&all, (PyTypeObject *)type, found) < 0) {
+    if (found != NULL && append_all(&objects, found) < 0) {
         Py_CLEAR(found);
     }
-    cm_free(all.items);
+    cm_free(objects.items);
     return found;
 }

@@ -132,9 +132,13 @@ typedef enum cm_status cm_scan_look(const struct cm_trial *collector,
                                     PyObject *const *objects, size_t count,
                                     struct cm_objects_array *result);
 void cm_scan_look_further(cm_scan_look *look);
-/* All tracked objects, borrowed: valid until the GIL is given away.  `result`
- * is empty before, and after a failure. */
-enum cm_status cm_scan_tracked(struct cm_objects_array *result) CM_CHECKED;
+/* Whether an object is wanted, asked while the collector's lists are read and
+ * perhaps twice: allocates no GC object and runs no code of the program. */
+typedef bool cm_scan_pick(void *context, PyObject *object);
+/* All tracked objects that `pick` says yes to, borrowed: valid until the GIL
+ * is given away.  `result` is empty before, and after a failure. */
+enum cm_status cm_scan_tracked(cm_scan_pick *pick, void *context,
+                               struct cm_objects_array *result) CM_CHECKED;
 /* NULL when this build can scan, else a sentence. */
 const char *cm_scan_unsupported(void);
 /* What the scan sees of gc.freeze()d objects: "seen", "counted", with the

@@ -44,6 +44,7 @@ cm_reach_release(struct cm_reach *self)
     for (int i = 0; i < CM_RANKS; i++) {
         cm_wave_release(&self->waves[i]);
     }
+    cm_free(self->unmet.items);
     cm_page_table_release(&self->table);
     *self = (struct cm_reach){0};
 }
@@ -529,13 +530,14 @@ visit_held(PyObject *object, void *context)
                                           : 0;
 }
 
-/* Costs another walk: only where a target is missing. */
+/* Costs a walk of the collector's lists: only where a target is missing. */
 static void
 visit_unmet(struct cm_reach *self, bool held)
 {
     self->parent =
         CM_FROM_ROOT | (uint32_t)(self->roots->count - (held ? 2 : 1));
-    if (cm_unmet_visit(is_unmet, held, visit_held, self) == CM_NO_MEMORY) {
+    if (cm_unmet_visit(&self->unmet, is_unmet, held, visit_held, self)
+        == CM_NO_MEMORY) {
         self->status = CM_NO_MEMORY;
     }
     settle_all(self);

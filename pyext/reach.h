@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "devices.h"
+#include "gc_list.h"
 #include "links.h"
 #include "page_table.h"
 #include "roots.h"
@@ -85,7 +86,8 @@ struct cm_reach {
     size_t object_capacity, parent_capacity, hit_capacity;
     struct cm_seconds seconds; /* of some nodes: see cm_reach_second() */
     struct cm_page_table table;
-    struct cm_page_cursor cursor; /* of the referent before */
+    struct cm_page_cursor cursor;  /* of the referent before */
+    struct cm_objects_array unmet; /* owned; see unmet.h */
     struct cm_wave waves[CM_RANKS];
     uint32_t *target_ways; /* owned */
     uint32_t *met_targets; /* owned: those met, in order of their nodes */

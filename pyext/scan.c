@@ -40,8 +40,11 @@ cm_scan_counted(cm_garbage_sink *sink, void *context,
 }
 
 enum cm_status
-cm_scan_tracked(struct cm_objects_array *result)
+cm_scan_tracked(cm_scan_pick *pick, void *context,
+                struct cm_objects_array *result)
 {
+    (void)pick;
+    (void)context;
     (void)result;
     return CM_UNSUPPORTED;
 }
@@ -64,9 +67,11 @@ cm_scan_frozen(size_t *frozen)
 
 struct heap {
     struct cm_objects_array objects;
+    size_t seen;        /* also of those that are not wanted */
     size_t frozen_from; /* index of the first frozen object */
     bool by_heads;
-    bool tried; /* trial deletion will be made on it */
+    cm_scan_pick *pick; /* NULL: trial deletion will be made on all of it */
+    void *context;      /* of `pick` */
     struct cm_trial trial;
 };
 
@@ -75,7 +80,7 @@ heap_release(struct heap *self)
 {
     cm_trial_release(&self->trial);
     cm_free(self->objects.items);
-    *self = (struct heap){0};
+    *self = (struct heap){.pick = self->pick, .context = self->context};
 }
 
 /* Finds the heads by the list that a fresh object is appended to.  The object
@@ -97,8 +102,11 @@ find_heads(const struct cm_gc_module *gc, struct cm_gc_heads *heads)
 static enum cm_status
 enter(struct heap *self, PyObject *object, Py_ssize_t bias)
 {
+    self->seen++;
+    if (self->pick != NULL && !self->pick(self->context, object))
+        return CM_OK;
     enum cm_status status = cm_objects_array_add(&self->objects, object);
-    if (status == CM_OK && self->tried)
+    if (status == CM_OK && self->pick == NULL)
         status = cm_trial_add(&self->trial, object, bias);
     return status;
 }
@@ -128,8 +136,9 @@ enter_by_heads(struct heap *self, const struct cm_gc_module *gc,
         status = enter_list(self, heads->young[i]);
     self->frozen_from = self->objects.count;
     if (status == CM_OK && heads->permanent != NULL) {
+        size_t before = self->seen;
         status = enter_list(self, heads->permanent);
-        size_t frozen = self->objects.count - self->frozen_from;
+        size_t frozen = self->seen - before;
         if (status == CM_OK && (Py_ssize_t)frozen != cm_gc_frozen(gc))
             status = CM_BAD_INPUT;
     }
@@ -178,9 +187,7 @@ enter_all(struct heap *self, const struct cm_gc_module *gc)
         status = enter_by_heads(self, gc, &heads);
     self->by_heads = status != CM_BAD_INPUT;
     if (status == CM_BAD_INPUT) {
-        bool tried = self->tried;
         heap_release(self);
-        self->tried = tried;
         status = enter_by_visit(self);
     }
     return status;
@@ -254,7 +261,7 @@ static enum cm_status
 scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
      struct cm_scan_counts *counts)
 {
-    struct heap heap = {.tried = true};
+    struct heap heap = {0};
     struct cm_objects_array for_ever = {0};
     enum cm_status status = enter_all(&heap, gc);
     PyObject *const *objects = heap.objects.items;
@@ -303,13 +310,14 @@ cm_scan_counted(cm_garbage_sink *sink, void *context,
 }
 
 enum cm_status
-cm_scan_tracked(struct cm_objects_array *result)
+cm_scan_tracked(cm_scan_pick *pick, void *context,
+                struct cm_objects_array *result)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     int enabled = PyGC_Disable();
     struct cm_gc_module gc = {0};
-    struct heap heap = {0};
+    struct heap heap = {.pick = pick, .context = context};
     enum cm_status status = CM_UNSUPPORTED;
     if (cm_gc_module_init(&gc) == 0)
         status = enter_all(&heap, &gc);

@@ -9,14 +9,17 @@
 
 #include <stdbool.h>
 
-#include "../detector/status.h"
+#include "gc_list.h"
+#include "interceptor.h"
 
 /* Shows each tracked object that `is_unmet` says yes to; with `held` only those
- * that have more references than the others account for.  Cost: about one full collection.  CM_UNSUPPORTED where
- * the heap cannot be listed. */
-enum cm_status cm_unmet_visit(bool (*is_unmet)(void *context,
-                                               PyObject *object),
-                              bool held, visitproc visit, void *context)
-    CM_CHECKED;
+ * that have more references than the others account for.  `unmet` is empty at
+ * first; with what it is left with the next call, which only fewer answer yes
+ * in, does not list the heap again.  It is the caller's to free.  Cost: about
+ * half a full collection, then a part of it.  CM_UNSUPPORTED where the heap
+ * cannot be listed. */
+enum cm_status cm_unmet_visit(struct cm_objects_array *unmet,
+                              cm_scan_pick *is_unmet, bool held,
+                              visitproc visit, void *context) CM_CHECKED;
 
 #endif
