@@ -13,6 +13,7 @@
 #include "../detector/lock.h"
 #include "addresses.h"
 #include "bytecode.h"
+#include "gc_list.h"
 #include "layout.h"
 
 struct cm_site_table; /* stack.c */
@@ -105,14 +106,34 @@ void cm_walk_name_key(struct cm_walk *walk, const void *referent,
 void cm_walk_name_index(struct cm_walk *walk, const void *referent,
                         Py_ssize_t index);
 
+/* As PyObject_IS_GC() and PyObject_GC_IsTracked(), which are two calls for each
+ * reference of a walk. */
+static inline bool
+cm_is_tracked(PyObject *object)
+{
+#if defined(Py_GIL_DISABLED) || PY_VERSION_HEX >= 0x03100000
+    return PyObject_GC_IsTracked(object) != 0;
+#else
+    return cm_gc_of(object)->next != 0;
+#endif
+}
+
+static inline bool
+cm_is_gc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    return PyType_IS_GC(type)
+           && (type->tp_is_gc == NULL || type->tp_is_gc(object));
+}
+
 /* Whether tp_traverse may be called, and can show anything.  What is not
  * tracked may be half built; tuples and dicts never are, and are untracked
  * where all that they hold is. */
 static inline bool
 cm_can_traverse(PyObject *object)
 {
-    return Py_TYPE(object)->tp_traverse != NULL && PyObject_IS_GC(object)
-           && (PyObject_GC_IsTracked(object) || PyTuple_CheckExact(object)
+    return Py_TYPE(object)->tp_traverse != NULL && cm_is_gc(object)
+           && (cm_is_tracked(object) || PyTuple_CheckExact(object)
                || PyDict_CheckExact(object));
 }
 
