@@ -65,6 +65,8 @@ struct cm_session {
     PyObject *groups_key, *params_key;
     struct cm_iterations iterations;
     struct cm_steady steady;
+    uint64_t considered_ns; /* when slices of time were looked at last */
+    uint32_t each_tensor;   /* so many more look at the clock one by one */
     bool slice_pending; /* a slice of time is over: at the next safe point */
     bool looked_early;  /* while nobody was told yet */
     struct cm_growth growth;

@@ -23,8 +23,10 @@
 
 enum { OPERATIONS = 2 };
 
-/* Between two looks at the clock. */
-enum { TENSORS_BETWEEN = 3 };
+/* Between two looks at the clock; none for some tensors after a pause, since
+ * where tensors are rare a slice of time would end long after it is over. */
+enum { TENSORS_BETWEEN = 3, TENSORS_AFTER_PAUSE = 32 };
+#define PAUSE_NS UINT64_C(10000000)
 
 /* Setting up is growth too; so long nobody is told of it unless at the end. */
 #define QUIET_SECONDS 60.0
@@ -324,10 +326,18 @@ cm_steps_consider(struct cm_session *self)
     if (self->iterations.by != CM_BY_TIME) {
         return CM_TENSORS_UNAWAITED;
     }
+    uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
+    if (now_ns - self->considered_ns > PAUSE_NS) {
+        self->each_tensor = TENSORS_AFTER_PAUSE;
+    }
+    self->considered_ns = now_ns;
     if (!self->slice_pending && cm_allocations_blocks() != NULL
-        && cm_iterations_time_due(&self->iterations,
-                                  cm_clock_ns(CLOCK_MONOTONIC_COARSE))) {
+        && cm_iterations_time_due(&self->iterations, now_ns)) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
+    }
+    if (self->each_tensor > 0) {
+        self->each_tensor--;
+        return 0;
     }
     return TENSORS_BETWEEN;
 }

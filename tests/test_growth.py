@@ -243,6 +243,22 @@ assert row["bytes_per_iteration"] > (1 << 20) and len(row["series"]) > 10, row
 """, cwd=tmp_path)
 
 
+def test_slices_end_in_time_where_tensors_are_rare(tmp_path):
+    """By tensors made time is noticed: not by each fourth of one in 45 ms."""
+    run_ok(SERVING + """
+gc.disable()
+with cumem.observe_tensor_cycles(print):
+    kept = []
+    for _ in range(40):
+        kept.append(torch.empty(1 << 18))
+        time.sleep(0.045)
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+live = [sum(point[2:]) >> 20 for point in device["points"]]
+steps = sorted(after - before for before, after in zip(live, live[1:]))
+assert len(steps) >= 10 and steps[len(steps) // 2] <= 3, live
+""", cwd=tmp_path)
+
+
 def test_setting_up_is_no_growth(tmp_path):
     done = run_ok(SERVING + """
 kept = []
