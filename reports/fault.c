@@ -12,6 +12,7 @@
 #include "../detector/alloc.h"
 #include "../detector/index.h" // cm_hash()
 #include "growth.h"
+#include "walk.h"
 
 /* Of two seeds: 64 bits. */
 struct key {
@@ -201,8 +202,7 @@ cm_fault_sum(const struct cm_leak_growth *first)
             sum.confidence = line->confidence;
         }
     }
-    sum.peak_bytes =
-        first->fault_lines > 1 ? first->fault_peak : first->peak_bytes;
+    sum.peak_bytes = cm_fault_peak(first);
     return sum;
 }
 
@@ -251,10 +251,9 @@ cm_fault_is_among(const struct cm_leak_growth *first,
                   const uint64_t *fingerprints, size_t count)
 {
     for (uint32_t i = 0; i < cm_fault_lines(first); i++) {
-        for (size_t k = 0; k < count; k++) {
-            if (fingerprints[k] == first[i].fingerprint) {
-                return true;
-            }
+        if (cm_fingerprint_is_among(first[i].fingerprint, fingerprints,
+                                    count)) {
+            return true;
         }
     }
     return false;

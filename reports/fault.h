@@ -29,6 +29,13 @@ cm_fault_lines(const struct cm_leak_growth *first)
     return first->fault_lines > 1 ? first->fault_lines : 1;
 }
 
+/* Its bytes at most, all lines together. */
+static inline uint64_t
+cm_fault_peak(const struct cm_leak_growth *first)
+{
+    return first->fault_lines > 1 ? first->fault_peak : first->peak_bytes;
+}
+
 /* A fault as if one line had allocated all of it; borrows from its first,
  * whose series stays that of one line. */
 struct cm_leak_growth cm_fault_sum(const struct cm_leak_growth *first);

@@ -45,7 +45,7 @@ take(const struct cm_leak *leak, const struct cm_html_options *options,
         const struct cm_leak_growth *growth = &leak->growth[from.index];
 
         result->growth = growth;
-        *bytes = cm_fault_sum(growth).peak_bytes;
+        *bytes = cm_fault_peak(growth);
         library = growth->library_package.index != 0;
         if (!cm_growth_is_told(cm_growth_verdict(leak, growth))) {
             return false;
@@ -151,17 +151,6 @@ cm_html_pick(const struct cm_leak *leak, const struct cm_html_options *options,
 
 /* ===== the findings as text ============================================= */
 
-static bool
-is_among(const uint64_t *fingerprints, size_t count, uint64_t fingerprint)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (fingerprints[i] == fingerprint) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The end of a block that begins at `at`: its further lines are indented. */
 static const char *
 block_end(const char *at)
@@ -186,8 +175,8 @@ is_told(const struct cm_sheet *self, struct cm_leak_finding finding,
                                  self->count);
     }
     return is_dead(leak, &leak->cycles[finding.index])
-           && is_among(only, self->count,
-                       leak->cycles[finding.index].fingerprint);
+           && cm_fingerprint_is_among(leak->cycles[finding.index].fingerprint,
+                                      only, self->count);
 }
 
 static bool

@@ -17,17 +17,6 @@ has_class(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
     return strcmp(cm_leak_text(leak, cycle->class), name) == 0;
 }
 
-static bool
-is_asked_for(const struct cm_summary_options *options, uint64_t fingerprint)
-{
-    for (size_t i = 0; i < options->only_count; i++) {
-        if (options->only[i] == fingerprint) {
-            return true;
-        }
-    }
-    return options->only == NULL;
-}
-
 /* Whether it is dead and holds something that would be freed: not all of it
  * lives on elsewhere. */
 static bool
@@ -36,7 +25,9 @@ is_cycle_told(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
 {
     return !has_class(leak, cycle, "resurrected")
            && (cycle->peak_bytes > 0 || options->all)
-           && is_asked_for(options, cycle->fingerprint);
+           && (options->only == NULL
+               || cm_fingerprint_is_among(cycle->fingerprint, options->only,
+                                          options->only_count));
 }
 
 static bool
@@ -93,8 +84,8 @@ count_growth(const struct cm_leak *leak, const struct cm_leak_growth *growth,
     if (!is_growth_told(leak, growth, options)) {
         return NULL;
     }
-    count = count_of(cm_fault_sum(growth).peak_bytes,
-                     growth->library_package.index != 0, options, counts);
+    count = count_of(cm_fault_peak(growth), growth->library_package.index != 0,
+                     options, counts);
     counts->faults += (count == &counts->shown || count == &counts->more)
                       && cm_growth_is_fault(cm_growth_verdict(leak, growth));
     return count;

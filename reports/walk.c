@@ -12,7 +12,7 @@ cm_leak_walk_next(struct cm_leak_walk *self, struct cm_leak_finding *result)
     bool growth = self->growth < leak->growth_count;
 
     if (cycle && growth) {
-        growth = cm_fault_sum(&leak->growth[self->growth]).peak_bytes
+        growth = cm_fault_peak(&leak->growth[self->growth])
                  > leak->cycles[self->cycle].peak_bytes;
     }
     if (!cycle && !growth) {
@@ -27,4 +27,16 @@ cm_leak_walk_next(struct cm_leak_walk *self, struct cm_leak_finding *result)
         self->cycle++;
     }
     return true;
+}
+
+bool
+cm_fingerprint_is_among(uint64_t fingerprint, const uint64_t *fingerprints,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fingerprints[i] == fingerprint) {
+            return true;
+        }
+    }
+    return false;
 }

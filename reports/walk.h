@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "leak.h"
 
@@ -23,5 +24,9 @@ struct cm_leak_walk {
 };
 bool cm_leak_walk_next(struct cm_leak_walk *self,
                        struct cm_leak_finding *result);
+
+/* Linear in the fingerprints. */
+bool cm_fingerprint_is_among(uint64_t fingerprint,
+                             const uint64_t *fingerprints, size_t count);
 
 #endif
