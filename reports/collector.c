@@ -11,27 +11,21 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "number.h"
 #include "size.h"
 
 /* From so many on, that none freed anything says something. */
 #define ENOUGH 10
-#define MAX_NUMBER ((uint64_t)1 << 53)
-
-static uint64_t
-add_capped(uint64_t a, uint64_t b)
-{
-    return b > MAX_NUMBER - a ? MAX_NUMBER : a + b;
-}
 
 CM_HOT void
 cm_collector_add(struct cm_leak_collector *self,
                  const struct cm_leak_collection *row)
 {
-    self->seen = add_capped(self->seen, 1);
-    self->duration_us = add_capped(self->duration_us, row->duration_us);
-    self->collected = add_capped(self->collected, row->collected);
+    self->seen = cm_number_sum(self->seen, 1);
+    self->duration_us = cm_number_sum(self->duration_us, row->duration_us);
+    self->collected = cm_number_sum(self->collected, row->collected);
     self->device_bytes_freed =
-        add_capped(self->device_bytes_freed, row->device_bytes_freed);
+        cm_number_sum(self->device_bytes_freed, row->device_bytes_freed);
     if (row->duration_us > self->longest_us) {
         self->longest_us = row->duration_us;
     }

@@ -12,6 +12,7 @@
 #include "../detector/alloc.h"
 #include "../detector/index.h" // cm_hash()
 #include "growth.h"
+#include "number.h"
 #include "walk.h"
 
 /* Of two seeds: 64 bits. */
@@ -76,12 +77,6 @@ fault_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 
 /* ===== order ============================================================ */
 
-static uint64_t
-add_capped(uint64_t a, uint64_t b)
-{
-    return a + b >= a ? a + b : UINT64_MAX;
-}
-
 /* Of numbers that are not negative. */
 static int64_t
 add_below(int64_t a, int64_t b)
@@ -143,7 +138,7 @@ add_up_peaks(struct cm_leak *leak)
 
         length = run_length(leak, i);
         for (size_t k = i; k < i + length; k++) {
-            sum = add_capped(sum, leak->growth[k].peak_bytes);
+            sum = cm_number_sum(sum, leak->growth[k].peak_bytes);
         }
         for (size_t k = i; k < i + length; k++) {
             leak->growth[k].fault_peak = sum;
@@ -192,8 +187,8 @@ cm_fault_sum(const struct cm_leak_growth *first)
 
         sum.bytes_per_iteration += line->bytes_per_iteration;
         sum.count_per_iteration += line->count_per_iteration;
-        sum.bytes = add_capped(sum.bytes, line->bytes);
-        sum.count = add_capped(sum.count, line->count);
+        sum.bytes = cm_number_sum(sum.bytes, line->bytes);
+        sum.count = cm_number_sum(sum.count, line->count);
         if (line->since_iteration >= 0
             && line->since_iteration < sum.since_iteration) {
             sum.since_iteration = line->since_iteration;

@@ -10,6 +10,7 @@
 
 #include "collector.h"
 #include "growth.h"
+#include "number.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */
 
@@ -408,7 +409,7 @@ read_point(struct cm_leak_reader *self, const struct cJSON *row,
     for (size_t i = 0; good && i < device->category_count + 2; i++) {
         double number = cm_json_value_of(value);
 
-        good = number >= 0 && number <= 9007199254740992.0;
+        good = number >= 0 && number <= (double)CM_MOST_NUMBER;
         if (good && i == 0) {
             device->iterations[at] = (int64_t)number;
         }

@@ -12,22 +12,10 @@
 #include "../detector/alloc.h"
 #include "../graph/holding.h"
 #include "growth.h"
+#include "number.h"
 #include "representative.h"
 
-#define MAX_NUMBER ((uint64_t)1 << 53)
 #define MAX_REAL 1125899906842624.0 /* 2^50 */
-
-static uint64_t
-capped(uint64_t number)
-{
-    return number < MAX_NUMBER ? number : MAX_NUMBER;
-}
-
-static int64_t
-known(int64_t number)
-{
-    return number < 0 ? -1 : (int64_t)capped((uint64_t)number);
-}
 
 /* Between the bounds; the lower one also for what is no number. */
 static double
@@ -153,7 +141,7 @@ copy_series(const struct cm_growth_use *use, struct cm_leak_growth *growth)
         }
         last = row[0];
         for (size_t j = 0; j < CM_LEAK_SERIES_NUMBERS; j++) {
-            to[j] = row[j] > 0 ? known(row[j]) : 0;
+            to[j] = row[j] > 0 ? cm_number_known(row[j]) : 0;
         }
         growth->series_count++;
     }
@@ -170,17 +158,17 @@ copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
         between(use->bytes_per_iteration, -MAX_REAL, MAX_REAL);
     growth->count_per_iteration =
         between(use->count_per_iteration, -MAX_REAL, MAX_REAL);
-    growth->since_iteration = known(use->since_iteration);
-    growth->bytes = capped(use->bytes);
-    growth->count = capped(use->count);
-    growth->peak_bytes =
-        capped(use->peak_bytes > use->bytes ? use->peak_bytes : use->bytes);
+    growth->since_iteration = cm_number_known(use->since_iteration);
+    growth->bytes = cm_number_capped(use->bytes);
+    growth->count = cm_number_capped(use->count);
+    growth->peak_bytes = cm_number_capped(
+        use->peak_bytes > use->bytes ? use->peak_bytes : use->bytes);
     growth->retained_bytes = use->retained_bytes != CM_LEAK_UNKNOWN
-                                 ? capped(use->retained_bytes)
+                                 ? cm_number_capped(use->retained_bytes)
                                  : CM_LEAK_UNKNOWN;
-    growth->autograd_depth = capped(use->autograd_depth);
+    growth->autograd_depth = cm_number_capped(use->autograd_depth);
     growth->confidence = between(use->confidence, 0, 1);
-    growth->iterations_to_full = known(use->iterations_to_full);
+    growth->iterations_to_full = cm_number_known(use->iterations_to_full);
     growth->seconds_to_full =
         seconds >= 0 ? between(seconds, 0, MAX_REAL) : -1;
 }
@@ -481,7 +469,7 @@ total_of(const uint64_t *bytes, size_t count)
     uint64_t total = 0;
 
     for (size_t i = 0; i < count; i++) {
-        total += capped(bytes[i]);
+        total += cm_number_capped(bytes[i]);
     }
     return total;
 }
@@ -490,10 +478,11 @@ static void
 put_point(struct cm_leak_timeline_device *device, size_t at, int64_t iteration,
           double seconds, const uint64_t *bytes)
 {
-    device->iterations[at] = iteration > 0 ? known(iteration) : 0;
+    device->iterations[at] = iteration > 0 ? cm_number_known(iteration) : 0;
     device->seconds[at] = between(seconds, 0, MAX_REAL);
     for (size_t i = 0; i < device->category_count; i++) {
-        device->bytes[at * device->category_count + i] = capped(bytes[i]);
+        device->bytes[at * device->category_count + i] =
+            cm_number_capped(bytes[i]);
     }
 }
 

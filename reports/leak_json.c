@@ -18,10 +18,10 @@
 
 #include "../detector/alloc.h"
 #include "leak_json.h"
+#include "number.h"
 #include "utf8.h"
 
 #define MAX_DEPTH 64
-#define MAX_WHOLE 9007199254740992.0 /* 2^53 */
 
 /* cJSON does not tell a syntax error from want of memory.  Written by this
  * thread's parse only: cJSON's hooks are one for the process anyway. */
@@ -91,7 +91,7 @@ is_whole(const cJSON *value)
 {
     double number = cJSON_IsNumber(value) ? value->valuedouble : -1;
 
-    return number >= 0 && number <= MAX_WHOLE
+    return number >= 0 && number <= (double)CM_MOST_NUMBER
            && (double)(uint64_t)number == number;
 }
 

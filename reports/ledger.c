@@ -9,28 +9,14 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "number.h"
 #include "representative.h"
-
-#define MAX_COUNT ((uint64_t)1 << 53)
 
 void
 cm_ledger_news_release(struct cm_ledger_news *self)
 {
     cm_free(self->fingerprints);
     *self = (struct cm_ledger_news){0};
-}
-
-/* Both are at most 2^53, which the file can hold; so is the result. */
-static uint64_t
-add_capped(uint64_t a, uint64_t b)
-{
-    return b > MAX_COUNT - a ? MAX_COUNT : a + b;
-}
-
-static uint64_t
-capped(uint64_t count)
-{
-    return count < MAX_COUNT ? count : MAX_COUNT;
 }
 
 struct cm_leak_device *
@@ -97,10 +83,10 @@ add_cycle(struct cm_copy *copy, const struct cm_finding *finding)
     struct cm_leak *leak = copy->leak;
     struct cm_leak_cycle cycle = {
         .fingerprint = finding->fingerprint,
-        .bytes_each = capped(finding->bytes_each),
+        .bytes_each = cm_number_capped(finding->bytes_each),
         .count = finding->count,
-        .peak_bytes = capped(finding->bytes_total),
-        .total_bytes = capped(finding->bytes_total),
+        .peak_bytes = cm_number_capped(finding->bytes_total),
+        .total_bytes = cm_number_capped(finding->bytes_total),
         .first_iteration = copy->heap->iteration,
         .last_iteration = copy->heap->iteration,
         .time = (double)copy->heap->time_ns / 1e9,
@@ -137,8 +123,8 @@ static void
 count_cycle(struct cm_leak_cycle *cycle, uint64_t count, uint64_t bytes,
             enum cm_trigger trigger)
 {
-    uint64_t all_count = add_capped(cycle->collected_count, count);
-    uint64_t all_bytes = add_capped(cycle->collected_bytes, bytes);
+    uint64_t all_count = cm_number_sum(cycle->collected_count, count);
+    uint64_t all_bytes = cm_number_sum(cycle->collected_bytes, bytes);
 
     if (trigger == CM_TRIGGER_GC) {
         cycle->collected_count = all_count;
@@ -152,7 +138,7 @@ static void
 fold_cycle(struct cm_leak_cycle *cycle, const struct cm_finding *finding,
            const struct cm_heap *heap)
 {
-    uint64_t bytes = capped(finding->bytes_total);
+    uint64_t bytes = cm_number_capped(finding->bytes_total);
 
     count_cycle(cycle, finding->count, bytes, heap->trigger);
     if (bytes > cycle->peak_bytes) {
@@ -198,7 +184,7 @@ add_dead_bytes(struct cm_leak *leak, const struct cm_records *records,
             cm_ledger_device(leak, cm_records_text(records, on->device));
 
         if (device != NULL) {
-            sums[device - leak->devices] += capped(on->bytes);
+            sums[device - leak->devices] += cm_number_capped(on->bytes);
         }
     }
 }
@@ -220,7 +206,7 @@ note_peaks(struct cm_leak *leak, const struct cm_heap *heap,
         struct cm_leak_device *device = &leak->devices[i];
 
         if (sums[i] > device->dead_peak) {
-            device->dead_peak = capped(sums[i]);
+            device->dead_peak = cm_number_capped(sums[i]);
             device->dead_peak_iteration = heap->iteration;
         }
     }
@@ -232,8 +218,9 @@ lose(struct cm_leak *leak, uint64_t events, uint64_t nodes, const char *reason)
     if (events == 0 && nodes == 0) {
         return;
     }
-    leak->lost_events = add_capped(leak->lost_events, events);
-    leak->lost_nodes = add_capped(leak->lost_nodes, capped(nodes));
+    leak->lost_events = cm_number_sum(leak->lost_events, events);
+    leak->lost_nodes =
+        cm_number_sum(leak->lost_nodes, cm_number_capped(nodes));
     if (leak->lost_reason.index == 0) {
         leak->lost_reason = cm_texts_intern(leak->texts, reason);
     }

@@ -11,16 +11,14 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "number.h"
 #include "representative.h"
-
-#define MAX_NUMBER ((uint64_t)1 << 53)
 
 /* What a file can hold; what is not known stays so. */
 static uint64_t
 capped(uint64_t number)
 {
-    return number > MAX_NUMBER && number != CM_LEAK_UNKNOWN ? MAX_NUMBER
-                                                            : number;
+    return number == CM_LEAK_UNKNOWN ? number : cm_number_capped(number);
 }
 
 /* As capped, 0 for what is not known. */
@@ -289,19 +287,14 @@ reserve_row(struct cm_leak_device *device)
     return CM_OK;
 }
 
-static int64_t
-known(int64_t number)
-{
-    return number < 0 ? -1 : (int64_t)capped((uint64_t)number);
-}
-
 enum cm_status
 cm_memory_add_iteration(struct cm_leak *leak, struct cm_memory_rows *rows,
                         const char *name, int64_t number, int64_t start,
                         int64_t end, int64_t peak)
 {
-    int64_t row[CM_LEAK_ITERATION_NUMBERS] = {known(number), known(start),
-                                              known(end), known(peak)};
+    int64_t row[CM_LEAK_ITERATION_NUMBERS] = {
+        cm_number_known(number), cm_number_known(start), cm_number_known(end),
+        cm_number_known(peak)};
     struct cm_leak_device *device = cm_ledger_device(leak, name);
     size_t at = device != NULL ? (size_t)(device - leak->devices) : 0;
     enum cm_status status = device != NULL ? CM_OK : CM_NO_MEMORY;

@@ -10,8 +10,7 @@
 
 #include "../detector/alloc.h"
 #include "libraries.h"
-
-#define MAX_NUMBER ((uint64_t)1 << 53) /* that a file can hold */
+#include "number.h"
 
 enum cm_status
 cm_copy_init(struct cm_copy *self, struct cm_leak *leak,
@@ -248,8 +247,7 @@ copy_block(struct cm_copy *self, const struct cm_storage *from,
     if (from->block_bytes == 0) {
         return CM_OK;
     }
-    storage->block_bytes =
-        from->block_bytes < MAX_NUMBER ? from->block_bytes : MAX_NUMBER;
+    storage->block_bytes = cm_number_capped(from->block_bytes);
     if (from->stream <= INT64_MAX) {
         storage->stream = (int64_t)from->stream;
     }

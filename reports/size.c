@@ -12,9 +12,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "number.h"
+
 static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
-#define MAX_BYTES ((uint64_t)1 << 53)
 
 /* Tenths of the unit, rounded half up; never overflows. */
 static uint64_t
@@ -144,7 +145,7 @@ cm_size_parse(const char *text, uint64_t *result)
 
     for (; *text >= '0' && *text <= '9'; text++) {
         whole = whole * 10 + (uint64_t)(*text - '0');
-        if (whole > MAX_BYTES) {
+        if (whole > CM_MOST_NUMBER) {
             return CM_BAD_INPUT;
         }
     }
@@ -161,11 +162,12 @@ cm_size_parse(const char *text, uint64_t *result)
     }
     text += strspn(text, " ");
     unit = unit_bytes(text);
-    if (unit == 0 || whole > MAX_BYTES / unit || (scale > 1 && unit == 1)) {
+    if (unit == 0 || whole > CM_MOST_NUMBER / unit
+        || (scale > 1 && unit == 1)) {
         return CM_BAD_INPUT;
     }
     whole = whole * unit + part * unit / scale;
-    if (whole > MAX_BYTES) {
+    if (whole > CM_MOST_NUMBER) {
         return CM_BAD_INPUT;
     }
     *result = whole;

@@ -3,6 +3,7 @@
 #include "leak_case.h"
 
 #include "../reports/fault.h"
+#include "../reports/number.h"
 #include "fail_each.h"
 
 /* The largest sum first, in it the largest line; what differs is apart. */
@@ -81,7 +82,7 @@ test_series(void **state)
     cm_leak_release(&leak);
 }
 
-/* A file may say anything of sizes. */
+/* A file may say any size that it can hold. */
 static void
 test_sums_are_capped(void **state)
 {
@@ -89,12 +90,12 @@ test_sums_are_capped(void **state)
 
     (void)state;
     for (size_t i = 0; i < leak.growth_count; i++) {
-        leak.growth[i].bytes = leak.growth[i].peak_bytes = UINT64_MAX - 1;
+        leak.growth[i].bytes = leak.growth[i].peak_bytes = CM_MOST_NUMBER - 1;
     }
     cm_faults_sort(&leak);
     assert_int_equal(leak.growth[0].fault_lines, 3);
-    assert_true(cm_fault_sum(&leak.growth[0]).bytes == UINT64_MAX);
-    assert_true(cm_fault_sum(&leak.growth[0]).peak_bytes == UINT64_MAX);
+    assert_true(cm_fault_sum(&leak.growth[0]).bytes == CM_MOST_NUMBER);
+    assert_true(cm_fault_sum(&leak.growth[0]).peak_bytes == CM_MOST_NUMBER);
     cm_leak_release(&leak);
 }
 
