@@ -48,12 +48,12 @@ cm_session_drain_warnings(struct cm_session *self)
     }
 }
 
-/* One part in so many of the time goes into asking, which costs 0.1 to 1 ms;
+/* One part in so many of the time goes into asking, which costs 0.1 to 4 ms;
  * more in the beginning, when what leaks is to be found in ten iterations. */
 static uint64_t
 memory_share(uint64_t asked)
 {
-    enum { FIRST = 8, EARLY = 24 };
+    enum { FIRST = 12, EARLY = 24 };
     return asked <= FIRST ? 10 : asked <= EARLY ? 100 : 10000;
 }
 

@@ -108,6 +108,29 @@ print(cumem._core.text(cumem._core.document(), False, 0))
     assert more[-1].strip() == "destroy_process_group(group)" and len(more) == 2, done.out
 
 
+def test_it_is_told_where_the_driver_takes_long_to_answer(stand_in, tmp_path):  # noqa: F811
+    """As beside many processes on the device."""
+    run_ok(START + PRETEND + OUTSIDE + """
+at_once = cumem._core.process_use
+def process_use(index):
+    time.sleep(0.008)
+    return at_once(index)
+cumem._core.process_use = process_use
+def outside(asks, steps):
+    return steps * 8 * MIB
+handle = cumem.warn_tensor_cycles()
+for _ in range(15):
+    allocate(BASE, MIB)
+    free(BASE, MIB)
+    steps += 1
+    cumem.step()
+    time.sleep(0.1)
+row, = told()
+assert row["category"] == "outside the frameworks" and row["verdict"] == "leak", row
+assert 7 * MIB < row["bytes_per_iteration"] < 9 * MIB, row
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 @pytest.mark.parametrize("what", ["min(asks, 4) * 200 * MIB", "(asks % 3) * 40 * MIB", "0"])
 def test_libraries_that_load_and_work_are_left_alone(what, stand_in, tmp_path):  # noqa: F811
     run_ok(START + PRETEND + OUTSIDE + f"""
