@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "container.h"
 #include "finalizer.h"
 #include "name.h"
 #include "way.h"
@@ -220,18 +221,6 @@ is_graph_in_container(const struct cm_holding *self)
     return has_graph(self) && step_at(self, self->at)->counted;
 }
 
-/* A dict that the whole program can reach: by a module or a class. */
-static bool
-is_global_dict(const struct cm_holding *self)
-{
-    const struct cm_holding_step *place = step_at(self, self->at);
-    size_t way = self->at;
-    bool global =
-        step_at(self, 0)->species == CM_MODULE
-        && (way == 1 || (way == 2 && step_at(self, 1)->species == CM_TYPE));
-    return global && place->species == CM_DICT && place->counted;
-}
-
 static bool
 is_type(const struct cm_holding *self, size_t i, const char *name)
 {
@@ -294,12 +283,6 @@ static bool
 is_chain(const struct cm_holding *self)
 {
     return self->chain > 2;
-}
-
-static bool
-is_container(const struct cm_holding *self)
-{
-    return step_at(self, self->at)->counted;
 }
 
 static bool
@@ -445,14 +428,6 @@ say_graph_in_container(const struct cm_holding *self)
 }
 
 static char *
-say_global_dict(const struct cm_holding *self)
-{
-    return cm_sentence("give %s a bound: delete old entries, or cache with "
-                       "functools.lru_cache(maxsize=...)",
-                       name_of_place(self).text);
-}
-
-static char *
 say_queue(const struct cm_holding *self)
 {
     size_t owner = name_of_place(self).step;
@@ -504,22 +479,6 @@ say_chain(const struct cm_holding *self)
                        name_of_place(self).text, (unsigned)self->chain);
 }
 
-/* An attribute of a library's is told by who has it. */
-static char *
-say_container(const struct cm_holding *self)
-{
-    struct cm_way_name name = name_of_place(self);
-    struct cm_name inside =
-        cm_name_of_label(self->records, step_at(self, self->at)->edge);
-    bool hidden = name.step != 0 && name.step < self->at
-                  && step_at(self, self->at)->role == CM_ATTRIBUTE;
-    return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
-                                inside.text)
-                  : cm_sentence("clear %s when it has been used, or keep less "
-                                "in it (numbers, or tensors on the CPU)",
-                                name.text);
-}
-
 static char *
 say_anything(const struct cm_holding *self)
 {
@@ -559,10 +518,11 @@ static const struct {
     {"queue not drained", is_queue, say_queue},
     {"deque without a bound", is_deque, say_deque},
     {"modules pile up", is_module_pile, say_module_pile},
-    {"global cache", is_global_dict, say_global_dict},
+    {"containers grow", cm_container_is_of_others, cm_container_say_each},
+    {"global cache", cm_container_is_global, cm_container_say_bound},
     {"chain", is_chain, say_chain},
     {"kept scalars", is_scalars, say_scalars},
-    {"container grows", is_container, say_container},
+    {"container grows", cm_container_grows, cm_container_say},
     {"kept", is_anything, say_anything},
 };
 

@@ -179,6 +179,29 @@ test_chains(void **state)
 }
 
 static void
+test_containers_of_containers(void **state)
+{
+    static const char lists[] = "M||module a;D|.acts|defaultdict of 3|3;"
+                                "L|['fc']|list of 10|10;T|[3]|Tensor [4]";
+    static const char pairs[] = "M||module a;D|.kv|dict of 10|10;"
+                                "t|[3]|tuple of 2|2;T|[1]|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, lists, 1);
+    way.holding.through = 20;
+    assert_advice(&way, "containers grow", "clear each list in acts when");
+    /* One tensor behind each key: the keys become more. */
+    way.holding.through = 3;
+    assert_advice(&way, "global cache", "give acts a bound");
+    cm_records_free(way.records);
+    way_init(&way, pairs, 1);
+    way.holding.through = 20;
+    assert_advice(&way, "global cache", "give kv a bound");
+    cm_records_free(way.records);
+}
+
+static void
 test_no_name_and_no_way(void **state)
 {
     struct way way;
@@ -423,6 +446,7 @@ main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
         cmocka_unit_test(test_first_code_that_fills_it),
         cmocka_unit_test(test_item_is_filled),

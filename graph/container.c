@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Where more hangs from the place than it has items, a container among these
+ * is what has to be emptied: the place itself has the same keys for ever. */
+
+#include "container.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "way.h"
+
+static const struct cm_holding_step *
+place_of(const struct cm_holding *self)
+{
+    return cm_way_step(self, self->at);
+}
+
+/* The first of them on the way; 0: none.  A tuple is never emptied. */
+static size_t
+container_inside(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = place_of(self);
+    if (!place->counted || place->items >= self->through) {
+        return 0;
+    }
+    for (size_t i = self->at + 1; i < self->count; i++) {
+        const struct cm_holding_step *step = cm_way_step(self, i);
+        if (step->counted && step->species != CM_TUPLE) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+bool
+cm_container_is_of_others(const struct cm_holding *self)
+{
+    return container_inside(self) != 0;
+}
+
+char *
+cm_container_say_each(const struct cm_holding *self)
+{
+    struct cm_text_id inside =
+        cm_way_step(self, container_inside(self))->annotation;
+    const char *type = cm_way_text(self, inside);
+    const char *end = strstr(type, " of ");
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return cm_sentence(
+        "clear each %.*s in %s when it has been used, or keep "
+        "less in it (numbers, or tensors on the CPU)",
+        (int)(end != NULL ? (size_t)(end - type) : strlen(type)), type,
+        name.text);
+}
+
+bool
+cm_container_is_global(const struct cm_holding *self)
+{
+    size_t way = self->at;
+    bool global =
+        cm_way_step(self, 0)->species == CM_MODULE
+        && (way == 1
+            || (way == 2 && cm_way_step(self, 1)->species == CM_TYPE));
+    return global && place_of(self)->species == CM_DICT
+           && place_of(self)->counted;
+}
+
+char *
+cm_container_say_bound(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return cm_sentence("give %s a bound: delete old entries, or cache with "
+                       "functools.lru_cache(maxsize=...)",
+                       name.text);
+}
+
+bool
+cm_container_grows(const struct cm_holding *self)
+{
+    return place_of(self)->counted;
+}
+
+/* An attribute of a library's is told by who has it. */
+char *
+cm_container_say(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    struct cm_name inside =
+        cm_name_of_label(self->records, place_of(self)->edge);
+    bool hidden = name.step != 0 && name.step < self->at
+                  && place_of(self)->role == CM_ATTRIBUTE;
+    return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
+                                inside.text)
+                  : cm_sentence("clear %s when it has been used, or keep less "
+                                "in it (numbers, or tensors on the CPU)",
+                                name.text);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_CONTAINER_H
+#define CM_CONTAINER_H
+
+/* Of the rules of advice (holding.h), those for a container that is filled and
+ * never emptied. */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+/* What the place has in it grows, not the place: a dict of lists. */
+bool cm_container_is_of_others(const struct cm_holding *self);
+char *cm_container_say_each(const struct cm_holding *self);
+
+/* A dict that the whole program can reach: by a module or a class. */
+bool cm_container_is_global(const struct cm_holding *self);
+char *cm_container_say_bound(const struct cm_holding *self);
+
+bool cm_container_grows(const struct cm_holding *self);
+char *cm_container_say(const struct cm_holding *self);
+
+#endif
