@@ -164,9 +164,12 @@ find_tensor(struct probes *self, struct cm_autograd_layout *layout)
     };
     layout->meta_grad_fn = place_in_both(&nodes, 1, 16);
     need(self, layout->meta_grad_fn, "unsupported: AutogradMeta.grad_fn_");
-    layout->meta_grad =
-        place_of(word(fact(self, "leaf_impl"), layout->impl_meta), 1, 16,
-                 fact(self, "leaf_grad_impl"));
+    struct twins grads = {
+        {word(fact(self, "leaf_impl"), layout->impl_meta),
+         word(fact(self, "a_impl"), layout->impl_meta)},
+        {fact(self, "leaf_grad_impl"), fact(self, "a_grad_impl")},
+    };
+    layout->meta_grad = place_in_both(&grads, 1, 16);
     need(self, layout->meta_grad, "unsupported: AutogradMeta.grad_");
     /* Engaged: the byte after a view's base and its two functions. */
     uint64_t view = word(fact(self, "view_impl"), layout->impl_meta);
@@ -469,6 +472,16 @@ describe(void)
         "nodes_are_mutual", PyBool_FromLong(l->nodes_are_mutual));
 }
 
+/* Each search has found a layout, and no two the same. */
+static PyObject *
+doubt(void)
+{
+    cm_autograd_unlearn();
+    learnt.reason = "unsupported: no two searches found the same";
+    PyErr_SetString(PyExc_RuntimeError, learnt.reason);
+    return NULL;
+}
+
 PyObject *
 cm_autograd_probe(PyObject *module, PyObject *args)
 {
@@ -480,6 +493,9 @@ cm_autograd_probe(PyObject *module, PyObject *args)
     }
     if (strcmp(step, "layout") == 0) {
         return describe();
+    }
+    if (strcmp(step, "doubt") == 0) {
+        return doubt();
     }
     if (strcmp(step, "learn") == 0 && b != NULL && PyDict_CheckExact(a)
         && PyType_Check(b)) {

@@ -70,7 +70,8 @@ void cm_autograd_unlearn(void);
  *   ("learn", {name: number}, function_type)  finds the layout or raises
  *   ("uses", grad_fn)        uses of the node that its first edge leads to
  *   ("ready", uses, tensors_are_mutual, nodes_are_mutual)
- *   ("layout")               what was learnt, by name */
+ *   ("layout")               what was learnt, by name
+ *   ("doubt")                forgets it, and raises */
 PyObject *cm_autograd_probe(PyObject *module, PyObject *args);
 
 #endif

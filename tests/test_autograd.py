@@ -395,6 +395,28 @@ for wrong in (("learn", {}, int), ("learn", 1, 2), ("nothing",), ("ready", 1)):
     raise AssertionError(wrong)
 assert "unsupported" in cumem.status()["autograd"]
 assert _core.autograd_behind(torch.ones(1)) is None
+class Misled:
+    def __init__(self, wrong):
+        self.wrong, self.searches = wrong, 0
+    def autograd_probe(self, step, *rest):
+        answer = _core.autograd_probe(step, *rest)
+        if step == "layout":
+            self.searches += 1
+            if self.searches in self.wrong:
+                answer["meta_grad"] = self.searches
+        return answer
+_autograd._core = misled = Misled({1})
+_autograd.probe()
+assert misled.searches == 3 and cumem.status()["autograd"] == "struct layout"
+_autograd._core = Misled({1, 2, 3, 4})
+try:
+    _autograd.probe()
+except RuntimeError as error:
+    assert str(error) in cumem.status()["autograd"] and "no two searches" in str(error)
+else:
+    raise AssertionError("learnt what no two searches have found")
+assert _core.autograd_behind(torch.ones(1)) is None
+_autograd._core = _core
 class Sneaky(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -47,10 +47,10 @@ _packed = ("packed",)
 
 def _probes(torch):
     """Tensors by name, and those that need no name."""
-    a, b, leaf, grad = (torch.ones(3, dtype=torch.float32, device="cpu") for _ in range(4))
+    a, b, leaf, *grads = (torch.ones(3, dtype=torch.float32, device="cpu") for _ in range(5))
     for tensor in (a, b, leaf):
         tensor.requires_grad_(True)
-    leaf.grad = grad
+    a.grad, leaf.grad = grads
     product = a * b
     depths = [product * 1.0]
     for _ in range(3):
@@ -59,7 +59,7 @@ def _probes(torch):
     with torch.autograd.graph.saved_tensors_hooks(_pack, _unpack):
         packed = product * b
     return {
-        "a": a, "b": b, "leaf": leaf, "leaf_grad": leaf.grad, "product": product,
+        "a": a, "b": b, "leaf": leaf, "product": product, "a_grad": a.grad, "leaf_grad": leaf.grad,
         "view_base": base, "view": base.view(-1), "lerp": torch.lerp(a, b, leaf),
         "packed": packed, "depth_1": product, "depth_2": depths[0], "depth_5": depths[3],
         "context": _apply(torch, a, b, leaf),
@@ -129,24 +129,32 @@ def _has_saved_hooks(torch):
 def probe():
     """Teach the core where autograd keeps its graph.  Raises RuntimeError with what was not found.
 
-    Memory that is left from before can mislead a search: then other tensors are asked.
+    Memory that is left from before can mislead a search: two must find the same, each with tensors
+    of its own.
     """
-    for left in (2, 1, 0):
+    kept, found = [], []
+    for left in (3, 2, 1, 0):
         try:
-            return _probe(sys.modules["torch"])
+            kept.append(_probe(sys.modules["torch"]))
         except RuntimeError:
             if left == 0:
                 raise
+            continue
+        found.append(_core.autograd_probe("layout"))
+        if found.count(found[-1]) == 2:
+            return
+    _core.autograd_probe("doubt")
 
 
 def _probe(torch):
+    """One search; its tensors, whose memory the next one does not get while they live."""
     with torch.enable_grad(), torch.inference_mode(False):
         tensors = _probes(torch)
         facts, keep = _facts(tensors)
         _core.autograd_probe("learn", facts, torch._C._FunctionBase)
         counted = _uses(tensors)
-        del keep
     _core.autograd_probe("ready", *counted)
+    return tensors, keep
 
 
 _MOST_STEPS = 1_000_000
