@@ -8,8 +8,15 @@
 #include "alloc.h"
 
 /* A verdict costs some microseconds, so in a long run each series has its
- * turn: judged at each of the first boundaries, then at each eighth. */
-enum { EACH_UNTIL = 64, THEN_EACH = 8, MOST_AT_ONCE = 32, MOST_DOUBTS = 6 };
+ * turn: judged at each of the first boundaries, then at each eighth; one that
+ * was not suspect before, at once: it may have begun to leak. */
+enum {
+    EACH_UNTIL = 64,
+    THEN_EACH = 8,
+    NEW_FOR = 16,
+    MOST_AT_ONCE = 32,
+    MOST_DOUBTS = 6,
+};
 
 const char *const cm_category_names[CM_CATEGORIES] = {
     [CM_OTHER] = "other",
@@ -299,6 +306,16 @@ add_up(struct cm_growth *self)
     }
 }
 
+static bool
+has_turn(const struct cm_series *series, int64_t iteration)
+{
+    int64_t suspect_for =
+        iteration - series->first_iteration - (int64_t)series->suspect_after;
+    return iteration < EACH_UNTIL
+           || (series->suspected && suspect_for < NEW_FOR)
+           || (iteration + series->number) % THEN_EACH == 0;
+}
+
 void
 cm_growth_judge(struct cm_growth *self, int64_t iteration)
 {
@@ -310,10 +327,8 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
         const struct cm_series *series =
             cm_series_table_at(&self->table, number, &site, &category);
         struct cm_growth_state *state = &self->states[number];
-        bool turn =
-            iteration < EACH_UNTIL || (iteration + number) % THEN_EACH == 0;
         struct cm_verdict_result result;
-        if (!turn || judged++ >= MOST_AT_ONCE) {
+        if (!has_turn(series, iteration) || judged++ >= MOST_AT_ONCE) {
             continue;
         }
         judge(self, series, cm_growth_category(self, site), iteration,

@@ -76,6 +76,26 @@ rows_of(struct job *job, enum cm_verdict verdict, struct cm_growth_row *found)
     return matching;
 }
 
+/* Whatever the iteration: each series has its turn at another one. */
+static void
+tells_a_late_leak_within_ten_iterations_too(void **state)
+{
+    (void)state;
+    for (int start = 100; start < 108; start++) {
+        struct job job = begin();
+        for (int i = 0; i < start; i++) {
+            release(&job, allocate(&job, 3, 8 * MIB));
+            step(&job);
+        }
+        for (int i = 0; i < 10; i++) {
+            allocate(&job, 5, 4 * MIB);
+            step(&job);
+        }
+        assert_true(job.growth.due);
+        end(&job);
+    }
+}
+
 static void
 tells_a_leak_within_ten_iterations_of_its_start(void **state)
 {
@@ -418,6 +438,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
+        cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),
         cmocka_unit_test(is_calm_where_nothing_is_suspect),
