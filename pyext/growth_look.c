@@ -428,13 +428,14 @@ PyObject *
 cm_session_growth(struct cm_session *self, PyObject *args)
 {
     PyObject *rows, *free_bytes, *copies;
-    int aloud;
+    int aloud, ending;
     struct cm_growth_look look = {.session = self};
-    if (!PyArg_ParseTuple(args, "O!O!O!p:growth", &PyList_Type, &rows,
+    if (!PyArg_ParseTuple(args, "O!O!O!pp:growth", &PyList_Type, &rows,
                           &PyDict_Type, &free_bytes, &PyList_Type, &copies,
-                          &aloud)) {
+                          &aloud, &ending)) {
         return NULL;
     }
+    look.ending = ending != 0;
     if (!cm_session_is_main(self) || self->silent
         || cm_allocations_blocks() == NULL) {
         return PyLong_FromLong(0);

@@ -50,6 +50,7 @@ struct cm_growth_look {
     size_t hidden_count, hidden_capacity;
     size_t target_count, target_capacity, group_capacity;
     bool by_others[MOST_FINDINGS]; /* few tensors have this memory */
+    bool ending;                   /* the program's variables are gone */
     size_t walks;
     enum cm_status status;
 };

@@ -296,9 +296,11 @@ inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
 }
 
 /* What piles up behind a frame that a traceback keeps: its function has ended,
- * and it did so before.  What lingered, and has died with what held it. */
+ * and it did so before.  What lingered, or is looked at once the program has
+ * ended, and has died with what held it. */
 static bool
-is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+             bool at_end)
 {
     for (size_t i = 0; i < growth->holder_at && i < growth->holder_count;
          i++) {
@@ -308,7 +310,8 @@ is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth)
         }
     }
     return growth->holder_count == 0
-           || (cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING
+           || ((at_end
+                || cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING)
                && strcmp(cm_leak_text(leak, growth->holder[0].annotation),
                          CM_HOLDING_DEAD)
                       == 0);
@@ -324,7 +327,7 @@ is_same_fault(const struct cm_leak *leak, const struct cm_leak_growth *a,
 }
 
 static void
-inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
+inherit(struct cm_leak *leak, struct cm_leak_growth *growth, bool at_end)
 {
     for (size_t i = 0; i < leak->growth_count; i++) {
         struct cm_leak_growth *old = &leak->growth[i];
@@ -334,7 +337,8 @@ inherit(struct cm_leak *leak, struct cm_leak_growth *growth)
             || !is_same_fault(leak, old, growth)) {
             continue;
         }
-        if (is_left_over(leak, growth) && !is_left_over(leak, old)) {
+        if (is_left_over(leak, growth, at_end)
+            && !is_left_over(leak, old, at_end)) {
             inherit_holder(growth, old);
         }
         if (growth->name_count == 0 && old->name_count != 0) {
@@ -362,7 +366,7 @@ cm_growth_set(struct cm_leak *leak, const struct cm_records *records,
         status = copy_growth(&copy, order[i], &list[i]);
     }
     for (size_t i = 0; status == CM_OK && i < kept; i++) {
-        inherit(leak, &list[i]);
+        inherit(leak, &list[i], order[i]->at_end);
     }
     if (status == CM_OK) {
         release_list(leak->growth, leak->growth_count);

@@ -57,6 +57,8 @@ struct cm_growth_use {
     const char *const *names;
     size_t name_count;
     const char *library_package, *library_link;
+    bool at_end; /* its variables are gone: a cycle that died with them does
+                  * not say who held it */
 };
 /* Nothing is known; the verdict is ok.  A long way loses its middle, so
  * holder_at is forgotten where it lies in that. */

@@ -178,8 +178,9 @@ test_what_a_traceback_is_left_with(void **state)
     built_free(built);
 }
 
-/* At the end of a program the model has died, and with it its gradients; a leak
- * in a dead cycle is held by nothing else. */
+/* At the end of a program the model has died, and with it its gradients, and
+ * a trainer that refers to itself; before it, a leak in a dead cycle is held by
+ * nothing else. */
 static void
 test_what_lingered_is_not_held_by_its_death(void **state)
 {
@@ -189,14 +190,16 @@ test_what_lingered_is_not_held_by_its_death(void **state)
         {CM_HOLDING_DEAD, ""}, {"list of 4", ""}, {"gradient", ".grad"}};
     static const struct {
         const char *verdict;
+        bool at_end;
         size_t steps;
-    } cases[] = {{"lingering", 2}, {"leak", 3}};
+    } cases[] = {
+        {"lingering", false, 2}, {"leak", false, 3}, {"leak", true, 2}};
     struct built *built = built_new(stacks);
     struct cm_growth_use use;
     struct cm_leak leak;
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         start(&leak);
         cm_growth_use_init(&use);
         use.verdict = cases[i].verdict;
@@ -205,6 +208,7 @@ test_what_lingered_is_not_held_by_its_death(void **state)
         assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
         use.holder = dead;
         use.holder_count = 3;
+        use.at_end = cases[i].at_end;
         assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
         assert_int_equal(leak.growth[0].holder_count, cases[i].steps);
         assert_null(cm_leak_check(&leak));

@@ -21,6 +21,7 @@ def growth(
     free: dict[int, int],
     copies: list[tuple[int, object, int, int, int, int, list[str]]],
     aloud: bool,
+    ending: bool,
     /,
 ) -> int: ...
 def origin(tensor: object, /) -> tuple[int, int, int, int, int] | None: ...

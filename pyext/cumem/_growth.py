@@ -90,7 +90,7 @@ def look(ending=False, aloud=True):
              if id(parameter) not in trained]  # fmt: skip
     del names, parameters
     _core.categories(rows)
-    told = _core.growth(rows, _free_bytes(), _copies.found(ending), aloud)
+    told = _core.growth(rows, _free_bytes(), _copies.found(ending), aloud, ending)
     del rows
     took = time.perf_counter() - started
     _state["count"] += 1
