@@ -230,7 +230,8 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->type = node.type;
     step->code = node.code;
     step->counted = cm_item_count(step->object, &step->items);
-    step->bounded = is_bounded(step->object);
+    step->bounded = is_bounded(step->object)
+                    || cm_unnamed_is_bounded(objects, step->object);
     struct cm_text_id device = cm_device_label_of(
         reach->devices, objects->texts, step->object, &step->species);
     if (device.index != 0) {

@@ -8,7 +8,10 @@
 
 #include "phrase.h"
 
-enum { MOST_SHOWN = 4096 };
+enum {
+    MOST_SHOWN = 4096,
+    MOST_CACHED = 1024, /* a larger size is no bound to rely on */
+};
 
 const char cm_unnamed_threads[] = "in each thread";
 
@@ -131,6 +134,56 @@ cm_unnamed_cached(const struct cm_objects *objects, PyObject *object)
                             ? cm_attribute(objects, object, "__wrapped__")
                             : NULL;
     return wrapped != NULL && PyFunction_Check(wrapped) ? wrapped : NULL;
+}
+
+/* functools keeps `maxsize` in a variable of the function cache_parameters; to
+ * call that would run Python. */
+static PyObject *
+free_variable(PyObject *function, const char *name)
+{
+    PyObject *cells = PyFunction_GET_CLOSURE(function), *found = NULL;
+    PyObject *names =
+        PyCode_GetFreevars((PyCodeObject *)PyFunction_GET_CODE(function));
+    Py_ssize_t count =
+        names != NULL && cells != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < count && i < PyTuple_GET_SIZE(cells); i++) {
+        PyObject *cell = PyTuple_GET_ITEM(cells, i);
+        if (PyCell_Check(cell)
+            && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i),
+                                                name)
+                   == 0) {
+            found = PyCell_GET(cell);
+        }
+    }
+    Py_XDECREF(names);
+    PyErr_Clear();
+    return found;
+}
+
+static bool
+is_method(PyObject *function)
+{
+    PyObject *name = ((PyFunctionObject *)function)->func_qualname;
+    const char *text = PyUnicode_AsUTF8(name);
+    const char *dot = text != NULL ? strrchr(text, '.') : NULL;
+    PyErr_Clear();
+    return dot != NULL && dot > text && dot[-1] != '>';
+}
+
+bool
+cm_unnamed_is_bounded(const struct cm_objects *objects, PyObject *object)
+{
+    PyObject *cached = cm_unnamed_cached(objects, object);
+    PyObject *told = cached != NULL && !is_method(cached)
+                         ? cm_attribute(objects, object, "cache_parameters")
+                         : NULL;
+    PyObject *most = told != NULL && PyFunction_Check(told)
+                         ? free_variable(told, "maxsize")
+                         : NULL;
+    int overflow = 0;
+    return most != NULL && PyLong_CheckExact(most)
+           && PyLong_AsLongAndOverflow(most, &overflow) <= MOST_CACHED
+           && overflow == 0;
 }
 
 static Py_ssize_t

@@ -2,6 +2,9 @@
 # Copyright the cumem authors
 """Growth in a program: what is told, to whom, and that nothing of the program runs."""
 
+import json
+
+import pytest
 from process import NODES, run_ok
 
 LOOP = NODES + """
@@ -151,6 +154,47 @@ with cumem.observe_tensor_cycles(print):
     train(lambda tensor: None, 40)
     assert cumem.growth() == [], cumem.growth()
 """, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("size, name, wanted", [
+    (64, "table", "growing"), (10**6, "table", "leak"), (None, "table", "leak"),
+    (64, "Net.table", "leak"), (64, "main.<locals>.table", "growing"),
+])  # fmt: skip
+def test_a_cache_with_a_size_may_fill(size, name, wanted, tmp_path):
+    """Unless the size is beyond all bounds, or each result keeps its `self` besides."""
+    run_ok(LOOP + f"size, name, wanted = {size!r}, {name!r}, {wanted!r}" + """
+import functools
+def table(number):
+    return torch.ones(1 << 18)
+table.__qualname__ = name
+table = functools.lru_cache(maxsize=size)(table)
+numbers = iter(range(1000))
+with cumem.observe_tensor_cycles(print):
+    train(lambda _: table(next(numbers)))
+    told = [row["verdict"] for row in cumem.growth() if row["verdict"] != "settled"]
+assert told == [wanted], told
+""", cwd=tmp_path)
+
+
+def test_who_held_it_is_told_when_main_has_returned(tmp_path):
+    """The trainer refers to itself, and so dies with main() as a cycle; that is not why it grew."""
+    run_ok(LOOP + """
+class Trainer:
+    def __init__(self):
+        self.on_end, self.seen = self.finish, []
+    def finish(self):
+        pass
+def main():
+    trainer = Trainer()
+    train(lambda tensor: trainer.seen.append(tensor), 25)
+cumem.warn_tensor_cycles(directory=".", min_bytes=0)
+main()
+""", cwd=tmp_path)
+    (report,) = [json.loads(path.read_text()) for path in tmp_path.glob("leak-*.json")]
+    (row,) = [row for row in report["growth"] if row["verdict"] == "leak"]
+    assert "clear seen" in row["advice"], row
+    assert any(step["edge"].endswith("seen") for step in row["holder"]), row["holder"]
+    assert report["cycles"], "and the cycle is told as what it is"
 
 
 def test_nobody_is_looked_at_for_an_observer(tmp_path):
