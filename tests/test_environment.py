@@ -113,8 +113,7 @@ def work():
 def ask():
     if not cumem: return
     cumem.step(); cumem.find_cycles(); cumem.growth(); cumem.status(); cumem.why_alive(model)
-    try: cumem.memory()
-    except ValueError: pass
+    cumem.memory()
 
 model = torch.nn.Linear(300, 300)
 optimizer = torch.optim.AdamW(model.parameters())

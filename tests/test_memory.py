@@ -60,8 +60,8 @@ assert common["segments"] == 2 and graph["name"] == "(0, 1)"
 def test_a_bad_device_is_named(tmp_path):
     run_ok(NODES + """
 import pytest
-for bad in ("cpu", "cuda:x", True, "", 3.5, None, 7):
-    with pytest.raises(ValueError, match=repr(bad) if bad is not None else "in use: none"):
+for bad in ("cpu", "cuda:x", True, "", 3.5, 7):
+    with pytest.raises(ValueError, match=repr(bad)):
         cumem.memory(bad)
 """ + PRETEND + """
 with pytest.raises(ValueError, match="1.*in use: cuda:0"):
@@ -79,12 +79,17 @@ from cumem import _core, _frameworks, _memory
 from pytest import raises
 _frameworks._has_context = lambda index: index == 1
 _core.process_use = lambda index: (100, 0, 30, 50, 20, "")
-with raises(ValueError, match="in use: none"):
-    cumem.memory()
+nothing = cumem.memory()
+assert nothing["allocated"] == 0 and nothing["free"] is None and "no accelerator" in nothing["why"]
+with raises(ValueError, match="'cuda:0'.*in use: none"):
+    cumem.memory("cuda:0")
+with raises(ValueError, match="'cpu'; expected 'cuda'"):
+    cumem.memory("cpu")
 sys.modules[framework] = types.ModuleType(framework)
 with raises(ValueError, match="0.*in use: cuda:1"):
     cumem.memory(0)
 use = cumem.memory()
+assert use.keys() == nothing.keys()
 assert use == cumem.memory("cuda:1") and use["frameworks"] == {} and use["allocated"] == 0
 assert (use["outside_frameworks"], use["other_processes"], use["free"]) == (50, 20, 30)
 row, = _memory.rows(snapshot=True)

@@ -10,6 +10,13 @@ import sys
 from . import _core, _frameworks, _recorder
 
 _COMMON = (0, 0)
+_NOTHING = {
+    "allocated": 0, "reserved": 0, "cached": 0, "pending_free": None, "private_pools": None,
+    "outside_frameworks": None, "other_processes": None, "total": None, "free": None,
+    "largest_free": None, "peak_allocated": 0, "frameworks": {}, "pools": [],
+    "why": "no accelerator is in use",
+}  # fmt: skip
+_EXPECTED = "expected 'cuda', 'cuda:0', an index or a torch.device of a CUDA device"
 
 
 def memory(device=None):
@@ -18,7 +25,8 @@ def memory(device=None):
     Parameters
     ----------
     device : str, int or torch.device, optional
-        ``"cuda:1"`` or ``1``; default: torch's current device, else the first in use.
+        ``"cuda:1"`` or ``1``; default: torch's current device, else the first in use,
+        else none (a machine without accelerator): nothing allocated, and ``why``.
 
     Returns
     -------
@@ -43,6 +51,8 @@ def memory(device=None):
     NVML's figures for the device and this process.
     """
     used = _in_use()
+    if device is None and not used:
+        return dict(_NOTHING, frameworks={}, pools=[])
     index = _index(device, list(used))
     if index not in used:
         raise ValueError(f"no memory is in use on device {device!r} (in use: {_names(used)})")
@@ -62,11 +72,11 @@ def _index(device, used):
     if number is None and not isinstance(device, str):
         number = getattr(device, "index", None)
     if isinstance(device, bool) or (number is None and not text.startswith("cuda")):
-        raise ValueError(f"no such device: {device!r}")
+        raise ValueError(f"no such device: {device!r}; {_EXPECTED}")
     if number is None:
         tail = text.partition(":")[2] or str(_current())
         if not tail.isdecimal():
-            raise ValueError(f"no such device: {device!r}")
+            raise ValueError(f"no such device: {device!r}; {_EXPECTED}")
         number = int(tail)
     return number
 
