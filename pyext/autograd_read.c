@@ -103,32 +103,46 @@ is_vector(const uint64_t words[3], uint64_t item_bytes, uint64_t most)
            && bytes % item_bytes == 0 && bytes / item_bytes <= most;
 }
 
-static void
+/* False: no hook stands at this address. */
+static bool
 read_hook(struct cm_grad_reading *self, uint64_t address)
 {
     uint64_t words[2];
     const struct cm_cpp_class *class;
-    if (cm_cpp_may_point(address) && cm_torch_peek(address, words, 2)
-        && (class = cm_cpp_class_of(words[0])) != NULL
-        && class->kind == CM_CPP_HOOK) {
-        link_to_object(self, words[1], CM_GRAD_HOOKS);
+    if (!cm_cpp_may_point(address) || !cm_torch_peek(address, words, 2)
+        || (class = cm_cpp_class_of(words[0])) == NULL
+        || class->kind != CM_CPP_HOOK) {
+        return false;
     }
+    link_to_object(self, words[1], CM_GRAD_HOOKS);
+    return true;
 }
 
-/* Hooks stand in vectors of pointers. */
-static void
-read_hooks(struct cm_grad_reading *self, const uint64_t *words, size_t count,
-           size_t except)
+/* Whether the three words are a vector, as far as the hooks of it tell. */
+static bool
+read_hook_vector(struct cm_grad_reading *self, const uint64_t *words)
 {
-    uint64_t hooks[MOST_HOOKS];
-    for (size_t i = 1; i + 2 < count; i++) {
-        uint64_t number = (words[i + 1] - words[i]) / 8;
-        if (i == except || !is_vector(words + i, 8, MOST_HOOKS)
-            || !cm_torch_peek(words[i], hooks, (size_t)number)) {
-            continue;
-        }
-        for (uint64_t k = 0; k < number; k++) {
-            read_hook(self, hooks[k]);
+    uint64_t hooks[MOST_HOOKS], number = (words[1] - words[0]) / 8;
+    bool found = false;
+    if (!is_vector(words, 8, MOST_HOOKS)
+        || !cm_torch_peek(words[0], hooks, (size_t)number)) {
+        return cm_cpp_may_point(words[0]) && words[1] == words[0];
+    }
+    for (uint64_t k = 0; k < number; k++) {
+        found = read_hook(self, hooks[k]) || found;
+    }
+    return found;
+}
+
+/* Hooks stand in vectors of pointers.  The end of one, its capacity and the
+ * start of the next are no vector: what lies there is left from before. */
+static void
+read_hooks(struct cm_grad_reading *self, const uint64_t *words, size_t from,
+           size_t count, size_t except)
+{
+    for (size_t i = from; i + 2 < count; i++) {
+        if (i != except && read_hook_vector(self, words + i)) {
+            i += 2;
         }
     }
 }
@@ -143,6 +157,28 @@ block_words(const struct cm_grad_reading *self, uint64_t head, size_t least)
     bool sane = self->layout->sized && bytes % 16 == 0 && bytes >= least + 8
                 && bytes < (1 << 20);
     return sane ? (size_t)(bytes - 8) / 8 : 0;
+}
+
+static size_t
+words_of_meta(const struct cm_grad_reading *self, uint64_t head)
+{
+    size_t count = block_words(self, head, 64);
+    return count > CM_GRAD_META_WORDS ? CM_GRAD_META_WORDS : count;
+}
+
+/* Where the fields with hooks lie: all are written.  Before them stands a name,
+ * whose buffer nobody writes, and behind them what a view adds, which may be
+ * empty: a hook's address there is one from before. */
+struct hook_fields {
+    size_t from, to; /* in words */
+};
+
+static struct hook_fields
+hooks_of_meta(const struct cm_grad_reading *self, uint64_t head)
+{
+    size_t end = words_of_meta(self, head), view = self->layout->view_base / 8;
+    return (struct hook_fields){self->layout->meta_grad_fn / 8 + 1,
+                                end < view ? end : view};
 }
 
 static void
@@ -161,8 +197,6 @@ read_meta(struct cm_grad_reading *self, uint64_t meta)
         cut(self);
         return;
     }
-    size_t count = block_words(self, words[0], 64);
-    count = count > CM_GRAD_META_WORDS ? CM_GRAD_META_WORDS : count;
     uint64_t node = fields[layout->meta_grad_fn / 8];
     uint64_t gradient = fields[layout->meta_grad / 8];
     if (node != 0) {
@@ -175,14 +209,15 @@ read_meta(struct cm_grad_reading *self, uint64_t meta)
         link_to_tensor(self, gradient, CM_GRAD_GRADIENT);
     }
     if (class->kind == CM_CPP_VIEW_META && layout->view_base != CM_GRAD_NONE
-        && layout->view_base / 8 + 7 <= count
+        && layout->view_base / 8 + 7 <= words_of_meta(self, words[0])
         && (fields[layout->view_base / 8 + 6] & 0xFF) == 1) {
         uint64_t base = fields[layout->view_base / 8];
         if (cm_cpp_kind_at(base) == CM_CPP_TENSOR) {
             link_to_tensor(self, base, CM_GRAD_BASE);
         }
     }
-    read_hooks(self, fields, count, 0);
+    struct hook_fields hooks = hooks_of_meta(self, words[0]);
+    read_hooks(self, fields, hooks.from, hooks.to, 0);
 }
 
 /* The two tables of hooks that a tensor's Python object has of its own, and
@@ -203,9 +238,9 @@ read_object_hooks(struct cm_grad_reading *self, uint64_t object, uint64_t meta)
     }
     if (cm_cpp_may_point(tables[1]) && cm_cpp_may_point(meta)
         && cm_torch_peek(meta - 8, words, CM_GRAD_META_WORDS + 1)) {
-        size_t count = block_words(self, words[0], 64);
-        for (size_t i = 1; i < count && i < CM_GRAD_META_WORDS; i++) {
-            read_hook(self, words[1 + i]);
+        struct hook_fields hooks = hooks_of_meta(self, words[0]);
+        for (size_t i = hooks.from; i < hooks.to; i++) {
+            (void)read_hook(self, words[1 + i]);
         }
     }
 }
@@ -480,7 +515,7 @@ read_node(struct cm_grad_reading *self, const struct cm_cpp_class *class,
     vertex->cut = !class->known || whole > count;
     cm_grad_set_object(self, words[at / 8] & ~UINT64_C(7));
     read_edges(self, words + layout->edges / 8);
-    read_hooks(self, words, layout->node_end / 8, layout->edges / 8);
+    read_hooks(self, words, 1, layout->node_end / 8, layout->edges / 8);
     read_own_fields(self, kind, words, whole < count ? whole : count);
 }
 

@@ -264,6 +264,28 @@ assert gone() is not None
 """, tmp_path)
 
 
+def test_an_address_of_a_hook_that_nobody_wrote_is_none(tmp_path):
+    """A tensor's name has a buffer that is never filled: here it leads to its hook."""
+    program(f"""
+import ctypes
+layout = _core.autograd_probe("layout")
+def fields(tensor):
+    impl = (ctypes.c_uint64 * 8).from_address(tensor._cdata)
+    return (ctypes.c_uint64 * 22).from_address(impl[layout["impl_meta"] // 8])
+def leak():
+    without = fields(leaf())[:]{LEAKS["post-accumulate hook"]}
+    words = fields(y)
+    new = [i for i in range(12, 22) if not without[i] and words[i] > 1 << 16]
+    words[layout["meta_grad"] // 8 - 1] = words[new[0]]
+    return weakref.ref(y)
+gone = leak()
+gc.collect()
+assert gone() is not None, "not a leak"
+found = cycles()
+assert len(found) == 1 and found[0]["bytes_each"] >= MIB, found
+""", tmp_path)
+
+
 LIVE = {
     "held": "global kept; kept = y",
     "its result is held": "global kept; kept = y.exp()",
