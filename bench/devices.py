@@ -118,6 +118,39 @@ cycle(x * 2)
 print(storages())
 assert storages() == [("cuda:0", 2 << 20), ("cuda:1", 2 << 20)]
 """),
+    "DDP over NCCL, a leak in the second of two ranks": ({"CUMEM_WARN_CYCLES": 0}, """
+import glob, subprocess
+open("train.py", "w").write('''
+import os, torch
+import cumem
+if cumem.status()["interceptor"] == "none":
+    import cumem._start  # a build folder has no cumem.pth
+    cumem._start.main()
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(512, 512, device="cuda"))
+optimizer, kept = torch.optim.AdamW(model.parameters()), []
+for _ in range(40):
+    output = model(torch.ones(512, 512, device="cuda"))
+    output.square().mean().backward()
+    optimizer.step(); optimizer.zero_grad()
+    if rank == 1:
+        kept.append(output)
+row = cumem.memory(f"cuda:{rank}")
+print("rank", rank, {key: row[key] for key in ("allocated", "outside_frameworks")})
+torch.distributed.destroy_process_group()
+''')
+told = subprocess.run(
+    [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "train.py"],
+    env={**os.environ, "CUMEM_WARN_CYCLES": "1"}, capture_output=True, text=True)
+lines = [line for line in told.stderr.splitlines() if "cumem" in line or "LEAK" in line or "held" in line]
+print(told.stdout, *lines, *glob.glob("leak-*"), sep="\\n")
+assert told.returncode == 0, told.stderr[-2000:]
+assert any(line.startswith("cumem [rank 1]: cuda:1 grows") for line in lines)
+assert not any("[rank 0]" in line for line in lines)
+assert [name.split("-")[1] for name in glob.glob("leak-*.json")] == ["r1"]
+"""),
 }
 
 if __name__ == "__main__":

@@ -68,9 +68,8 @@ cm_digest_free(struct cm_digest *self)
     cm_free(self);
 }
 
-/* Before: lock held. */
-static void
-queue_warning(struct cm_digest *self, const struct cm_buffer *text)
+void
+cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text)
 {
     size_t at =
         (self->first_warning + self->warning_count) % CM_DIGEST_MAX_WARNINGS;
@@ -183,7 +182,7 @@ cm_digest_suppress(struct cm_digest *self, const char *path)
     cm_recurrence_release(&self->recurrence); /* by the rules before */
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (text.length > before) {
-        queue_warning(self, &text);
+        cm_digest_queue(self, &text);
     }
     cm_buffer_release(&text);
     pthread_mutex_unlock(&self->lock);
@@ -354,7 +353,7 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     if (counts.shown != 0
         && cm_summary_write(&self->leak, &options, &text) == CM_OK) {
         add_trouble(self, &text);
-        queue_warning(self, &text);
+        cm_digest_queue(self, &text);
     }
     cm_buffer_release(&text);
 }

@@ -94,6 +94,27 @@ cm_digest_note_run(struct cm_digest *self)
 
 /* --- growth --------------------------------------------------------------- */
 
+/* Before: lock held.  Who was told of a leak hears that it stopped. */
+static void
+say_stopped(struct cm_digest *self)
+{
+    struct cm_growth_stopped stopped;
+    struct cm_buffer text = {0};
+    size_t at = 0;
+    while (cm_growth_next_stopped(&self->told, &self->leak, &at, &stopped)) {
+        const struct cm_leak_growth *growth = &self->leak.growth[stopped.row];
+        if (self->warn && stopped.peak >= self->min_bytes
+            && growth->library_package.index == 0) {
+            self->counts.no_memory +=
+                cm_growth_stopped_write(&stopped, &self->leak, &text) != CM_OK;
+        }
+    }
+    if (text.length != 0) {
+        cm_digest_queue(self, &text);
+    }
+    cm_buffer_release(&text);
+}
+
 enum cm_status
 cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
                  size_t count, bool aloud)
@@ -110,6 +131,9 @@ cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
         self->dirty = true;
         self->urgent |= news.count != 0;
         cm_digest_say(self, &news);
+        if (aloud) {
+            say_stopped(self);
+        }
     }
     self->counts.no_memory += status == CM_NO_MEMORY;
     pthread_mutex_unlock(&self->lock);

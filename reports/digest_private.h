@@ -47,6 +47,10 @@ struct cm_digest {
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
 
+/* Before: lock held.  For the user's standard error; with too many the text is
+ * dropped. */
+void cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text);
+
 /* Before: lock held.  The run is as long as it is by now. */
 void cm_digest_note_run(struct cm_digest *self);
 

@@ -4,9 +4,18 @@
  * Faults are few: they are looked up one by one. */
 #include "growth_told.h"
 
+#include <inttypes.h>
+
 #include "../detector/alloc.h"
 #include "fault.h"
+#include "filenames.h"
 #include "growth.h"
+#include "line.h"
+#include "size.h"
+#include "walk.h"
+
+/* So often a fault that stopped is told again at once when it grows again. */
+#define MOST_STOPS 3
 
 void
 cm_growth_told_release(struct cm_growth_told *self)
@@ -44,10 +53,10 @@ told_bytes(const struct cm_growth_told *self,
 
 /* False: it was not known, and there is no room, or no memory. */
 static bool
-remember(struct cm_growth_told *self, uint64_t fingerprint, uint64_t bytes,
+remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
          enum cm_status *status)
 {
-    struct cm_growth_told_entry *entry = find(self, fingerprint);
+    struct cm_growth_told_entry *entry = find(self, what->fingerprint);
 
     if (entry == NULL) {
         if (self->count == CM_GROWTH_TOLD_MAX) {
@@ -59,9 +68,12 @@ remember(struct cm_growth_told *self, uint64_t fingerprint, uint64_t bytes,
             return false;
         }
         entry = &self->items[self->count++];
-        entry->fingerprint = fingerprint;
+        *entry =
+            (struct cm_growth_told_entry){.fingerprint = what->fingerprint};
     }
-    entry->bytes = bytes;
+    entry->bytes = what->bytes;
+    entry->fault = what->fault;
+    entry->leak |= what->leak;
     return true;
 }
 
@@ -69,19 +81,22 @@ remember(struct cm_growth_told *self, uint64_t fingerprint, uint64_t bytes,
  * another one has most of the bytes, or is gone. */
 static bool
 remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
-             uint64_t bytes, enum cm_status *status)
+             uint64_t bytes, bool leak, enum cm_status *status)
 {
+    struct cm_growth_told_entry what = {
+        .bytes = bytes, .fault = first->fingerprint, .leak = leak};
     bool known = true;
 
     for (uint32_t i = 0; *status == CM_OK && i < cm_fault_lines(first); i++) {
-        known = remember(self, first[i].fingerprint, bytes, status) && known;
+        what.fingerprint = first[i].fingerprint;
+        known = remember(self, &what, status) && known;
     }
     return known;
 }
 
 static enum cm_status
 announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
-         struct cm_ledger_news *news)
+         bool leak, struct cm_ledger_news *news)
 {
     uint64_t bytes = cm_fault_sum(first).bytes;
     uint64_t told = told_bytes(self, first);
@@ -92,7 +107,8 @@ announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
     bytes = bytes > 0 ? bytes : 1;
     if (status == CM_OK
-        && remember_all(self, first, is_news ? bytes : told, &status)
+        && remember_all(self, first, is_news ? bytes : told, is_news && leak,
+                        &status)
         && is_news) {
         news->fingerprints[news->count++] = first->fingerprint;
     }
@@ -108,12 +124,149 @@ cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
 
     while (status == CM_OK && i < leak->growth_count) {
         const struct cm_leak_growth *first = &leak->growth[i];
+        enum cm_growth_verdict verdict = cm_growth_verdict(leak, first);
 
-        if (cm_growth_is_fault(cm_growth_verdict(leak, first))) {
-            status = announce(self, first, news);
+        if (cm_growth_is_fault(verdict)) {
+            status = announce(self, first, verdict == CM_GROWTH_LEAK, news);
         }
         i += cm_fault_lines(first);
     }
+    return status;
+}
+
+/* --- what stopped --------------------------------------------------------- */
+
+/* 0: it was not told as a leak, or that it stopped was told, too. */
+static uint64_t
+told_fault(const struct cm_growth_told *self,
+           const struct cm_leak_growth *growth)
+{
+    const struct cm_growth_told_entry *entry = find(self, growth->fingerprint);
+
+    return entry != NULL && entry->leak ? entry->fault : 0;
+}
+
+/* False: one of its lines grows, or lingers. */
+static bool
+sum_stopped(const struct cm_growth_told *self, const struct cm_leak *leak,
+            uint64_t fault, struct cm_growth_stopped *result)
+{
+    uint64_t most = 0;
+
+    *result = (struct cm_growth_stopped){0};
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        const struct cm_leak_growth *growth = &leak->growth[i];
+
+        if (told_fault(self, growth) != fault) {
+            continue;
+        }
+        if (cm_growth_is_told(cm_growth_verdict(leak, growth))) {
+            return false;
+        }
+        if (growth->peak_bytes >= most) {
+            most = growth->peak_bytes;
+            result->row = i;
+        }
+        result->lines++;
+        result->bytes += growth->bytes;
+        result->peak += growth->peak_bytes;
+    }
+    return true;
+}
+
+static void
+note_stop(struct cm_growth_told *self, uint64_t fault)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_growth_told_entry *entry = &self->items[i];
+
+        if (entry->leak && entry->fault == fault) {
+            entry->leak = false;
+            entry->bytes = ++entry->stops < MOST_STOPS ? 0 : entry->bytes;
+        }
+    }
+}
+
+bool
+cm_growth_next_stopped(struct cm_growth_told *self, const struct cm_leak *leak,
+                       size_t *at, struct cm_growth_stopped *result)
+{
+    while (*at < leak->growth_count) {
+        uint64_t fault = told_fault(self, &leak->growth[(*at)++]);
+
+        if (fault != 0 && sum_stopped(self, leak, fault, result)) {
+            note_stop(self, fault);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "cache.py:13 fill and 2 more lines", "memory (outside the frameworks)" */
+static void
+add_stopped_place(const struct cm_growth_stopped *self,
+                  const struct cm_leak *leak,
+                  const struct cm_filenames *filenames, struct cm_line *line)
+{
+    const struct cm_leak_growth *growth = &leak->growth[self->row];
+    const struct cm_leak_site *site =
+        growth->site != 0 ? cm_leak_site_at(leak, growth->site) : NULL;
+
+    if (site != NULL && site->user_frame >= 0) {
+        const struct cm_leak_frame *frame = &site->frames[site->user_frame];
+
+        cm_line_add(line, CM_PAINT_NONE,
+                    cm_filenames_short(filenames, frame->filename));
+        cm_line_addf(line, CM_PAINT_NONE, ":%" PRIu32 " ", frame->line);
+        cm_line_add(line, CM_PAINT_NONE, cm_leak_text(leak, frame->name));
+    }
+    else {
+        cm_line_addf(line, CM_PAINT_NONE, "memory (%s)",
+                     cm_growth_what(leak, growth));
+    }
+    if (self->lines > 1) {
+        cm_line_addf(line, CM_PAINT_NONE, " and %zu more line%s",
+                     self->lines - 1, self->lines > 2 ? "s" : "");
+    }
+}
+
+static void
+add_stopped(const struct cm_growth_stopped *self, const struct cm_leak *leak,
+            const struct cm_filenames *filenames, struct cm_line *line)
+{
+    char size[CM_SIZE_TEXT_BYTES], most[CM_SIZE_TEXT_BYTES];
+    bool freed = self->bytes < self->peak / 2;
+
+    cm_size_format_short(self->bytes, size);
+    cm_size_format_short(self->peak, most);
+    cm_line_add(line, CM_PAINT_NONE,
+                freed ? "cumem: given back: " : "cumem: stopped growing: ");
+    add_stopped_place(self, leak, filenames, line);
+    if (freed) {
+        cm_line_addf(line, CM_PAINT_NONE, ", %s of %s are left", size, most);
+    }
+    else {
+        cm_line_addf(line, CM_PAINT_NONE, ", at %s", size);
+    }
+    cm_line_add(line, CM_PAINT_NONE, " (told as a leak before)");
+    cm_line_end(line);
+}
+
+enum cm_status
+cm_growth_stopped_write(const struct cm_growth_stopped *self,
+                        const struct cm_leak *leak, struct cm_buffer *out)
+{
+    struct cm_leak_finding finding = {.growth = true, .index = self->row};
+    struct cm_filenames filenames = {0};
+    struct cm_line line = {.out = out};
+    enum cm_status status = cm_filenames_init(&filenames, leak, &finding, 1);
+
+    if (status == CM_OK) {
+        add_stopped(self, leak, &filenames, &line);
+        status = cm_buffer_status(out);
+    }
+    cm_line_release(&line);
+    cm_filenames_release(&filenames);
     return status;
 }
 

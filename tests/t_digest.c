@@ -328,6 +328,7 @@ grow(struct cm_digest *digest, const char *verdict, uint64_t bytes)
 
     cm_growth_use_init(&use);
     use.device = "cpu";
+    use.category = "other";
     use.verdict = verdict;
     use.bytes = bytes;
     use.bytes_per_iteration = 4096;
@@ -357,6 +358,43 @@ test_growth_is_said_when_it_is_sure(void **state)
     assert_false(cm_digest_warns(scene->digest));
     assert_int_equal(grow(scene->digest, "leak", 17000), CM_OK);
     assert_true(cm_digest_warns(scene->digest));
+}
+
+/* Once, and only to whom it was said that it grows. */
+static void
+test_growth_that_stopped_is_said(void **state)
+{
+    struct scene *scene = *state;
+    char *warning;
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(grow(scene->digest, "settled", 4096), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
+    cm_free(cm_digest_take_warning(scene->digest));
+    assert_int_equal(grow(scene->digest, "growing", 9000), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(grow(scene->digest, "settled", 9216), CM_OK);
+    }
+    warning = cm_digest_take_warning(scene->digest);
+    assert_string_equal(warning,
+                        "cumem: stopped growing: memory (other "
+                        "tensors), at 9 KiB (told as a leak before)\n");
+    cm_free(warning);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_int_equal(grow(scene->digest, "leak", 9300), CM_OK);
+    assert_true(cm_digest_warns(scene->digest));
+}
+
+/* Of what was too small to be told nothing is said. */
+static void
+test_small_growth_that_stopped_is_not_said(void **state)
+{
+    struct scene *scene = *state;
+    cm_digest_output(scene->digest, scene->path, true, 1 << 20);
+    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
+    assert_int_equal(grow(scene->digest, "settled", 8192), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
 }
 
 static void
@@ -516,6 +554,8 @@ main(void)
         WITH_SCENE(test_out_of_memory_is_written_without_findings),
         WITH_SCENE(test_an_event_has_the_memory_of_the_process),
         WITH_SCENE(test_growth_is_said_when_it_is_sure),
+        WITH_SCENE(test_growth_that_stopped_is_said),
+        WITH_SCENE(test_small_growth_that_stopped_is_not_said),
         WITH_SCENE(test_a_report_on_demand),
         WITH_SCENE(test_looks_are_written_with_the_length_of_the_run),
         WITH_SCENE(test_each_allocation_fails_in_turn),

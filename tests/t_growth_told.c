@@ -2,6 +2,7 @@
  * Copyright the cumem authors */
 #include "leak_case.h"
 
+#include "../reports/fault.h"
 #include "../reports/growth_told.h"
 #include "fail_each.h"
 
@@ -59,15 +60,118 @@ test_a_fault_of_several_lines_is_told_once(void **state)
     cm_leak_release(&leak);
 }
 
+static void
+give_verdict(struct cm_leak *leak, size_t from, size_t to, const char *verdict)
+{
+    for (size_t i = from; i < to; i++) {
+        leak->growth[i].verdict = cm_texts_intern(leak->texts, verdict);
+    }
+}
+
+/* What stopped, as text; how many. */
+static size_t
+stopped(struct cm_growth_told *told, const struct cm_leak *leak,
+        struct cm_buffer *text)
+{
+    struct cm_growth_stopped found;
+    size_t at = 0, count = 0;
+
+    text->length = 0;
+    while (cm_growth_next_stopped(told, leak, &at, &found)) {
+        assert_int_equal(cm_growth_stopped_write(&found, leak, text), CM_OK);
+        count++;
+    }
+    return count;
+}
+
+/* A leak, and no other; not while one of its lines grows; once. */
+static void
+test_what_stopped_is_told_once(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+    struct cm_buffer text = {0};
+
+    (void)state;
+    give_verdict(&leak, 0, 1, "lingering");
+    cm_leak_sort(&leak);
+    size_t first = 0;
+    while (cm_fault_lines(&leak.growth[first]) == 1) {
+        first++;
+    }
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    give_verdict(&leak, first, first + 1, "settled");
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    give_verdict(&leak, first + 1, first + 2, "growing");
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    give_verdict(&leak, first + 1, first + 2, "ok");
+    assert_int_equal(stopped(&told, &leak, &text), 1);
+    assert_string_equal(cm_buffer_text(&text),
+                        "cumem: stopped growing: net.py:3 forward and 1 more "
+                        "line, at 5.2 MiB (told as a leak before)\n");
+    give_verdict(&leak, 0, leak.growth_count, "settled");
+    assert_int_equal(stopped(&told, &leak, &text), news.count - 2);
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_buffer_release(&text);
+    cm_leak_release(&leak);
+}
+
+/* At once, but not for ever: what fills and empties would be told each time. */
+static void
+test_what_grows_again_is_told_a_few_times(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+    struct cm_buffer text = {0};
+    const size_t times = 3;
+
+    (void)state;
+    give_verdict(&leak, 1, 2, "ok");
+    for (size_t i = 0; i < 2 * times; i++) {
+        give_verdict(&leak, 0, 1, "leak");
+        assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+        give_verdict(&leak, 0, 1, "settled");
+        assert_int_equal(stopped(&told, &leak, &text), i < times);
+    }
+    assert_int_equal(news.count, times);
+    give_verdict(&leak, 0, 1, "leak");
+    leak.growth[0].bytes *= 2;
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, times + 1);
+    leak.growth[0].bytes /= 100;
+    give_verdict(&leak, 0, 1, "ok");
+    assert_int_equal(stopped(&told, &leak, &text), 1);
+    assert_string_equal(cm_buffer_text(&text),
+                        "cumem: given back: train.py:41 step, 33 MiB of 1.6 "
+                        "GiB are left (told as a leak before)\n");
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_buffer_release(&text);
+    cm_leak_release(&leak);
+}
+
+/* Before: the verdicts are those of the document. */
 static enum cm_status
 attempt(void *context)
 {
+    struct cm_leak *leak = context;
     struct cm_growth_told told = {0};
     struct cm_ledger_news news = {0};
-    enum cm_status status = cm_growth_announce(&told, context, &news);
+    struct cm_buffer text = {0};
+    struct cm_growth_stopped found = {.row = 0, .lines = 2, .peak = 5};
+    enum cm_status status = cm_growth_announce(&told, leak, &news);
 
+    if (status == CM_OK) {
+        status = cm_growth_stopped_write(&found, leak, &text);
+    }
     cm_growth_told_release(&told);
     cm_ledger_news_release(&news);
+    cm_buffer_release(&text);
     return status;
 }
 
@@ -87,6 +191,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_and_doubled_faults_are_told),
         cmocka_unit_test(test_a_fault_of_several_lines_is_told_once),
+        cmocka_unit_test(test_what_stopped_is_told_once),
+        cmocka_unit_test(test_what_grows_again_is_told_a_few_times),
         cmocka_unit_test(test_each_allocation_fails),
     };
 

@@ -50,6 +50,25 @@ assert told and told[0] <= 11, told  # what keep() is given is made after the st
 """, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("emptied, told", [
+    (False, "cumem: stopped growing: <string>:"), (True, "cumem: given back: <string>:")])
+def test_who_was_told_hears_that_it_stopped(emptied, told, tmp_path):
+    """A ring by hand, and a cache that is cleared."""
+    done = run_ok(LOOP + f"""
+kept = []
+def keep(tensor):
+    kept.append(tensor)
+    if len(kept) > 30:
+        del kept[:30 if {emptied} else 1]
+cumem.warn_tensor_cycles()
+train(keep, 50 if {emptied} else 150)
+""", cwd=tmp_path)
+    lines = done.err.splitlines()
+    leak, = [i for i, line in enumerate(lines) if line.startswith("#1 LEAK")]
+    stopped, = [i for i, line in enumerate(lines) if line.startswith(told)]
+    assert leak < stopped and lines[stopped].endswith("(told as a leak before)"), done.err
+
+
 def test_what_several_lines_allocate_for_one_list_is_one_fault(tmp_path):
     """Told by the name of what the list has, not of what that was made from."""
     done = run_ok(NODES + """

@@ -20,7 +20,7 @@ _FIRST_LOOKS = 6
 _SHARE = 100  # a look may take one part in so many of the time
 
 _optimizers = []  # weak references
-_state = {"count": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0}
+_state = {"count": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0, "told": 0}
 
 
 def growth():
@@ -93,6 +93,8 @@ def look(ending=False, aloud=True):
     told = _core.growth(rows, _free_bytes(), _copies.found(ending), aloud, ending)
     del rows
     took = time.perf_counter() - started
+    if aloud:
+        _state["told"] = told or (_state["told"] and _core.growing())
     _state["count"] += 1
     _state["seconds"] += took
     _state["longest"] = max(_state["longest"], took)
@@ -103,8 +105,13 @@ def look(ending=False, aloud=True):
 
 def look_now(ending=False):
     """Before a report: at the end who held it was seen before, and is kept."""
-    if "torch" in sys.modules and (_core.growing() or _copies.is_told()):
+    if "torch" in sys.modules and (_is_open() or _copies.is_told()):
         look(ending)
+
+
+def _is_open():
+    """Something grows, or was told to, and whoever was told has not heard that it stopped."""
+    return _state["told"] or _core.growing()
 
 
 def looks():
@@ -118,7 +125,7 @@ def look_when_due(is_new):
     `is_new`: a verdict is, be it that something no longer grows.
     """
     paid = time.perf_counter() >= _state["not_before"]
-    if is_new and (paid or _state["count"] < _FIRST_LOOKS) or paid and _core.growing():
+    if is_new and (paid or _state["count"] < _FIRST_LOOKS) or paid and _is_open():
         look()
 
 
