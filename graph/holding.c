@@ -12,6 +12,7 @@
 
 #include "container.h"
 #include "finalizer.h"
+#include "gradient.h"
 #include "name.h"
 #include "way.h"
 #include "weights.h"
@@ -78,12 +79,6 @@ static bool
 is_outside(const struct cm_holding *self)
 {
     return is_category(self, "outside the frameworks");
-}
-
-static bool
-is_gradient(const struct cm_holding *self)
-{
-    return is_category(self, "gradient");
 }
 
 static bool
@@ -305,14 +300,6 @@ say_outside(const struct cm_holding *self)
 }
 
 static char *
-say_gradient(const struct cm_holding *self)
-{
-    (void)self;
-    return cm_sentence("call optimizer.zero_grad(set_to_none=True) before the "
-                       "next forward pass");
-}
-
-static char *
 say_exception(const struct cm_holding *self)
 {
     return cm_sentence(
@@ -497,7 +484,9 @@ static const struct {
     char *(*say)(const struct cm_holding *self);
 } rules[] = {
     {"outside the frameworks", is_outside, say_outside},
-    {"gradient not cleared", is_gradient, say_gradient},
+    {"gradient cleared late by Lightning", cm_gradient_is_lightnings,
+     cm_gradient_say_lightning},
+    {"gradient not cleared", cm_gradient_lingers, cm_gradient_say},
     {"dead cycle", is_dead, say_dead},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
@@ -532,7 +521,8 @@ cm_holding_advise(const struct cm_holding *self,
 {
     *result = (struct cm_holding_advice){0};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        bool known = self->count > 1 || is_outside(self) || is_gradient(self);
+        bool known =
+            self->count > 1 || is_outside(self) || cm_gradient_lingers(self);
         if (known && !rules[i].fits(self)) {
             continue;
         }

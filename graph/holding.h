@@ -46,6 +46,7 @@ struct cm_holding {
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */
+    struct cm_site_id site;  /* that allocated them; 0: not known */
     const char *kept; /* a variable that one of them goes by, else NULL */
     const struct cm_code_id *codes; /* borrowed: may have filled or set it */
     size_t code_count;

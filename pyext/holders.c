@@ -292,6 +292,8 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
     struct cm_text_id kept = kept_variable(self, group);
     const char *name = cm_texts_get(texts, kept);
     struct codes codes = {.count = 0};
+    struct cm_site_id site =
+        query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
     struct cm_holding_advice advice;
     struct cm_holding holding = {
         .records = query->objects->records,
@@ -305,13 +307,11 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
             query->categories != NULL ? query->categories[group] : NULL,
         .autograd_depth =
             query->autograd_depths != NULL ? query->autograd_depths[group] : 0,
+        .site = site,
         .kept = kept.index != 0 ? name + strlen("local ") : NULL,
     };
     if (trail != NULL) {
-        find_codes(self, trail, holder->at,
-                   query->sites != NULL ? query->sites[group]
-                                        : (struct cm_site_id){0},
-                   target, &codes);
+        find_codes(self, trail, holder->at, site, target, &codes);
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         holder->place_count = cm_holding_made(&holding, holder->places);

@@ -246,6 +246,50 @@ store(struct way *way, enum cm_store_kind kind, const char *name,
                              .line = line};
 }
 
+static struct cm_site_id
+add_site(struct way *way, const char *filename, bool library)
+{
+    struct cm_code code = {.filename = text(way, filename),
+                           .name = text(way, "closure"),
+                           .library = library};
+    struct cm_frame frames[2] = {{.line = 1}, {.line = 2}};
+    struct cm_site site = {.frames = frames, .frame_count = 2};
+    struct cm_site_id id = {0};
+
+    assert_int_equal(cm_records_add_code(way->records, &code, &frames[1].code),
+                     CM_OK);
+    assert_int_equal(cm_records_add_site(way->records, &site, &id), CM_OK);
+    return id;
+}
+
+/* By the stack that allocated them; a program's own file of that name is not
+ * Lightning's. */
+static void
+test_gradients_that_lightning_clears(void **state)
+{
+    static const char loop[] =
+        "/usr/lib/pytorch_lightning/loops/optimization/automatic.py";
+    struct way way;
+
+    (void)state;
+    way_init(&way, "M||module a;O|.net|Net;T|.grad|Tensor [4]", 2);
+    way.holding.category = "gradient";
+    way.holding.site = add_site(&way, loop, true);
+    assert_advice(&way, "gradient cleared late by Lightning",
+                  "def optimizer_step(self");
+    way.holding.count = 0; /* held by C++ alone */
+    assert_advice(&way, "gradient cleared late by Lightning", "zero_grad()");
+    way.holding.site = add_site(&way, loop, false);
+    assert_advice(&way, "gradient not cleared", "optimizer.zero_grad(");
+    way.holding.site = add_site(&way, "/usr/lib/lightning/manual.py", true);
+    assert_advice(&way, "gradient not cleared", "optimizer.zero_grad(");
+    way.holding.site = add_site(&way, loop, true);
+    way.holding.count = 3;
+    way.holding.category = "other";
+    assert_advice(&way, "kept", "set");
+    cm_records_free(way.records);
+}
+
 static void
 test_first_code_that_fills_it(void **state)
 {
@@ -448,6 +492,7 @@ main(void)
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
+        cmocka_unit_test(test_gradients_that_lightning_clears),
         cmocka_unit_test(test_first_code_that_fills_it),
         cmocka_unit_test(test_item_is_filled),
         cmocka_unit_test(test_owner_of_a_librarys_container),

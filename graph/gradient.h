@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GRADIENT_H
+#define CM_GRADIENT_H
+
+/* Of the rules of advice (holding.h), those for gradients that live through
+ * the next forward pass: where the program forgot to clear them, and where
+ * its trainer does so only after that pass. */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+bool cm_gradient_lingers(const struct cm_holding *self);
+char *cm_gradient_say(const struct cm_holding *self);
+/* Lightning's automatic optimization: the program has no line to move. */
+bool cm_gradient_is_lightnings(const struct cm_holding *self);
+char *cm_gradient_say_lightning(const struct cm_holding *self);
+
+#endif
