@@ -17,7 +17,7 @@ static const struct cm_reach_bounds on_demand = {
 
 struct answer {
     struct cm_trail *trails; /* owned */
-    size_t count;
+    size_t count, capacity;
     uint32_t nodes;
     bool cut, frames_unread;
     const char *kept_by; /* constant: the interpreter's own reason, or NULL */
@@ -70,31 +70,105 @@ kept_by_interpreter(PyObject *object)
     return NULL;
 }
 
-/* ---- the walk */
+/* ---- the ways that are told */
 
-/* Variables of the code that asks are told only where nothing else is. */
-static enum cm_status
-tell(struct answer *answer, const struct cm_reach *reach, uint32_t most,
-     bool passed)
+/* So many more are looked for than are told: a parameter is near an optimizer
+ * twice, and behind each loss. */
+enum { SPARE_WAYS = 5 };
+
+static bool
+is_through_autograd(const struct cm_trail *trail)
 {
-    enum cm_status status = CM_OK;
-    for (size_t i = 0; i < reach->hit_count && answer->count < most; i++) {
-        if (reach->hits[i].passed != passed) {
+    for (size_t i = 0; i < trail->count; i++) {
+        if (trail->steps[i].role == CM_AUTOGRAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_same_variable(const struct cm_trail *one, const struct cm_trail *other)
+{
+    return one->count > 1 && other->count > 1 && one->root == other->root
+           && cm_text_same(one->steps[1].edge, other->steps[1].edge);
+}
+
+/* Lower is told first: of each variable its nearest way, then further ones,
+ * then what autograd keeps besides. */
+static int
+order_of(const struct cm_trail *trails, size_t at)
+{
+    if (is_through_autograd(&trails[at])) {
+        return 2;
+    }
+    for (size_t i = 0; i < at; i++) {
+        if (is_same_variable(&trails[i], &trails[at])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Among those of one rank, which are `count` from `first` on, nearest first. */
+static enum cm_status
+sort_ways(struct cm_trail *first, size_t count)
+{
+    struct cm_trail *sorted = cm_calloc(count + 1, sizeof(*sorted));
+    size_t done = 0;
+    if (sorted == NULL) {
+        return CM_NO_MEMORY;
+    }
+    for (int order = 0; order <= 2; order++) {
+        for (size_t i = 0; i < count; i++) {
+            if (order_of(first, i) == order) {
+                sorted[done++] = first[i];
+            }
+        }
+    }
+    memcpy(first, sorted, count * sizeof(*sorted));
+    cm_free(sorted);
+    return CM_OK;
+}
+
+/* All ways of one rank, from hit `*at` on. */
+static enum cm_status
+tell_rank(struct answer *answer, const struct cm_reach *reach, size_t *at,
+          bool passed)
+{
+    uint8_t rank = reach->hits[*at].rank;
+    size_t before = answer->count;
+    for (; *at < reach->hit_count && reach->hits[*at].rank == rank; ++*at) {
+        if (reach->hits[*at].passed != passed
+            || answer->count == answer->capacity) {
             continue;
         }
-        status = cm_trail_find(&answer->trails[answer->count], reach,
-                               reach->hits[i].parent, reach->targets[0]);
+        enum cm_status status =
+            cm_trail_find(&answer->trails[answer->count], reach,
+                          reach->hits[*at].parent, reach->targets[0]);
         if (status != CM_OK) {
             return status;
         }
         answer->count++;
     }
+    return sort_ways(&answer->trails[before], answer->count - before);
+}
+
+/* Variables of the code that asks are told only where nothing else is. */
+static enum cm_status
+tell(struct answer *answer, const struct cm_reach *reach, bool passed)
+{
+    enum cm_status status = CM_OK;
+    for (size_t i = 0; i < reach->hit_count && status == CM_OK;) {
+        status = tell_rank(answer, reach, &i, passed);
+    }
     return status;
 }
 
+/* ---- the walk */
+
 static enum cm_status
-look(struct cm_session *self, PyObject *args, uint32_t most,
-     struct answer *answer)
+look(struct cm_session *self, PyObject *args, struct answer *answer)
 {
     PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_roots roots;
@@ -110,7 +184,7 @@ look(struct cm_session *self, PyObject *args, uint32_t most,
                              .bounds = on_demand,
                              .targets = &object,
                              .target_count = 1,
-                             .ways = most,
+                             .ways = (uint32_t)answer->capacity,
                              .asked = true,
                              .hidden = &args,
                              .hidden_count = 1};
@@ -119,10 +193,10 @@ look(struct cm_session *self, PyObject *args, uint32_t most,
     if (status == CM_OK) {
         answer->nodes = reach.node_count - reach.nodes_left;
         answer->cut = reach.cut;
-        status = tell(answer, &reach, most, false);
+        status = tell(answer, &reach, false);
     }
     if (status == CM_OK && answer->count == 0) {
-        status = tell(answer, &reach, most, true);
+        status = tell(answer, &reach, true);
     }
     answer->cut |= ways.graph.cut;
     status = status == CM_OK ? ways.status : status;
@@ -138,7 +212,8 @@ find(struct cm_session *self, PyObject *args, uint32_t most,
 {
     PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_node node = {0};
-    answer->trails = cm_calloc(most, sizeof(*answer->trails));
+    answer->capacity = (size_t)most + SPARE_WAYS;
+    answer->trails = cm_calloc(answer->capacity, sizeof(*answer->trails));
     if (answer->trails == NULL) {
         return CM_NO_MEMORY;
     }
@@ -151,7 +226,7 @@ find(struct cm_session *self, PyObject *args, uint32_t most,
     answer->kept_by = kept_by_interpreter(object);
     return answer->kept_by != NULL && !PyUnicode_Check(object)
                ? CM_OK
-               : look(self, args, most, answer);
+               : look(self, args, answer);
 }
 
 /* ---- the answer as Python objects */
@@ -196,7 +271,7 @@ ways_of(const struct cm_session *self, const struct answer *answer,
 {
     PyObject *ways = PyList_New(0);
     int result = ways == NULL ? -1 : 0;
-    for (size_t i = 0; result == 0 && i < answer->count; i++) {
+    for (size_t i = 0; result == 0 && i < answer->count && i < most; i++) {
         result = append_new(ways, way_of(self, &answer->trails[i]));
     }
     if (result == 0 && answer->kept_by != NULL && answer->count < most) {

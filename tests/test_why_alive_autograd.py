@@ -150,3 +150,27 @@ def test_each_allocation_of_a_walk_through_autograd_fails(tmp_path, library, fro
         capture_output=True, text=True, timeout=SECONDS * (1 if STRIDE != "1" else 20))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 50, done.stdout
+
+
+def test_a_parameter_is_told_by_its_module_before_what_autograd_keeps(tmp_path):
+    """One way from each variable first; a module's tables are not told."""
+    done = run_ok(LOSSES + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+def main():
+    net = Net()
+    opt = torch.optim.AdamW(net.parameters())
+    loss = net.body(torch.randn(4, 8)).sum()
+    loss.backward(retain_graph=True)
+    opt.step()
+    for line in lines(weakref.ref(net.body[0].weight), max_paths=9):
+        print(line)
+main()
+""", cwd=tmp_path)
+    ways = [line.partition(": local ")[2] for line in done.out.splitlines()]
+    assert [way.split()[0] for way in ways[:2]] == ["`opt`", "`net`"], done.out
+    assert "> .body (torch.nn.modules.container.Sequential) > .0 (" in ways[1], done.out
+    assert ") > .weight > Parameter [8, 8]" in ways[1], done.out
+    assert "grad_fn" not in "".join(ways[:3]) and any("grad_fn" in way for way in ways), done.out

@@ -7,6 +7,8 @@ import re
 from . import _core, _runtime
 
 _COUNTED = re.compile(r"(.+) of (\d+)")
+_KEY = re.compile(r"\['(\w+)'\]")
+_TABLES = ("._modules", "._parameters", "._buffers")  # of a torch.nn.Module
 _NOBODY = "not reachable from Python roots: a C extension holds it"
 _UNREAD = "not found; variables of running functions cannot be read in this Python"
 _CUT = "not found among the {:,} objects that there was time for"
@@ -30,7 +32,7 @@ class Path:
         self.steps = steps
 
     def __str__(self):
-        (root, _), *steps = self.steps
+        (root, _), *steps = _folded(self.steps)
         *between, (annotation, edge) = steps
         if not between:
             return f"{_start(root, edge)} > {annotation}"
@@ -41,6 +43,18 @@ class Path:
 
     def __repr__(self):
         return f"<Path: {self}>"
+
+
+def _folded(steps):
+    """A module's child is `.body`, as in the program, not ``._modules > ['body']``."""
+    folded = []
+    for annotation, edge in steps:
+        name = _KEY.fullmatch(edge)
+        if name is not None and folded and folded[-1][1] in _TABLES and len(folded) > 1:
+            folded.pop()
+            edge = f".{name[1]}"
+        folded.append((annotation, edge))
+    return folded
 
 
 def _start(root, edge):
@@ -80,7 +94,8 @@ def why_alive(obj, *, max_paths=3):
     -------
     list of Path
         What a user wrote first, libraries next, the interpreter's tables last;
-        in each the shortest first.  Never empty: where nothing in Python holds the
+        in each the shortest way from each variable first, what only autograd keeps
+        last.  Never empty: where nothing in Python holds the
         object, one path says so.
 
     Raises
