@@ -3,6 +3,7 @@
 """What share of a training loop the hooks take, counted by the processor's clock inside them.
 
     python bench/hooks.py [--build FOLDER] [--output FOLDER] [--seconds SECONDS]
+                          [--cores own|one]
 
 A loop's wall time hides one percent in its noise, and virtual machines count no
 instructions; this counts what cumem's own hooks take in the loops of
@@ -193,8 +194,8 @@ def lines_of(name, result):
     yield f"--- {name}: {share(median):.2%} of {median['iteration_us']:.0f} us an iteration (" \
         + ", ".join(f"{share(turn):.2%}" for turn in result["turns"]) \
         + f"); the clock's own {result['reading_ns']:.0f} ns a call are taken off"
-    for cores in loop.CORES:
-        yield from lines_of_wall(result["wall"][cores], cores)
+    for cores, wall in result["wall"].items():
+        yield from lines_of_wall(wall, cores)
     for hook, (us, count) in median["hooks"].items():
         if count:
             yield f"  {hook:18} {count:8.2f} an iteration {us:8.2f} us {us / count * 1e3:8.0f} ns each"
@@ -233,9 +234,12 @@ def main():
     parser.add_argument("--cases", type=lambda text: [int(part) for part in text.split(",")],
                         default=list(range(len(CASES))), help="their numbers, 0,1,..., from "
                         + "; ".join(map(name_of, CASES)))
+    parser.add_argument("--cores", choices=loop.CORES, action="append",
+                        help="one of the two ways to place the threads")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--by", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    options.cores = options.cores or loop.CORES
     with tempfile.TemporaryDirectory() as scratch:
         if options.case:
             print(json.dumps(answer_of(options, scratch)))
@@ -271,9 +275,9 @@ def measure_case(options, packages, case, seconds):
     result, why = run(options, packages, case, "clock")
     peer, no_peer = run(options, packages, case, "torch") if budget_of(case) else (None, None)
     took = time.monotonic() - began
-    left = (seconds - took) / len(loop.CORES) - took / 2  # those processes start too
+    left = (seconds - took) / len(options.cores) - took / 2  # those processes start too
     walls = {}
-    for cores in loop.CORES:
+    for cores in options.cores:
         walls[cores], failed = run(options, packages, case, cores, max(LEAST, left))
         why = why or failed
     if why or no_peer:
@@ -300,8 +304,8 @@ def instructions_of(case, folder):
 def judge(output, case, result):
     """One row for each way to place the threads; without torch's detector it says nothing."""
     allowed, counted = budget_of(case), instructions_of(case, measure.HERE / "results")
-    for cores in loop.CORES:
-        wall = result["wall"][cores]["ratio"]
+    for cores, found in result["wall"].items():
+        wall = found["ratio"]
         ratios = {"wall_ms": wall} | ({"instructions": {"ratio": counted}} if counted else {})
         said = f"{wall['ratio']:.4f}x, at most {wall['high']:.4f}x" \
             + (f"; instructions, CPU, {counted:.4f}x" if counted else "") \

@@ -17,21 +17,23 @@ place_of(const struct cm_holding *self)
     return cm_way_step(self, self->at);
 }
 
-/* The first of them on the way; 0: none.  A tuple is never emptied. */
+/* The one of most items on the way; 0: none.  A tuple is never emptied. */
 static size_t
 container_inside(const struct cm_holding *self)
 {
     const struct cm_holding_step *place = place_of(self);
+    size_t found = 0;
     if (!place->counted || place->items >= self->through) {
         return 0;
     }
     for (size_t i = self->at + 1; i < self->count; i++) {
         const struct cm_holding_step *step = cm_way_step(self, i);
-        if (step->counted && step->species != CM_TUPLE) {
-            return i;
+        if (step->counted && step->species != CM_TUPLE
+            && (found == 0 || step->items > cm_way_step(self, found)->items)) {
+            found = i;
         }
     }
-    return 0;
+    return found;
 }
 
 bool

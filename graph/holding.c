@@ -299,14 +299,19 @@ say_outside(const struct cm_holding *self)
                        "destroy_process_group(group)");
 }
 
+/* Who keeps the exception, not which variable of its frames piles up. */
 static char *
 say_exception(const struct cm_holding *self)
 {
+    struct cm_holding keeper = *self;
+    for (size_t i = keeper.at; i > 0; i--) {
+        keeper.at = step_at(self, i)->species == CM_EXCEPTION ? i : keeper.at;
+    }
     return cm_sentence(
         "keep str(error) or error.with_traceback(None) in %s: a "
         "traceback keeps the variables of every function that "
         "it passed",
-        name_of_place(self).text);
+        name_of_place(&keeper).text);
 }
 
 static char *

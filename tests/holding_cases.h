@@ -31,6 +31,11 @@ static const struct {
     {"F||a.py:3 main;L|local errors|list of 5|5;X|[2]|ValueError;"
      "B|__traceback__|traceback;F|tb_frame|frame;T|local x|Tensor [4]",
      NULL, NULL, 1, 0, "kept exception", "with_traceback(None) in errors"},
+    /* chained: named by who keeps the last one */
+    {"F||a.py:3 main;O|local run|Runner;X|.last|ValueError;"
+     "X|__cause__|ValueError;B|__traceback__|traceback;F|tb_frame|frame;"
+     "T|local big|Tensor [4]",
+     NULL, NULL, 6, 0, "kept exception", "with_traceback(None) in last"},
     {"M||module sys;X|.last_value|OSError;B|__traceback__|traceback;"
      "F|tb_frame|frame;T|local x|Tensor [4]",
      NULL, NULL, 1, 0, "kept exception", "in last_value"},

@@ -185,12 +185,19 @@ test_containers_of_containers(void **state)
                                 "L|['fc']|list of 10|10;T|[3]|Tensor [4]";
     static const char pairs[] = "M||module a;D|.kv|dict of 10|10;"
                                 "t|[3]|tuple of 2|2;T|[1]|Tensor [4]";
-    struct way way;
+    static const char states[] =
+        "F||a.py:3 main;O|local opt|Hist;D|.state|defaultdict of 4|4;"
+        "D|[<P>]|dict of 1|1;L|['past']|list of 20|20;T|[3]|Tensor [4]";
+    struct way way, state_of;
 
     (void)state;
     way_init(&way, lists, 1);
     way.holding.through = 20;
     assert_advice(&way, "containers grow", "clear each list in acts when");
+    way_init(&state_of, states, 2);
+    state_of.holding.through = 80;
+    assert_advice(&state_of, "containers grow", "clear each list in state");
+    cm_records_free(state_of.records);
     /* One tensor behind each key: the keys become more. */
     way.holding.through = 3;
     assert_advice(&way, "global cache", "give acts a bound");
