@@ -255,3 +255,16 @@ model.load_state_dict(weights)
 train(model)
 assert looked and len(told()) == 1
 """, cwd=tmp_path)
+
+
+def test_an_optimizer_for_each_of_many_tasks_is_not_searched_for_copies_each_time(tmp_path):
+    """Each search is a walk over the heap: two are had at once, the others are paid for."""
+    run_ok(PROGRAM + """
+heap = [[i] for i in range(300_000)]
+heads = []
+for task in range(10):
+    heads.append(nn.Linear(512, 512))
+    train(heads[-1], steps=6)
+looks = cumem.status()["looks"]["growth"]
+assert 2 <= looks["count"] <= 4 and looks["seconds"] >= looks["longest"] > 0, looks
+""", cwd=tmp_path)

@@ -9,7 +9,8 @@ weights to go back to have the same.  So a copy is told only where
   first step (torch counts the writes), as by ``load_state_dict()`` from it;
 - a dict of tensors came from a file, and a module was not made by ``deepcopy``;
 - blocks of its sizes exist that are no optimizer's; only then all objects are
-  looked through for it, which takes as long as a full collection;
+  looked through for it, which takes as long as a full collection, and only where
+  `_budget.py` allows it: who makes an optimizer for each of many tasks goes unseen;
 - for as long as it was watched nobody wrote to it, no gradient was made for it,
   and no running function had it in its hands (``touched.h``).
 
@@ -20,7 +21,7 @@ import time
 import weakref
 from collections import OrderedDict
 
-from . import _core, _modules
+from . import _budget, _core, _modules
 
 _OTHER, _PARAMETER = 0, 1
 _LOADED, _DUPLICATED = 1, 2
@@ -80,7 +81,11 @@ def note_step(parameters, owned):
             seen = _known(_versions, parameter) or []
             seen.append(_modules.read(parameter, "_version"))
             _versions[id(parameter)] = weakref.ref(parameter), seen
-    if events == _VERSIONS and _core.alike(owned(), first_ns) >= _LEAST_BYTES:
+    if (
+        events == _VERSIONS
+        and _budget.allows("copies")
+        and _core.alike(owned(), first_ns) >= _LEAST_BYTES
+    ):
         _watch()
     elif events > _WATCHED:
         _forget()
@@ -113,7 +118,8 @@ def found(ending=False):
 
 
 def _watch():
-    copies = _search()
+    with _budget.walk("copies"):
+        copies = _search()
     known = _core.touch([copy.touchable() for copy in copies])
     _state["watched"] = [copy.key for copy in copies] if known else []
 
@@ -123,7 +129,9 @@ def _settle():
     _core.touch([])
     _state["watched"] = []
     if untouched:
-        _state["told"].update((copy.key, copy.trace()) for copy in _search() if copy.key in untouched)
+        with _budget.walk("copies"):
+            copies = _search()
+        _state["told"].update((copy.key, copy.trace()) for copy in copies if copy.key in untouched)
     return bool(_state["told"])
 
 

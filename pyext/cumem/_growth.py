@@ -9,18 +9,15 @@ of the program runs.
 """
 
 import sys
-import time
 import weakref
 
-from . import _copies, _core, _modules
+from . import _budget, _copies, _core, _modules
 
 PARAMETER, GRADIENT, OPTIMIZER = range(1, 4)
 _MOST_ROWS = 20_000
-_FIRST_LOOKS = 6
-_SHARE = 100  # a look may take one part in so many of the time
 
 _optimizers = []  # weak references
-_state = {"count": 0, "seconds": 0.0, "longest": 0.0, "not_before": 0.0, "told": 0}
+_state = {"told": 0}
 
 
 def growth():
@@ -77,7 +74,16 @@ def _owned():
 
 def look(ending=False, aloud=True):
     """Find who holds what grows, and tell the document, and if `aloud` whoever is warned."""
-    started = time.perf_counter()
+    with _budget.walk("holders"):
+        told = _look(ending, aloud)
+    if aloud:
+        _state["told"] = told or (_state["told"] and _core.growing())
+    spent = _budget.spent()
+    _core.looked(spent["count"], spent["seconds"])
+    return told
+
+
+def _look(ending, aloud):
     rows, trained = [], set()
     parameters = _parameters()
     names = {id(parameter): name for parameter, name in parameters}
@@ -90,17 +96,7 @@ def look(ending=False, aloud=True):
              if id(parameter) not in trained]  # fmt: skip
     del names, parameters
     _core.categories(rows)
-    told = _core.growth(rows, _free_bytes(), _copies.found(ending), aloud, ending)
-    del rows
-    took = time.perf_counter() - started
-    if aloud:
-        _state["told"] = told or (_state["told"] and _core.growing())
-    _state["count"] += 1
-    _state["seconds"] += took
-    _state["longest"] = max(_state["longest"], took)
-    _state["not_before"] = time.perf_counter() + took * _SHARE
-    _core.looked(_state["count"], _state["seconds"])
-    return told
+    return _core.growth(rows, _free_bytes(), _copies.found(ending), aloud, ending)
 
 
 def look_now(ending=False):
@@ -114,24 +110,18 @@ def _is_open():
     return _state["told"] or _core.growing()
 
 
-def looks():
-    """Count, seconds and longest of the looks so far."""
-    return {name: _state[name] for name in ("count", "seconds", "longest")}
-
-
 def look_when_due(is_new):
     """Not more often than is paid for; but the first verdicts of a run are heard at once.
 
     `is_new`: a verdict is, be it that something no longer grows.
     """
-    paid = time.perf_counter() >= _state["not_before"]
-    if is_new and (paid or _state["count"] < _FIRST_LOOKS) or paid and _is_open():
+    if is_new and _budget.allows("holders") or _is_open() and _budget.is_paid():
         look()
 
 
 def look_early():
     """While it is too early to tell anybody: who holds it may be gone when it is not."""
-    if time.perf_counter() >= _state["not_before"]:
+    if _budget.is_paid():
         look(aloud=False)
 
 

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 
-from . import _core, _driver, _exhausted, _growth, _looks, _recorder, _settings
+from . import _budget, _core, _driver, _exhausted, _growth, _looks, _recorder, _settings
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -206,7 +206,7 @@ def status():
         ``signal`` (CUMEM_SIGNAL), ``report`` (path or None).
     """
     found = _core.status()
-    found["looks"]["growth"] = _growth.looks()
+    found["looks"]["growth"] = _budget.spent()
     return found
 
 
