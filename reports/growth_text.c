@@ -19,6 +19,7 @@
 /* Of one fault; most of them beside what they have in common. */
 #define MOST_LINES 3
 #define MOST_LINES_OF_ALL 40
+#define MOST_COMPARED 256
 
 static void
 add_title(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
@@ -270,16 +271,68 @@ add_line(struct cm_summary_writer *self, const struct cm_leak_growth *growth,
     cm_summary_add_frames(self, site);
 }
 
+/* NULL: not known. */
+static const struct cm_leak_frame *
+own_frame(const struct cm_summary_writer *self,
+          const struct cm_leak_growth *growth)
+{
+    const struct cm_leak_site *site =
+        growth->site != 0 ? cm_leak_site_at(self->leak, growth->site) : NULL;
+
+    return site != NULL && site->user_frame >= 0
+               ? &site->frames[site->user_frame]
+               : NULL;
+}
+
+/* The same line of the program, by another way through a library. */
+static bool
+repeats(const struct cm_summary_writer *self,
+        const struct cm_leak_growth *first, uint32_t at)
+{
+    const struct cm_leak_frame *own = own_frame(self, &first[at]);
+
+    for (uint32_t i = 0; own != NULL && i < at && i < MOST_COMPARED; i++) {
+        const struct cm_leak_frame *other = own_frame(self, &first[i]);
+
+        if (other != NULL && other->line == own->line
+            && cm_text_same(other->filename, own->filename)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many there are, each line once; the places of the first ones. */
+static uint32_t
+find_others(const struct cm_summary_writer *self,
+            const struct cm_leak_growth *first,
+            uint32_t others[MOST_LINES_OF_ALL])
+{
+    uint32_t lines = cm_fault_lines(first), count = 0;
+
+    for (uint32_t i = 1; i < lines; i++) {
+        if (!self->options->all_frames && repeats(self, first, i)) {
+            continue;
+        }
+        if (count < MOST_LINES_OF_ALL) {
+            others[count] = i;
+        }
+        count++;
+    }
+    return count;
+}
+
 /* The other lines of the fault. */
 static void
 add_others(struct cm_summary_writer *self, const struct cm_leak_growth *first)
 {
-    uint32_t lines = cm_fault_lines(first);
+    uint32_t others[MOST_LINES_OF_ALL];
+    uint32_t lines = find_others(self, first, others);
     uint32_t most = self->options->all ? MOST_LINES_OF_ALL : MOST_LINES;
-    uint32_t shown = lines <= most + 1 ? lines : most;
+    uint32_t shown = lines <= most ? lines : most - 1;
 
-    for (uint32_t i = 1; i < shown; i++) {
-        add_line(self, &first[i], "also");
+    for (uint32_t i = 0; i < shown; i++) {
+        add_line(self, &first[others[i]], "also");
     }
     if (shown < lines) {
         cm_summary_add_label(self, "also");

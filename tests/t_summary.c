@@ -280,6 +280,29 @@ test_a_fault_of_several_lines(void **state)
     cm_leak_release(&leak);
 }
 
+/* What a library allocates in several places for one line of the program. */
+static void
+test_a_line_of_a_fault_is_told_once(void **state)
+{
+    struct cm_summary_options options = {.top = 1, .report_name = "r"};
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.sites[5 - 1].frames[0].line = 3;
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "   alloc net.py:3 forward: h3 = f(x)\n"
+                           "   also  net.py:1 forward: h1 = f(x)\n"));
+    cm_buffer_clear(&out);
+    options.all_frames = true;
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out), "   also  net.py:3 forward"));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
 /* Beyond four the last line counts them; on request they are listed. */
 static void
 test_a_fault_of_many_lines(void **state)
@@ -472,6 +495,7 @@ main(void)
         cmocka_unit_test(test_growth_in_a_library),
         cmocka_unit_test(test_growth_of_a_dead_cycle_names_it),
         cmocka_unit_test(test_a_fault_of_several_lines),
+        cmocka_unit_test(test_a_line_of_a_fault_is_told_once),
         cmocka_unit_test(test_a_fault_of_many_lines),
         cmocka_unit_test(test_a_long_path_loses_its_middle),
         cmocka_unit_test(test_what_was_saved_stands_before_what_was_lost),
