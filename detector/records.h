@@ -48,7 +48,10 @@ struct cm_store {
     /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
     struct cm_text_id within;
     uint32_t line;
-    uint32_t constant; /* 1: a constant is stored, as in `self.x = None` */
+    uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
+    uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
+    uint32_t repeated : 1; /* within a loop of this code */
+    uint32_t unit : 29;    /* its instruction, for pyext/bytecode.c alone */
 };
 
 struct cm_code {

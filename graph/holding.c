@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bound.h"
 #include "container.h"
 #include "finalizer.h"
 #include "gradient.h"
+#include "item.h"
 #include "name.h"
 #include "way.h"
 #include "weights.h"
@@ -505,6 +507,8 @@ static const struct {
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
+    {"metric not reset", cm_bound_is_metric, cm_bound_say_metric},
+    {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
     {"default argument", is_default, say_default},

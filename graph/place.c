@@ -195,6 +195,33 @@ cm_place_look_in_code(struct cm_place_search *self, struct cm_code_id code)
     look_in_code(self, code, IN_CYCLE);
 }
 
+static uint32_t
+distance_in_frame(const struct cm_frame *frame, uint32_t line)
+{
+    uint32_t below = line - frame->line;
+    bool above = line < frame->line;
+
+    return above ? IN_CYCLE : below < IN_CYCLE ? below : IN_CYCLE - 1;
+}
+
+void
+cm_place_look_in_frame(struct cm_place_search *self,
+                       const struct cm_frame *frame)
+{
+    uint32_t first = self->count;
+
+    look_in_code(self, frame->code, IN_CYCLE);
+    for (uint32_t i = first; i < self->count; i++) {
+        struct cm_place_candidate *found = &self->found[i];
+
+        found->distance = distance_in_frame(frame, found->place.line);
+        if (found->distance == 0) {
+            self->found[first] = *found;
+            self->count = first + 1;
+        }
+    }
+}
+
 void
 cm_place_sort(struct cm_place_search *self)
 {

@@ -38,6 +38,10 @@ bool cm_place_fills(const struct cm_place_search *self,
 /* In one piece of code that stands in the cycle. */
 void cm_place_look_in_code(struct cm_place_search *self,
                            struct cm_code_id code);
+/* In the code of a frame that is at this line: the line itself alone, else what
+ * comes after it before what stands above. */
+void cm_place_look_in_frame(struct cm_place_search *self,
+                            const struct cm_frame *frame);
 /* In what stands in the cycle: code, and the methods of its types. */
 void cm_place_look_at_members(struct cm_place_search *self);
 /* Everywhere: the methods of the owner's type, the stacks that allocated the

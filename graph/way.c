@@ -2,13 +2,14 @@
  * Copyright the cumem authors */
 
 /* Names are tried from the place outwards.  For each, the pieces of code are
- * searched in their order, a person's before any library's; the first with
- * such a line counts.  O(names * stores looked at). */
+ * searched in their order, those that were running at the allocation first, a
+ * person's before any library's; the first with such a line counts.  O(names * stores looked at). */
 
 #include "way.h"
 
 #include <stdio.h>
 
+#include "item.h"
 #include "name.h"
 #include "place.h"
 
@@ -292,12 +293,25 @@ registers_hook(const struct cm_place_search *search,
 typedef bool predicate(const struct cm_place_search *search,
                        const struct cm_store *store);
 
-/* In a person's code; else in a library's. */
+void
+cm_way_look_on_stack(const struct cm_holding *self,
+                     struct cm_place_search *search)
+{
+    const struct cm_site *site = cm_records_site(self->records, self->site);
+    for (uint32_t i = 0; i < site->frame_count && search->count == 0; i++) {
+        if (!cm_records_code(self->records, site->frames[i].code)->library) {
+            cm_place_look_in_frame(search, &site->frames[i]);
+        }
+    }
+}
+
+/* On the stack; else in a person's code; else in a library's. */
 static void
 look(const struct cm_holding *self, struct cm_place_search *search,
      predicate *wanted)
 {
     search->is_wanted = wanted;
+    cm_way_look_on_stack(self, search);
     for (int library = 0; library < 2 && search->count == 0; library++) {
         for (size_t i = 0; i < self->code_count && search->count == 0; i++) {
             const struct cm_code *code =
@@ -470,6 +484,9 @@ cm_holding_made(const struct cm_holding *self,
     }
     if (cm_way_finalizer(self) != 0) {
         return 0; /* the line that fills the registry is weakref.py's */
+    }
+    if (cm_item_is_given(self)) {
+        return cm_item_made(self, places);
     }
     cm_way_name(self, &name);
     return copy_places(&name, places);

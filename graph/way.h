@@ -24,6 +24,12 @@ struct cm_way_name {
  * or sets that, the next one that a person wrote. */
 void cm_way_name(const struct cm_holding *self, struct cm_way_name *result);
 
+struct cm_place_search;
+/* Looks in the functions that were running when they were allocated, innermost
+ * first, until one has such a line. */
+void cm_way_look_on_stack(const struct cm_holding *self,
+                          struct cm_place_search *search);
+
 /* Whether a variable, an attribute or a key of a dict is how the step is
  * held: what a person calls it. */
 bool cm_way_is_named(const struct cm_holding *self, size_t step);

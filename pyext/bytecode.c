@@ -20,6 +20,8 @@
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
     DEPTH = 8, /* things pushed that are remembered */
+    UNIT_MASK = (1 << 29) - 1,
+    MOST_MARKS = 1 << 16, /* of stores that loops are marked at, in one code */
 };
 
 enum action {
@@ -55,6 +57,8 @@ enum action {
     ACT_FUNCTION,
     ACT_DELETE_LOCAL,
     ACT_DELETE_NAME,
+    ACT_BUILD,
+    ACT_LOOP,
     ACT_UNKNOWN,
 };
 
@@ -117,6 +121,15 @@ static const struct {
     {"DELETE_DEREF", ACT_DELETE_LOCAL},
     {"DELETE_NAME", ACT_DELETE_NAME},
     {"DELETE_GLOBAL", ACT_DELETE_NAME},
+    {"BUILD_LIST", ACT_BUILD},
+    {"BUILD_MAP", ACT_BUILD},
+    {"BUILD_SET", ACT_BUILD},
+    {"JUMP_BACKWARD", ACT_LOOP},
+    {"JUMP_BACKWARD_NO_INTERRUPT", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_TRUE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_FALSE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_NONE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_NOT_NONE", ACT_LOOP},
 };
 
 void
@@ -209,6 +222,7 @@ struct pushed {
     PyObject *within; /* of an item: the name of what it was taken from */
     bool fresh;       /* it opens a statement */
     bool attribute;   /* the name is no variable's: the last one of y.x */
+    bool empty;       /* a new container without items */
 };
 
 struct pass {
@@ -223,6 +237,7 @@ struct pass {
     bool just_stored; /* a variable, by the instruction before this one */
     bool fresh;       /* nothing of this statement came before */
     uint32_t line;    /* of the instruction before this one */
+    uint32_t marks;   /* stores that were looked at for loops */
 };
 
 static PyObject *
@@ -332,7 +347,8 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
                               .name = text_of(pass, name),
                               .owner = text_of(pass, owner),
                               .within = text_of(pass, within),
-                              .line = line_of(&pass->lines, pass->unit)};
+                              .line = line_of(&pass->lines, pass->unit),
+                              .unit = (uint32_t)pass->unit & UNIT_MASK};
     }
 }
 
@@ -346,6 +362,7 @@ add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
     add_store(pass, kind, name, owner, NULL);
     if (pass->count > before) {
         pass->stores[before].constant = value.constant != NULL && value.fresh;
+        pass->stores[before].empty = value.empty;
     }
 }
 
@@ -471,6 +488,27 @@ run_store(struct pass *pass, enum action action, unsigned argument)
     }
 }
 
+static void
+run_build(struct pass *pass, unsigned argument)
+{
+    forget(pass);
+    push(pass, NULL, NULL);
+    pass->stack[0].empty = argument == 0;
+}
+
+/* All stores from where it jumps to.  Where the bound is met, some are told as
+ * if they stood in no loop. */
+static void
+mark_loop(struct pass *pass, Py_ssize_t next, unsigned argument)
+{
+    uint32_t i = pass->count;
+    while (i > 0 && (Py_ssize_t)pass->stores[i - 1].unit >= next - argument
+           && pass->marks < MOST_MARKS) {
+        pass->stores[--i].repeated = true;
+        pass->marks++;
+    }
+}
+
 /* False: an opcode that is not known. */
 static bool
 run(struct pass *pass, enum action action, unsigned argument)
@@ -506,7 +544,10 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_DELETE_NAME) {
         drop_store(pass, name_of(pass, argument));
     }
-    else if (action == ACT_OTHER) {
+    else if (action == ACT_BUILD) {
+        run_build(pass, argument);
+    }
+    else if (action == ACT_OTHER || action == ACT_LOOP) {
         forget(pass);
     }
     pass->just_stored =
@@ -515,6 +556,15 @@ run(struct pass *pass, enum action action, unsigned argument)
         pass->fresh = action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
     }
     return action != ACT_UNKNOWN;
+}
+
+/* Equal code has equal records. */
+static void
+forget_units(struct pass *pass)
+{
+    for (uint32_t i = 0; i < pass->count; i++) {
+        pass->stores[i].unit = 0;
+    }
 }
 
 uint32_t
@@ -545,9 +595,14 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
             if (!run(&pass, action, argument)) {
                 break;
             }
+            if (action == ACT_LOOP) {
+                mark_loop(&pass, pass.unit + 1 + self->caches[opcode],
+                          argument);
+            }
             argument = 0;
         }
         pass.unit += 1 + self->caches[opcode];
     }
+    forget_units(&pass);
     return pass.count;
 }

@@ -324,15 +324,18 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     return cm_holders_find(holders, &query);
 }
 
-/* What the program has given a size is not full yet, and no leak. */
+/* What is given a size is not full yet, and no leak; nor is what a line
+ * empties, for as long as an epoch may take. */
 static void
-judge_bounded(struct cm_growing *finding, const struct cm_holder *holder)
+judge_bounded(const struct cm_growth_look *self, struct cm_growing *finding,
+              const struct cm_holder *holder)
 {
-    for (size_t i = 0; i < holder->step_count; i++) {
-        if (holder->steps[i].bounded
-            && finding->row.result.verdict == CM_VERDICT_LEAK) {
-            finding->row.result.verdict = CM_VERDICT_GROWING;
-        }
+    struct cm_verdict_result *result = &finding->row.result;
+    int64_t grown = self->session->iteration - result->since_iteration;
+    bool emptied = holder->emptied && !self->ending && grown < LONG_EPOCH;
+    if (result->verdict == CM_VERDICT_LEAK && (holder->bounded || emptied)) {
+        result->verdict = CM_VERDICT_GROWING;
+        finding->bounded = true;
     }
 }
 
@@ -346,7 +349,7 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
                                 ? CM_NO_MEMORY
                                 : find_holders(self, &holders);
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
-        judge_bounded(&self->findings[i], &holders.items[i]);
+        judge_bounded(self, &self->findings[i], &holders.items[i]);
     }
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
         cm_growing_tell(self, &self->findings[i], &holders.items[i],

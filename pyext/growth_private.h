@@ -15,6 +15,7 @@
 
 enum {
     MOST_FINDINGS = 64,
+    LONG_EPOCH = 1000,   /* iterations */
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
     MOST_GRADIENT_SITES = 1024,
@@ -27,6 +28,7 @@ enum {
 struct cm_growing {
     struct cm_growth_row row;
     uint32_t group;
+    bool bounded; /* a leak but for who holds it */
     bool copy; /* of the model's weights: its targets are told, not sought */
     uint32_t targets;              /* who have the memory themselves, or by a
                                     * graph, once it is known which of them */

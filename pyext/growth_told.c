@@ -134,6 +134,7 @@ cm_growing_tell(const struct cm_growth_look *self,
     told->use.name_count = finding->name_count;
     told->use.autograd_depth = finding->steps_behind;
     told->use.at_end = self->ending;
+    told->use.bounded = finding->bounded;
     tell_holder(self->session->records, holder, finding->steps_behind,
                 cm_growing_gradients(finding), told);
     tell_gone(row, &told->use);

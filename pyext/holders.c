@@ -8,6 +8,7 @@
 #include "holders.h"
 
 #include "../detector/alloc.h"
+#include "../graph/bound.h"
 #include "pile.h"
 #include "retained.h"
 #include "tags.h"
@@ -315,7 +316,9 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         holder->place_count = cm_holding_made(&holding, holder->places);
+        holder->emptied = cm_bound_is_emptied(&holding);
     }
+    holder->bounded = cm_bound_is_known(&holding);
     enum cm_status status = cm_holding_advise(&holding, &advice);
     if (status == CM_OK) {
         holder->rule = advice.rule;

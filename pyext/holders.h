@@ -44,8 +44,10 @@ struct cm_holder {
     bool retained_known;
     uint64_t retained_bytes; /* that go when this reference goes */
     uint64_t shared_bytes;   /* of its targets, held by others too */
-    const char *rule;        /* constant */
-    char *advice;            /* owned */
+    bool bounded;     /* of what piles up at most so much may be there, */
+    bool emptied;     /* or a line empties it now and then */
+    const char *rule; /* constant */
+    char *advice;     /* owned */
 };
 
 struct cm_holders {

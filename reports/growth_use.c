@@ -151,6 +151,7 @@ copy_series(const struct cm_growth_use *use, struct cm_leak_growth *growth)
 static void
 copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
 {
+    growth->bounded = use->bounded;
     double seconds = use->seconds_to_full;
 
     growth->awaited = use->awaited;
@@ -277,8 +278,13 @@ release_list(struct cm_leak_growth *items, size_t count)
 /* Who held it when that was last seen: at the end of a program the variables
  * are gone that held what grew.  Takes it out of the old entry. */
 static void
-inherit_holder(struct cm_leak_growth *growth, struct cm_leak_growth *old)
+inherit_holder(const struct cm_leak *leak, struct cm_leak_growth *growth,
+               struct cm_leak_growth *old)
 {
+    if (old->bounded && cm_growth_verdict(leak, growth) == CM_GROWTH_LEAK) {
+        growth->bounded = true;
+        growth->verdict = old->verdict;
+    }
     cm_free(growth->made_at);
     cm_free(growth->holder);
     growth->holder = old->holder;
@@ -339,7 +345,7 @@ inherit(struct cm_leak *leak, struct cm_leak_growth *growth, bool at_end)
         }
         if (is_left_over(leak, growth, at_end)
             && !is_left_over(leak, old, at_end)) {
-            inherit_holder(growth, old);
+            inherit_holder(leak, growth, old);
         }
         if (growth->name_count == 0 && old->name_count != 0) {
             cm_free(growth->names);

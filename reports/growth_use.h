@@ -57,7 +57,8 @@ struct cm_growth_use {
     const char *const *names;
     size_t name_count;
     const char *library_package, *library_link;
-    bool at_end; /* its variables are gone: a cycle that died with them does
+    bool bounded; /* its holder lets it grow to an end: no leak */
+    bool at_end;  /* its variables are gone: a cycle that died with them does
                   * not say who held it */
 };
 /* Nothing is known; the verdict is ok.  A long way loses its middle, so

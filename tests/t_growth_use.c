@@ -217,6 +217,41 @@ test_what_lingered_is_not_held_by_its_death(void **state)
     built_free(built);
 }
 
+/* Who held it let it grow to an end; that it grows on is no leak when nobody can
+ * be asked any more, and that it has stopped stays told. */
+static void
+test_what_was_bounded_stays_so(void **state)
+{
+    static const struct cm_holder_use alive[] = {
+        {"local `optimizer` of main", ""}, {"list of 9", ".history"}};
+    static const char *const now[] = {"leak", "settled"};
+    static const char *const told[] = {"growing", "settled"};
+    struct built *built = built_new(stacks);
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        start(&leak);
+        cm_growth_use_init(&use);
+        use.verdict = "growing";
+        use.bounded = true;
+        use.holder = alive;
+        use.holder_count = 2;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        use.verdict = now[i];
+        use.bounded = false;
+        use.holder_count = 0;
+        use.at_end = true;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        assert_string_equal(cm_leak_text(&leak, leak.growth[0].verdict),
+                            told[i]);
+        assert_int_equal(leak.growth[0].holder_count, 2);
+        cm_leak_release(&leak);
+    }
+    built_free(built);
+}
+
 /* Of a long way both ends stay, and where they pile up if it is there. */
 static void
 test_a_long_way_loses_its_middle(void **state)
@@ -399,6 +434,7 @@ main(void)
         cmocka_unit_test(test_who_held_it_is_kept),
         cmocka_unit_test(test_what_a_traceback_is_left_with),
         cmocka_unit_test(test_what_lingered_is_not_held_by_its_death),
+        cmocka_unit_test(test_what_was_bounded_stays_so),
         cmocka_unit_test(test_a_long_way_loses_its_middle),
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),

@@ -14,103 +14,9 @@
 
 #include <cmocka.h>
 
-#include "heap_builder.h"
 #include "fail_each.h"
 #include "holding_cases.h"
-#include "../graph/holding.h"
-
-enum { STEPS = 10 };
-
-struct way {
-    struct cm_records *records;
-    struct cm_holding_step steps[STEPS];
-    struct cm_holding holding;
-};
-
-/* A letter for the species, one for the role, the items or '-', the edge; the
- * rest is what it is.  "list: L, dict: D, tensor: T, object: O, ...". */
-static uint8_t
-species_of(char letter)
-{
-    static const char letters[] = "LDTOMFCXBft";
-    static const uint8_t species[] = {
-        CM_LIST, CM_DICT,      CM_TENSOR,    CM_OBJECT,   CM_MODULE, CM_FRAME,
-        CM_TYPE, CM_EXCEPTION, CM_TRACEBACK, CM_FUNCTION, CM_TUPLE};
-    const char *at = strchr(letters, letter);
-
-    assert_non_null(at);
-    return species[at - letters];
-}
-
-static uint8_t
-role_of(const char *edge)
-{
-    return edge[0] == '.'                       ? CM_ATTRIBUTE
-           : strncmp(edge, "local ", 6) == 0    ? CM_LOCAL
-           : strncmp(edge, "cell ", 5) == 0     ? CM_CLOSURE_CELL
-           : strncmp(edge, "['", 2) == 0        ? CM_VALUE
-           : edge[0] == '['                     ? CM_ITEM
-           : strcmp(edge, "__traceback__") == 0 ? CM_EXCEPTION_LINK
-           : strcmp(edge, "tb_frame") == 0      ? CM_TB_FRAME
-                                                : CM_REFERENCE;
-}
-
-static struct cm_text_id
-text(struct way *self, const char *bytes)
-{
-    return cm_texts_intern(cm_records_texts(self->records), bytes);
-}
-
-/* Statements "species|edge|what|items", separated by ';'. */
-static void
-way_init(struct way *self, const char *text_of_steps, size_t at)
-{
-    char line[1024];
-    char *step, *more = line;
-
-    memset(self, 0, sizeof *self);
-    self->records = cm_records_new(1 << 20);
-    snprintf(line, sizeof line, "%s", text_of_steps);
-    while ((step = strsep(&more, ";")) != NULL) {
-        struct cm_holding_step *made = &self->steps[self->holding.count++];
-        const char *species = strsep(&step, "|"), *edge = strsep(&step, "|");
-        const char *what = strsep(&step, "|");
-
-        made->species = species_of(species[0]);
-        made->edge = text(self, edge);
-        made->role = role_of(edge);
-        made->annotation = text(self, what);
-        made->counted = step != NULL;
-        made->items = step != NULL ? strtoull(step, NULL, 10) : 0;
-    }
-    self->holding.records = self->records;
-    self->holding.steps = self->steps;
-    self->holding.at = at;
-}
-
-static void
-set_module(struct way *self, size_t step, const char *module)
-{
-    struct cm_type type = {.name = text(self, "Adam"),
-                           .module = text(self, module)};
-
-    assert_int_equal(
-        cm_records_add_type(self->records, &type, &self->steps[step].type),
-        CM_OK);
-}
-
-static void
-assert_advice(const struct way *way, const char *rule, const char *piece)
-{
-    struct cm_holding_advice advice;
-
-    assert_int_equal(cm_holding_advise(&way->holding, &advice), CM_OK);
-    assert_string_equal(advice.rule, rule);
-    if (strstr(advice.text, piece) == NULL) {
-        fail_msg("\"%s\" is not in \"%s\"", piece, advice.text);
-    }
-    cm_holding_advice_release(&advice);
-}
+#include "way_builder.h"
 
 static uint32_t
 made(struct way *way, const struct cm_code_id *codes, size_t count,
@@ -225,49 +131,6 @@ test_no_name_and_no_way(void **state)
 }
 
 /* ---- where it is filled */
-
-static struct cm_code_id
-add_code(struct way *way, const char *name, const struct cm_store *stores,
-         uint32_t count, bool library)
-{
-    struct cm_code code = {.filename = text(way, "a.py"),
-                           .name = text(way, name),
-                           .qualified_name = text(way, name),
-                           .first_line = 1,
-                           .library = library,
-                           .stores = stores,
-                           .store_count = count};
-    struct cm_code_id id = {0};
-
-    assert_int_equal(cm_records_add_code(way->records, &code, &id), CM_OK);
-    return id;
-}
-
-static struct cm_store
-store(struct way *way, enum cm_store_kind kind, const char *name,
-      const char *owner, uint32_t line)
-{
-    return (struct cm_store){.kind = kind,
-                             .name = text(way, name),
-                             .owner = text(way, owner),
-                             .line = line};
-}
-
-static struct cm_site_id
-add_site(struct way *way, const char *filename, bool library)
-{
-    struct cm_code code = {.filename = text(way, filename),
-                           .name = text(way, "closure"),
-                           .library = library};
-    struct cm_frame frames[2] = {{.line = 1}, {.line = 2}};
-    struct cm_site site = {.frames = frames, .frame_count = 2};
-    struct cm_site_id id = {0};
-
-    assert_int_equal(cm_records_add_code(way->records, &code, &frames[1].code),
-                     CM_OK);
-    assert_int_equal(cm_records_add_site(way->records, &site, &id), CM_OK);
-    return id;
-}
 
 /* By the stack that allocated them; a program's own file of that name is not
  * Lightning's. */
@@ -490,6 +353,40 @@ test_no_memory(void **state)
     }
 }
 
+/* Of several lines that fill it, that which was running, or comes next. */
+static void
+test_line_that_was_running(void **state)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;L|local kept|list of 9|9;T|[3]|Tensor []",
+             1);
+    struct cm_store one[] = {store(&way, CM_STORE_CALL, "append", "kept", 5)};
+    struct cm_store many[] = {
+        store(&way, CM_STORE_CALL, "append", "kept", 15),
+        store(&way, CM_STORE_CALL, "append", "kept", 17),
+        store(&way, CM_STORE_CALL, "append", "kept", 19)};
+    struct cm_code_id codes[] = {add_code(&way, "one", one, 1, false),
+                                 add_code(&way, "many", many, 3, false)};
+
+    assert_int_equal(made(&way, codes, 2, places), 1);
+    assert_int_equal(places[0].line, 5);
+    set_running(&way, codes[1], 17);
+    assert_int_equal(made(&way, codes, 2, places), 1);
+    assert_int_equal(places[0].line, 17);
+    assert_true(places[0].certain);
+    set_running(&way, codes[1], 18);
+    assert_int_equal(made(&way, codes, 2, places), 3);
+    assert_int_equal(places[0].line, 19);
+    assert_false(places[0].certain);
+    set_running(&way, codes[1], 99);
+    assert_int_equal(made(&way, codes, 2, places), 3);
+    assert_int_equal(places[0].line, 15);
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -500,6 +397,7 @@ main(void)
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
         cmocka_unit_test(test_gradients_that_lightning_clears),
+        cmocka_unit_test(test_line_that_was_running),
         cmocka_unit_test(test_first_code_that_fills_it),
         cmocka_unit_test(test_item_is_filled),
         cmocka_unit_test(test_owner_of_a_librarys_container),

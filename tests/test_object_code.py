@@ -153,6 +153,57 @@ def test_stores_are_those_that_dis_shows(probe, name):
         assert told["within"] == [store[4] for store in all_stores_by_dis(code)][:4096], code
 
 
+def in_loops(code):
+    """Lines within a loop, from dis alone: what a backward jump spans."""
+    instructions = list(dis.get_instructions(code))
+    spans = [(instruction.argval, instruction.offset) for instruction in instructions
+             if "BACKWARD" in instruction.opname and "JUMP" in instruction.opname]
+    return {instruction.positions.lineno for instruction in instructions
+            for first, last in spans if first <= instruction.offset <= last}
+
+
+@pytest.mark.parametrize("name", CODE_MODULES)
+def test_stores_in_loops_are_those_that_dis_shows(probe, name):
+    """By lines: of those that stand in a loop and out of it nothing is said."""
+    seen = 0
+    for code in codes_of(importlib.import_module(name)):
+        told, inside = probe.code(code), in_loops(code)
+        outside = {instruction.positions.lineno for instruction in dis.get_instructions(code)} - inside
+        for (_, _, _, line), (_, _, repeated) in zip(told["stores"], told["marks"]):
+            assert not (repeated and line in outside), (code, line)
+            seen += repeated
+    assert seen > 0
+
+
+def test_new_containers_constants_and_loops(probe):
+    source = """def f(self, rows):
+ made = []
+ self.table = {}
+ self.last = None
+ for row in rows:
+  batch = []
+  self.seen = {}
+  made += [row]
+  batch.append(row)
+  while row:
+   row = self.next(row)
+  self.size = len(made)
+ after = [rows]
+ after.clear()
+"""
+    namespace = {}
+    exec(compile(source, "<loops>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    marks = {(name, line): mark
+             for (_, name, _, line), mark in zip(told["stores"], told["marks"])}
+    assert marks == {
+        ("made", 2): (0, 1, 0), ("table", 3): (0, 1, 0), ("last", 4): (1, 0, 0),
+        ("row", 5): (0, 0, 1), ("batch", 6): (0, 1, 1), ("seen", 7): (0, 1, 1),
+        ("made", 8): (0, 0, 1), ("append", 9): (0, 0, 1), ("next", 11): (0, 0, 1),
+        ("row", 11): (0, 0, 1), ("size", 12): (0, 0, 1), ("after", 13): (0, 0, 0),
+        ("clear", 14): (0, 0, 0)}
+
+
 def test_what_an_item_is_taken_from(probe):
     source = """def f(self, i):
  self.history['loss'].append(i)

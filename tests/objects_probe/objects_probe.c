@@ -168,28 +168,35 @@ code(PyObject *self, PyObject *object)
     struct cm_code_id id = cm_objects_code(objects, (PyCodeObject *)object);
     const struct cm_code *record = cm_records_code(records, id);
     PyObject *stores = PyList_New(0), *within = PyList_New(0);
-    for (uint32_t i = 0;
-         within != NULL && stores != NULL && i < record->store_count; i++) {
+    PyObject *marks = PyList_New(0); /* (constant, empty, repeated) */
+    for (uint32_t i = 0; marks != NULL && within != NULL && stores != NULL
+                         && i < record->store_count;
+         i++) {
         const struct cm_store *store = &record->stores[i];
         PyObject *item =
             Py_BuildValue("iNNI", (int)store->kind, text(store->name),
                           text(store->owner), (unsigned)store->line);
         PyObject *container = text(store->within);
-        if (item == NULL || container == NULL
+        PyObject *mark =
+            Py_BuildValue("iii", (int)store->constant, (int)store->empty,
+                          (int)store->repeated);
+        if (item == NULL || container == NULL || mark == NULL
             || PyList_Append(stores, item) < 0
+            || PyList_Append(marks, mark) < 0
             || PyList_Append(within, container) < 0) {
             Py_CLEAR(stores);
         }
         Py_XDECREF(item);
         Py_XDECREF(container);
+        Py_XDECREF(mark);
     }
-    return Py_BuildValue("{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N}", "id",
+    return Py_BuildValue("{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N}", "id",
                          (unsigned)id.index, "filename",
                          text(record->filename), "name", text(record->name),
                          "qualified_name", text(record->qualified_name),
                          "first_line", (unsigned)record->first_line, "library",
                          record->library ? Py_True : Py_False, "stores",
-                         stores, "within", within);
+                         stores, "within", within, "marks", marks);
 }
 
 static PyObject *

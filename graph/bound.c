@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What empties a container is looked for in the program's own code that may
+ * have filled it: x.clear(), x.reset() where x is what a person calls the
+ * place, or a line that sets it anew besides the one that makes it. */
+
+#include "bound.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "way.h"
+
+static const char *
+module_of(const struct cm_holding *self, size_t step)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, step)->type);
+    return cm_way_text(self, type->module);
+}
+
+/* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
+static bool
+is_of(const char *module, const char *package)
+{
+    size_t length = strlen(package);
+    return cm_way_begins(module, package)
+           && (module[length] == '.' || module[length] == '\0');
+}
+
+static bool
+is_in_optimizers_state(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count && i < self->at; i++) {
+        const char *edge = cm_way_text(self, cm_way_step(self, i + 1)->edge);
+        if (is_of(module_of(self, i), "torch.optim")
+            && strcmp(edge, ".state") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_bound_is_known(const struct cm_holding *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (cm_way_step(self, i)->bounded) {
+            return true;
+        }
+    }
+    return is_in_optimizers_state(self);
+}
+
+/* ---- what is emptied */
+
+static bool
+is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
+{
+    return strcmp(cm_way_text(self, id), name) == 0;
+}
+
+static bool
+clears(const struct cm_holding *self, const struct cm_store *store,
+       const char *name)
+{
+    return store->kind == CM_STORE_CALL && is_name(self, store->owner, name)
+           && (is_name(self, store->name, "clear")
+               || is_name(self, store->name, "reset"));
+}
+
+/* Not `x = x + [y]`, which fills it. */
+static bool
+sets_anew(const struct cm_holding *self, const struct cm_store *store,
+          const char *name)
+{
+    return (store->kind == CM_STORE_ATTRIBUTE || store->kind == CM_STORE_LOCAL
+            || store->kind == CM_STORE_CELL || store->kind == CM_STORE_GLOBAL)
+           && (store->empty || store->constant)
+           && is_name(self, store->name, name);
+}
+
+/* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
+struct lines {
+    uint32_t clear, make, set;
+};
+
+/* `outputs = []` in a loop sets it twice. */
+static void
+count_lines(const struct cm_holding *self, struct cm_code_id id,
+            const char *name, struct lines *lines)
+{
+    const struct cm_code *code = cm_records_code(self->records, id);
+    bool makes = is_name(self, code->name, "__init__");
+    for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool sets = sets_anew(self, store, name);
+        lines->clear += clears(self, store, name);
+        lines->make += sets && makes;
+        lines->set += sets && !makes ? 1 + store->repeated : 0;
+    }
+}
+
+/* The same code may come twice, by its owner and by the stack. */
+static bool
+came_before(const struct cm_holding *self, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (self->codes[i].index == self->codes[at].index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_bound_is_emptied(const struct cm_holding *self)
+{
+    struct lines lines = {0};
+    if (self->count < 2 || !cm_way_step(self, self->at)->counted
+        || !cm_way_is_variable(cm_way_step(self, self->at))) {
+        return cm_bound_is_metric(self);
+    }
+    struct cm_name name =
+        cm_name_of_label(self->records, cm_way_step(self, self->at)->edge);
+    for (size_t i = 0; i < self->code_count; i++) {
+        if (!came_before(self, i)) {
+            count_lines(self, self->codes[i], name.text, &lines);
+        }
+    }
+    return lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
+           || cm_bound_is_metric(self);
+}
+
+/* ---- metrics */
+
+/* The last one on the way whose state it is; 0: none. */
+static size_t
+metric_of(const struct cm_holding *self)
+{
+    size_t found = 0;
+    for (size_t i = 1; i < self->count && i < self->at; i++) {
+        found = is_of(module_of(self, i), "torchmetrics") ? i : found;
+    }
+    return found;
+}
+
+bool
+cm_bound_is_metric(const struct cm_holding *self)
+{
+    return self->count > 1 && metric_of(self) != 0;
+}
+
+char *
+cm_bound_say_metric(const struct cm_holding *self)
+{
+    struct cm_holding metric = *self;
+    struct cm_way_name name;
+    metric.at = metric_of(self);
+    cm_way_name(&metric, &name);
+    return cm_sentence("call %s.reset() at the end of each epoch: update() "
+                       "adds to its state, and compute() takes nothing away",
+                       name.text);
+}

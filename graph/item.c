@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Told from a container that is filled by the lines that were running at the
+ * allocation: one of them sets an attribute (or a key) of something that is
+ * not `self`, by a name that stands on the way below an item, and none of them
+ * fills the container. */
+
+#include "item.h"
+
+#include "name.h"
+#include "place.h"
+#include "way.h"
+
+static bool
+is_name(const struct cm_place_search *search, struct cm_text_id id)
+{
+    return strcmp(cm_place_text(search, id), search->name) == 0;
+}
+
+static bool
+gives(const struct cm_place_search *search, const struct cm_store *store)
+{
+    bool sets = store->kind == CM_STORE_ATTRIBUTE
+                || (store->kind == CM_STORE_ITEM && store->within.index == 0);
+    return sets && !store->constant && is_name(search, store->name)
+           && store->owner.index != 0
+           && strcmp(cm_place_text(search, store->owner), "self") != 0
+           && strcmp(cm_place_text(search, store->owner), search->within) != 0;
+}
+
+/* container.append(...), container[key] = ... */
+static bool
+fills(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return cm_place_fills(search, store)
+           && (is_name(search, store->owner)
+               || strcmp(cm_place_text(search, store->within), search->name)
+                      == 0);
+}
+
+static struct cm_name
+name_of(const struct cm_holding *self, size_t step)
+{
+    return cm_name_of_label(self->records, cm_way_step(self, step)->edge);
+}
+
+static void
+look(const struct cm_holding *self, const char *name, const char *container,
+     bool (*wanted)(const struct cm_place_search *search,
+                    const struct cm_store *store),
+     struct cm_place_search *search)
+{
+    struct cm_cycle cycle = {.records = self->records};
+    *search = (struct cm_place_search){.cycle = &cycle,
+                                       .name = name,
+                                       .within = container,
+                                       .is_wanted = wanted};
+    cm_way_look_on_stack(self, search);
+    search->cycle = NULL;
+}
+
+/* The step that is given, with the lines; 0: none. */
+static size_t
+find(const struct cm_holding *self, struct cm_place_search *search)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    struct cm_name container = name_of(self, self->at);
+    if (self->count < 2 || !place->counted
+        || !cm_way_is_named(self, self->at)) {
+        return 0;
+    }
+    look(self, container.text, "", fills, search);
+    for (size_t i = self->count - 1; search->count == 0 && i > self->at + 1;
+         i--) {
+        if (cm_way_is_named(self, i)) {
+            look(self, name_of(self, i).text, container.text, gives, search);
+        }
+        if (search->count != 0) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+bool
+cm_item_is_given(const struct cm_holding *self)
+{
+    struct cm_place_search search;
+    return find(self, &search) != 0;
+}
+
+char *
+cm_item_say(const struct cm_holding *self)
+{
+    struct cm_place_search search;
+    struct cm_name name = name_of(self, find(self, &search));
+    struct cm_way_name container;
+    cm_way_name(self, &container);
+    const char *kept = self->kept != NULL ? self->kept : name.text;
+    return self->autograd_depth > 0
+               ? cm_sentence(
+                   "each item of %s keeps its %s and the graph "
+                   "behind it: keep `%s.detach()`, or delete it when "
+                   "it has been used",
+                   container.text, name.text, kept)
+               : cm_sentence("each item of %s keeps its %s: delete that when "
+                             "it has been used, or keep less in it (numbers, "
+                             "or tensors on the CPU)",
+                             container.text, name.text);
+}
+
+uint32_t
+cm_item_made(const struct cm_holding *self,
+             struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_place_search search;
+    struct cm_cycle cycle = {.records = self->records};
+    (void)find(self, &search);
+    search.cycle = &cycle;
+    cm_place_sort(&search);
+    uint32_t count =
+        search.count < CM_MAX_PLACES ? search.count : CM_MAX_PLACES;
+    for (uint32_t i = 0; i < count; i++) {
+        places[i] = search.found[i].place;
+        places[i].certain = search.count == 1;
+    }
+    return count;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_ITEM_H
+#define CM_ITEM_H
+
+/* Of the rules of advice (holding.h), that for a container that does not grow,
+ * but whose items get something to keep, one after the other:
+ * `for row in data: row.prediction = model(row.x)`. */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+bool cm_item_is_given(const struct cm_holding *self);
+char *cm_item_say(const struct cm_holding *self);
+/* The lines that give it; how many. */
+uint32_t cm_item_made(const struct cm_holding *self,
+                      struct cm_place places[CM_MAX_PLACES]);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * What piles up to an end that is written down: each way beside one that looks
+ * alike and has none. */
+
+#include "way_builder.h"
+
+#include "../graph/bound.h"
+
+static const char attribute[] =
+    "F||a.py:3 main;O|local model|Model;L|.outputs|list of 9|9;"
+    "T|[3]|Tensor [4]";
+static const char variable[] =
+    "F||a.py:3 main;L|local outputs|list of 9|9;T|[3]|Tensor [4]";
+
+/* Whether it is emptied where these are all lines of all code. */
+static bool
+is_emptied(const char *steps, size_t at, const char *method,
+           enum cm_store_kind kind, const char *name, const char *owner)
+{
+    struct way way;
+    way_init(&way, steps, at);
+    struct cm_store made =
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 2);
+    struct cm_store other = store(&way, kind, name, owner, 9);
+    made.empty = other.empty = true;
+    struct cm_code_id codes[3] = {add_code(&way, "__init__", &made, 1, false),
+                                  add_code(&way, method, &other, 1, false)};
+    codes[2] = codes[1]; /* by its owner and by the stack */
+    way.holding.codes = codes;
+    way.holding.code_count = 3;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_line_empties_it(void **state)
+{
+    (void)state;
+    assert_true(is_emptied(attribute, 2, "on_epoch_end", CM_STORE_CALL,
+                           "clear", "outputs"));
+    assert_true(is_emptied(attribute, 2, "on_epoch_end", CM_STORE_ATTRIBUTE,
+                           "outputs", "self"));
+    assert_true(
+        is_emptied(variable, 1, "main", CM_STORE_CALL, "clear", "outputs"));
+}
+
+static void
+test_no_line_empties_it(void **state)
+{
+    (void)state;
+    /* Another one's, what fills it, and the line that makes it. */
+    assert_false(is_emptied(attribute, 2, "on_epoch_end", CM_STORE_CALL,
+                            "clear", "others"));
+    assert_false(
+        is_emptied(attribute, 2, "step", CM_STORE_CALL, "append", "outputs"));
+    assert_false(is_emptied(attribute, 2, "__init__", CM_STORE_ATTRIBUTE,
+                            "outputs", "self"));
+    assert_false(
+        is_emptied(variable, 1, "other", CM_STORE_CALL, "append", "outputs"));
+    /* A tensor that is held by name is no container. */
+    assert_false(is_emptied("F||a.py:3 main;T|local outputs|Tensor [4]", 1,
+                            "main", CM_STORE_CALL, "clear", "outputs"));
+}
+
+static void
+test_a_variable_that_is_made_twice(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, variable, 1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "outputs", "", 2),
+                                store(&way, CM_STORE_LOCAL, "outputs", "", 9)};
+    stores[0].empty = true;
+    stores[1].constant = true;
+    struct cm_code_id code = add_code(&way, "main", stores, 2, false);
+    struct cm_code_id once = add_code(&way, "main", stores, 1, false);
+    way.holding.code_count = 1;
+    way.holding.codes = &once;
+    assert_false(cm_bound_is_emptied(&way.holding));
+    way.holding.codes = &code;
+    assert_true(cm_bound_is_emptied(&way.holding));
+    stores[1].constant = false; /* outputs += [x] */
+    code = add_code(&way, "main", stores, 2, false);
+    assert_false(cm_bound_is_emptied(&way.holding));
+    stores[0].repeated = true; /* in the loop over epochs */
+    code = add_code(&way, "main", stores, 1, false);
+    assert_true(cm_bound_is_emptied(&way.holding));
+    code = add_code(&way, "main", stores, 1, true); /* a library's */
+    assert_false(cm_bound_is_emptied(&way.holding));
+    cm_records_free(way.records);
+}
+
+static void
+test_history_of_an_optimizer(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local opt|LBFGS;D|.state|defaultdict of 1|1;"
+             "D|[<P>]|dict of 9|9;L|['old_dirs']|list of 9|9;T|[3]|Tensor [4]",
+             4);
+    set_module(&way, 1, "torch.optim.lbfgs");
+    assert_true(cm_bound_is_known(&way.holding));
+    set_module(&way, 1, "torch.optimizers");
+    assert_false(cm_bound_is_known(&way.holding));
+    way.steps[4].bounded = true;
+    assert_true(cm_bound_is_known(&way.holding));
+    cm_records_free(way.records);
+    /* Optimizers that pile up themselves. */
+    way_init(&way,
+             "F||a.py:3 main;L|local old|list of 9|9;O|[1]|Adam;"
+             "D|.state|defaultdict of 1|1;D|[<P>]|dict of 3|3;"
+             "T|['m']|Tensor [4]",
+             1);
+    set_module(&way, 2, "torch.optim.adam");
+    assert_false(cm_bound_is_known(&way.holding));
+    cm_records_free(way.records);
+}
+
+static void
+test_metrics(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local auroc|BinaryAUROC;L|.preds|list of 9|9;"
+             "T|[3]|Tensor [4]",
+             2);
+    set_module(&way, 1, "torchmetrics.classification.auroc");
+    assert_true(cm_bound_is_emptied(&way.holding));
+    assert_advice(&way, "metric not reset", "call auroc.reset() at the end");
+    set_module(&way, 1, "torchmetrics2.auroc");
+    assert_false(cm_bound_is_emptied(&way.holding));
+    assert_advice(&way, "container grows", "clear preds");
+    cm_records_free(way.records);
+    /* Metrics that pile up themselves. */
+    way_init(&way,
+             "F||a.py:3 main;L|local all|list of 9|9;O|[1]|BinaryAUROC;"
+             "L|.preds|list of 2|2;T|[1]|Tensor [4]",
+             1);
+    set_module(&way, 2, "torchmetrics.classification.auroc");
+    assert_false(cm_bound_is_emptied(&way.holding));
+    cm_records_free(way.records);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_line_empties_it),
+        cmocka_unit_test(test_no_line_empties_it),
+        cmocka_unit_test(test_a_variable_that_is_made_twice),
+        cmocka_unit_test(test_history_of_an_optimizer),
+        cmocka_unit_test(test_metrics),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Items that get something to keep, one after the other, and containers that
+ * grow. */
+
+#include "way_builder.h"
+
+#include "../graph/item.h"
+
+static const char steps[] =
+    "M||module a;L|.data|list of 90|90;O|[5]|Row;T|.pred|Tensor [4]";
+
+/* The rule for a loop of these lines that allocates in line 8. */
+static void
+expect(const char *of_steps, const char *rule, const char *advice,
+       uint64_t depth, enum cm_store_kind kind, const char *name,
+       const char *owner)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+
+    way_init(&way, of_steps, 1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "row", "", 7),
+                                store(&way, kind, name, owner, 9)};
+    set_running(&way, add_code(&way, "main", stores, 2, false), 8);
+    way.holding.autograd_depth = depth;
+    assert_advice(&way, rule, advice);
+    if (cm_item_is_given(&way.holding)) {
+        assert_int_equal(cm_item_made(&way.holding, places), 1);
+        assert_int_equal(places[0].line, 9);
+        assert_true(places[0].certain);
+        assert_int_equal(cm_holding_made(&way.holding, places), 1);
+        assert_int_equal(places[0].line, 9);
+    }
+    cm_records_free(way.records);
+}
+
+static void
+test_items_are_given_something(void **state)
+{
+    static const char mappings[] =
+        "F||a.py:3 main;L|local data|list of 90|90;O|[5]|Data;"
+        "O|._store|Store;D|._mapping|dict of 3|3;T|['pred']|Tensor [4]";
+    static const char dicts[] =
+        "M||module a;L|.data|list of 90|90;D|[5]|dict of 2|2;"
+        "T|['pred']|Tensor [4]";
+
+    (void)state;
+    expect(steps, "kept by each item", "item of data keeps its pred: delete",
+           0, CM_STORE_ATTRIBUTE, "pred", "row");
+    expect(steps, "kept by each item", "keep `pred.detach()`", 3,
+           CM_STORE_ATTRIBUTE, "pred", "row");
+    expect(mappings, "kept by each item", "item of data keeps its pred", 0,
+           CM_STORE_ATTRIBUTE, "pred", "row");
+    expect(dicts, "kept by each item", "item of data keeps its pred", 0,
+           CM_STORE_ITEM, "pred", "row");
+}
+
+static void
+test_containers_that_grow(void **state)
+{
+    (void)state;
+    expect(steps, "container grows", "clear data", 0, CM_STORE_CALL, "append",
+           "data");
+    /* The item's own method, another name, a constant. */
+    expect(steps, "container grows", "clear data", 0, CM_STORE_ATTRIBUTE,
+           "pred", "self");
+    expect(steps, "container grows", "clear data", 0, CM_STORE_ATTRIBUTE,
+           "other", "row");
+    expect("M||module a;L|.data|list of 90|90;T|[5]|Tensor [4]",
+           "container grows", "clear data", 0, CM_STORE_ATTRIBUTE, "pred",
+           "row");
+}
+
+/* data.append(row) and row.pred = y: it is the container that grows. */
+static void
+test_both(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 1);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_ATTRIBUTE, "pred", "row", 8),
+        store(&way, CM_STORE_CALL, "append", "data", 9)};
+    set_running(&way, add_code(&way, "main", stores, 2, false), 8);
+    assert_false(cm_item_is_given(&way.holding));
+    cm_records_free(way.records);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_are_given_something),
+        cmocka_unit_test(test_containers_that_grow),
+        cmocka_unit_test(test_both),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
