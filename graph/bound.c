@@ -29,13 +29,21 @@ is_of(const char *module, const char *package)
            && (module[length] == '.' || module[length] == '\0');
 }
 
+/* history_size of them, each a list in the state of the first parameter. */
 static bool
-is_in_optimizers_state(const struct cm_holding *self)
+is_history_of_lbfgs(const struct cm_holding *self)
 {
-    for (size_t i = 1; i + 1 < self->count && i < self->at; i++) {
-        const char *edge = cm_way_text(self, cm_way_step(self, i + 1)->edge);
-        if (is_of(module_of(self, i), "torch.optim")
-            && strcmp(edge, ".state") == 0) {
+    static const char *const keys[] = {"['old_dirs']", "['old_stps']",
+                                       "['ro']"};
+    bool listed = false;
+    const char *edge =
+        self->count > 1 ? cm_way_text(self, cm_way_step(self, self->at)->edge)
+                        : "";
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        listed |= strcmp(edge, keys[i]) == 0;
+    }
+    for (size_t i = 1; listed && i + 3 <= self->at; i++) {
+        if (is_of(module_of(self, i), "torch.optim.lbfgs")) {
             return true;
         }
     }
@@ -50,10 +58,17 @@ cm_bound_is_known(const struct cm_holding *self)
             return true;
         }
     }
-    return is_in_optimizers_state(self);
+    return is_history_of_lbfgs(self);
 }
 
 /* ---- what is emptied */
+
+/* What a person calls the place, and how a line sets that. */
+struct place {
+    const char *name;
+    enum cm_store_kind kind;
+    struct cm_code_id only; /* whose variable it is; 0: no one's alone */
+};
 
 static bool
 is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
@@ -73,12 +88,10 @@ clears(const struct cm_holding *self, const struct cm_store *store,
 /* Not `x = x + [y]`, which fills it. */
 static bool
 sets_anew(const struct cm_holding *self, const struct cm_store *store,
-          const char *name)
+          const struct place *place)
 {
-    return (store->kind == CM_STORE_ATTRIBUTE || store->kind == CM_STORE_LOCAL
-            || store->kind == CM_STORE_CELL || store->kind == CM_STORE_GLOBAL)
-           && (store->empty || store->constant)
-           && is_name(self, store->name, name);
+    return store->kind == place->kind && (store->empty || store->constant)
+           && is_name(self, store->name, place->name);
 }
 
 /* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
@@ -86,18 +99,18 @@ struct lines {
     uint32_t clear, make, set;
 };
 
-/* `outputs = []` in a loop sets it twice. */
+/* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
-            const char *name, struct lines *lines)
+            const struct place *place, struct lines *lines)
 {
     const struct cm_code *code = cm_records_code(self->records, id);
     bool makes = is_name(self, code->name, "__init__");
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        bool sets = sets_anew(self, store, name);
-        lines->clear += clears(self, store, name);
-        lines->make += sets && makes;
+        bool sets = sets_anew(self, store, place);
+        lines->clear += clears(self, store, place->name);
+        lines->make += sets && makes && store->empty;
         lines->set += sets && !makes ? 1 + store->repeated : 0;
     }
 }
@@ -114,19 +127,43 @@ came_before(const struct cm_holding *self, size_t at)
     return false;
 }
 
+/* A variable of a function is emptied by that function's lines alone. */
+static struct place
+place_of(const struct cm_holding *self)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    const struct cm_holding_step *before = cm_way_step(self, self->at - 1);
+    bool global = self->at == 1 && before->species == CM_MODULE;
+    struct place place = {.kind =
+                              global ? CM_STORE_GLOBAL : CM_STORE_ATTRIBUTE};
+    if (step->role == CM_LOCAL) {
+        place.kind = CM_STORE_LOCAL;
+        place.only = before->code;
+    }
+    else if (step->role != CM_ATTRIBUTE) {
+        place.kind = CM_STORE_CELL;
+    }
+    return place;
+}
+
 bool
 cm_bound_is_emptied(const struct cm_holding *self)
 {
     struct lines lines = {0};
-    if (self->count < 2 || !cm_way_step(self, self->at)->counted
+    if (self->count < 2 || self->at == 0
+        || !cm_way_step(self, self->at)->counted
         || !cm_way_is_variable(cm_way_step(self, self->at))) {
         return cm_bound_is_metric(self);
     }
     struct cm_name name =
         cm_name_of_label(self->records, cm_way_step(self, self->at)->edge);
+    struct place place = place_of(self);
+    place.name = name.text;
     for (size_t i = 0; i < self->code_count; i++) {
-        if (!came_before(self, i)) {
-            count_lines(self, self->codes[i], name.text, &lines);
+        bool asked =
+            place.only.index == 0 || place.only.index == self->codes[i].index;
+        if (asked && !came_before(self, i)) {
+            count_lines(self, self->codes[i], &place, &lines);
         }
     }
     return lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)

@@ -10,8 +10,7 @@
 
 #include "holding.h"
 
-/* The program has said how many at most, or torch's own optimizer does: the
- * history of LBFGS. */
+/* The program has said how many at most, or torch does: LBFGS's history. */
 bool cm_bound_is_known(const struct cm_holding *self);
 /* A line empties it now and then: at the end of an epoch, as a rule. */
 bool cm_bound_is_emptied(const struct cm_holding *self);

@@ -60,14 +60,33 @@ look(const struct cm_holding *self, const char *name, const char *container,
     search->cycle = NULL;
 }
 
+/* By a method of whose attribute it is: `self.rows.append(row)`. */
+static bool
+is_filled_by_owner(const struct cm_holding *self, const char *name)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, self->at - 1)->type);
+    struct cm_cycle cycle = {.records = self->records};
+    struct cm_place_search search = {
+        .cycle = &cycle, .name = name, .is_wanted = fills};
+    for (uint32_t i = 0; i < type->method_count; i++) {
+        cm_place_look_in_code(&search, type->methods[i]);
+    }
+    return search.count != 0;
+}
+
 /* The step that is given, with the lines; 0: none. */
 static size_t
 find(const struct cm_holding *self, struct cm_place_search *search)
 {
-    const struct cm_holding_step *place = cm_way_step(self, self->at);
-    struct cm_name container = name_of(self, self->at);
-    if (self->count < 2 || !place->counted
+    *search = (struct cm_place_search){0};
+    if (self->count < 2 || self->at == 0
+        || !cm_way_step(self, self->at)->counted
         || !cm_way_is_named(self, self->at)) {
+        return 0;
+    }
+    struct cm_name container = name_of(self, self->at);
+    if (is_filled_by_owner(self, container.text)) {
         return 0;
     }
     look(self, container.text, "", fills, search);

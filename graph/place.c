@@ -215,10 +215,6 @@ cm_place_look_in_frame(struct cm_place_search *self,
         struct cm_place_candidate *found = &self->found[i];
 
         found->distance = distance_in_frame(frame, found->place.line);
-        if (found->distance == 0) {
-            self->found[first] = *found;
-            self->count = first + 1;
-        }
     }
 }
 

@@ -17,8 +17,8 @@
 
 struct cm_place_candidate {
     struct cm_place place;
-    uint32_t distance;
-    bool by_call; /* x.append(...), x[...] = ... */
+    uint32_t distance; /* 0: the line was running */
+    bool by_call;      /* x.append(...), x[...] = ... */
 };
 
 struct cm_place_search {
@@ -27,6 +27,7 @@ struct cm_place_search {
                       const struct cm_store *store);
     const char *name; /* borrowed, for the predicate, as the next */
     const char *within;
+    struct cm_code_id only; /* of the stack; 0: all */
     struct cm_place_candidate found[CM_PLACE_CANDIDATES];
     uint32_t count;
 };
@@ -38,8 +39,8 @@ bool cm_place_fills(const struct cm_place_search *self,
 /* In one piece of code that stands in the cycle. */
 void cm_place_look_in_code(struct cm_place_search *self,
                            struct cm_code_id code);
-/* In the code of a frame that is at this line: the line itself alone, else what
- * comes after it before what stands above. */
+/* In the code of a frame that is at this line: the line itself first, then what
+ * comes after it, then what stands above. */
 void cm_place_look_in_frame(struct cm_place_search *self,
                             const struct cm_frame *frame);
 /* In what stands in the cycle: code, and the methods of its types. */

@@ -299,7 +299,9 @@ cm_way_look_on_stack(const struct cm_holding *self,
 {
     const struct cm_site *site = cm_records_site(self->records, self->site);
     for (uint32_t i = 0; i < site->frame_count && search->count == 0; i++) {
-        if (!cm_records_code(self->records, site->frames[i].code)->library) {
+        struct cm_code_id id = site->frames[i].code;
+        bool asked = search->only.index == 0 || search->only.index == id.index;
+        if (asked && !cm_records_code(self->records, id)->library) {
             cm_place_look_in_frame(search, &site->frames[i]);
         }
     }
@@ -361,7 +363,8 @@ keep_places(struct cm_place_search *search, struct cm_way_name *result)
         search->count < CM_MAX_PLACES ? search->count : CM_MAX_PLACES;
     for (uint32_t i = 0; i < result->place_count; i++) {
         result->places[i] = search->found[i].place;
-        result->places[i].certain = search->count == 1;
+        bool running = i == 0 && search->found[0].distance == 0;
+        result->places[i].certain = search->count == 1 || running;
     }
 }
 
@@ -381,6 +384,9 @@ try_name(const struct cm_holding *self, size_t step,
     struct cm_name within = name_of(self, named_before(self, step));
     struct cm_place_search search = {
         .cycle = &nowhere, .name = name.text, .within = within.text};
+    if (cm_way_step(self, step)->role == CM_LOCAL) {
+        search.only = cm_way_step(self, step - 1)->code;
+    }
     if (is_context_variable(self, step)) {
         look(self, &search, sets_context);
     }

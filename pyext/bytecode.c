@@ -7,19 +7,21 @@
  * remembered, with what calls, sums and f-strings leave of them: they are the
  * owner of an attribute, the key of an item and its container.
  * Cost: O(instructions), one text interned per store.
- *
- * The format of the location table is that of CPython's
- * Objects/locations.md (3.11 to 3.15). */
+ */
 
 #include "bytecode.h"
 
 #include <string.h>
 
+#include "line_table.h"
 #include "phrase.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
     DEPTH = 8, /* things pushed that are remembered */
+    /* Argument of LOAD_COMMON_CONSTANT: None, '', True, ... from here on
+     * (3.15); before it, types and functions.  Which one does not matter. */
+    FIRST_COMMON_VALUE = 7,
     UNIT_MASK = (1 << 29) - 1,
     MOST_MARKS = 1 << 16, /* of stores that loops are marked at, in one code */
 };
@@ -33,6 +35,8 @@ enum action {
     ACT_LOAD_NAME,
     ACT_LOAD_GLOBAL,
     ACT_LOAD_CONSTANT,
+    ACT_LOAD_NUMBER,
+    ACT_LOAD_COMMON,
     ACT_LOAD_OTHER,
     ACT_LOAD_ATTR,
     ACT_LOAD_PLAIN_ATTR,
@@ -58,7 +62,9 @@ enum action {
     ACT_DELETE_LOCAL,
     ACT_DELETE_NAME,
     ACT_BUILD,
+    ACT_BUILD_MAP,
     ACT_LOOP,
+    ACT_HANDLER,
     ACT_UNKNOWN,
 };
 
@@ -84,8 +90,8 @@ static const struct {
     {"LOAD_NAME", ACT_LOAD_NAME},
     {"LOAD_GLOBAL", ACT_LOAD_GLOBAL},
     {"LOAD_CONST", ACT_LOAD_CONSTANT},
-    {"LOAD_SMALL_INT", ACT_LOAD_OTHER},
-    {"LOAD_COMMON_CONSTANT", ACT_LOAD_OTHER},
+    {"LOAD_SMALL_INT", ACT_LOAD_NUMBER},
+    {"LOAD_COMMON_CONSTANT", ACT_LOAD_COMMON},
 #if PY_VERSION_HEX < 0x030E0000
     {"BINARY_SUBSCR", ACT_LOAD_ITEM},
     {"BINARY_OP", ACT_TAKE_TWO},
@@ -122,14 +128,14 @@ static const struct {
     {"DELETE_NAME", ACT_DELETE_NAME},
     {"DELETE_GLOBAL", ACT_DELETE_NAME},
     {"BUILD_LIST", ACT_BUILD},
-    {"BUILD_MAP", ACT_BUILD},
+    {"BUILD_MAP", ACT_BUILD_MAP},
     {"BUILD_SET", ACT_BUILD},
     {"JUMP_BACKWARD", ACT_LOOP},
-    {"JUMP_BACKWARD_NO_INTERRUPT", ACT_LOOP},
     {"POP_JUMP_BACKWARD_IF_TRUE", ACT_LOOP},
     {"POP_JUMP_BACKWARD_IF_FALSE", ACT_LOOP},
     {"POP_JUMP_BACKWARD_IF_NONE", ACT_LOOP},
     {"POP_JUMP_BACKWARD_IF_NOT_NONE", ACT_LOOP},
+    {"PUSH_EXC_INFO", ACT_HANDLER},
 };
 
 void
@@ -168,51 +174,6 @@ cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
     return true;
 }
 
-/* ---- the location table: a line for a run of instructions */
-
-struct lines {
-    const uint8_t *next, *end;
-    Py_ssize_t until; /* first unit after the current run */
-    int line;         /* of the run, as the table counts */
-    bool known;       /* the run has a line */
-};
-
-static int
-read_signed(const uint8_t **next, const uint8_t *end)
-{
-    unsigned value = 0;
-    for (unsigned shift = 0; *next < end && shift < 30; shift += 6) {
-        uint8_t byte = *(*next)++;
-        value |= (unsigned)(byte & 63) << shift;
-        if ((byte & 64) == 0) {
-            break;
-        }
-    }
-    int size = (int)(value >> 1);
-    return value & 1 ? -size : size;
-}
-
-static uint32_t
-line_of(struct lines *lines, Py_ssize_t unit)
-{
-    while (lines->until <= unit && lines->next < lines->end) {
-        uint8_t first = *lines->next++;
-        int kind = first >> 3 & 15;
-        lines->until += (first & 7) + 1;
-        lines->known = kind != 15;
-        if (kind == 13 || kind == 14) {
-            lines->line += read_signed(&lines->next, lines->end);
-        }
-        else if (kind >= 10 && kind <= 12) {
-            lines->line += kind - 10;
-        }
-        while (lines->next < lines->end && (*lines->next & 128) == 0) {
-            lines->next++;
-        }
-    }
-    return lines->known && lines->line > 0 ? (uint32_t)lines->line : 0;
-}
-
 /* ---- the pass */
 
 /* What an instruction pushed: at most one of the first two is set. */
@@ -231,13 +192,14 @@ struct pass {
     struct cm_texts *texts;
     struct cm_store *stores;
     uint32_t count, capacity;
-    struct lines lines;
+    struct cm_line_table lines;
     Py_ssize_t unit;
     struct pushed stack[DEPTH]; /* the last one first */
-    bool just_stored; /* a variable, by the instruction before this one */
-    bool fresh;       /* nothing of this statement came before */
-    uint32_t line;    /* of the instruction before this one */
-    uint32_t marks;   /* stores that were looked at for loops */
+    bool just_stored;    /* a variable, by the instruction before this one */
+    bool fresh;          /* nothing of this statement came before */
+    uint32_t line;       /* of the instruction before this one */
+    uint32_t marks;      /* stores that were looked at for loops */
+    Py_ssize_t handlers; /* the first of them: all stand behind the rest */
 };
 
 static PyObject *
@@ -342,13 +304,13 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
           PyObject *owner, PyObject *within)
 {
     if (pass->count < pass->capacity) {
-        pass->stores[pass->count++] =
-            (struct cm_store){.kind = kind,
-                              .name = text_of(pass, name),
-                              .owner = text_of(pass, owner),
-                              .within = text_of(pass, within),
-                              .line = line_of(&pass->lines, pass->unit),
-                              .unit = (uint32_t)pass->unit & UNIT_MASK};
+        pass->stores[pass->count++] = (struct cm_store){
+            .kind = kind,
+            .name = text_of(pass, name),
+            .owner = text_of(pass, owner),
+            .within = text_of(pass, within),
+            .line = cm_line_table_at(&pass->lines, pass->unit),
+            .unit = (uint32_t)pass->unit & UNIT_MASK};
     }
 }
 
@@ -362,7 +324,7 @@ add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
     add_store(pass, kind, name, owner, NULL);
     if (pass->count > before) {
         pass->stores[before].constant = value.constant != NULL && value.fresh;
-        pass->stores[before].empty = value.empty;
+        pass->stores[before].empty = value.empty && value.fresh;
     }
 }
 
@@ -407,6 +369,10 @@ run_load(struct pass *pass, enum action action, unsigned argument)
         break;
     case ACT_LOAD_CONSTANT:
         push(pass, NULL, item_of(pass->code->co_consts, argument));
+        break;
+    case ACT_LOAD_NUMBER: push(pass, NULL, Py_None); break;
+    case ACT_LOAD_COMMON:
+        push(pass, NULL, argument >= FIRST_COMMON_VALUE ? Py_None : NULL);
         break;
     default: push(pass, NULL, NULL);
     }
@@ -460,15 +426,15 @@ run_store(struct pass *pass, enum action action, unsigned argument)
                         last);
         break;
     case ACT_STORE_AND_LOAD:
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL,
-                  NULL);
+        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
+                        NULL, last);
         push(pass, local_of(pass, argument & 15), NULL);
         break;
     case ACT_STORE_TWO:
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4), NULL,
-                  NULL);
-        add_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15), NULL,
-                  NULL);
+        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
+                        NULL, last);
+        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15),
+                        NULL, before);
         break;
     case ACT_STORE_CELL:
         add_value_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
@@ -476,7 +442,8 @@ run_store(struct pass *pass, enum action action, unsigned argument)
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-        add_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL, NULL);
+        add_value_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL,
+                        last);
         break;
     case ACT_STORE_ATTR:
         add_value_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
@@ -491,17 +458,20 @@ run_store(struct pass *pass, enum action action, unsigned argument)
 static void
 run_build(struct pass *pass, unsigned argument)
 {
-    forget(pass);
+    pop(pass, argument);
     push(pass, NULL, NULL);
     pass->stack[0].empty = argument == 0;
 }
 
-/* All stores from where it jumps to.  Where the bound is met, some are told as
- * if they stood in no loop. */
+/* All stores from where it jumps to; out of a handler is no loop (3.12 on).
+ * Where the bound is met, some are told as if they stood in no loop. */
 static void
 mark_loop(struct pass *pass, Py_ssize_t next, unsigned argument)
 {
     uint32_t i = pass->count;
+    if (pass->handlers > next - argument && pass->handlers < next) {
+        return;
+    }
     while (i > 0 && (Py_ssize_t)pass->stores[i - 1].unit >= next - argument
            && pass->marks < MOST_MARKS) {
         pass->stores[--i].repeated = true;
@@ -513,7 +483,7 @@ mark_loop(struct pass *pass, Py_ssize_t next, unsigned argument)
 static bool
 run(struct pass *pass, enum action action, unsigned argument)
 {
-    uint32_t line = line_of(&pass->lines, pass->unit);
+    uint32_t line = cm_line_table_at(&pass->lines, pass->unit);
     pass->fresh = pass->fresh || line != pass->line;
     pass->line = line;
     if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
@@ -544,11 +514,14 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_DELETE_NAME) {
         drop_store(pass, name_of(pass, argument));
     }
-    else if (action == ACT_BUILD) {
-        run_build(pass, argument);
+    else if (action == ACT_BUILD || action == ACT_BUILD_MAP) {
+        run_build(pass, action == ACT_BUILD ? argument : 2 * argument);
     }
-    else if (action == ACT_OTHER || action == ACT_LOOP) {
+    else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
+    }
+    if (action == ACT_HANDLER && pass->handlers == 0) {
+        pass->handlers = pass->unit;
     }
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
@@ -579,14 +552,12 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
                         .code = code,
                         .texts = texts,
                         .stores = result,
-                        .capacity = capacity,
-                        .lines = {.line = code->co_firstlineno}};
+                        .capacity = capacity};
     unsigned argument = 0;
     if (!self->known || table == NULL || !PyBytes_Check(table)) {
         return 0;
     }
-    pass.lines.next = (const uint8_t *)PyBytes_AS_STRING(table);
-    pass.lines.end = pass.lines.next + PyBytes_GET_SIZE(table);
+    cm_line_table_init(&pass.lines, code);
     while (pass.unit < units && pass.count < capacity) {
         uint8_t opcode = self->base[bytes[2 * pass.unit]];
         enum action action = self->action[opcode];

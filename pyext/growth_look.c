@@ -325,17 +325,23 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
 }
 
 /* What is given a size is not full yet, and no leak; nor is what a line
- * empties, for as long as an epoch may take. */
+ * empties, for as long as an epoch may take: then it is looked at again. */
 static void
 judge_bounded(const struct cm_growth_look *self, struct cm_growing *finding,
               const struct cm_holder *holder)
 {
     struct cm_verdict_result *result = &finding->row.result;
-    int64_t grown = self->session->iteration - result->since_iteration;
-    bool emptied = holder->emptied && !self->ending && grown < LONG_EPOCH;
-    if (result->verdict == CM_VERDICT_LEAK && (holder->bounded || emptied)) {
-        result->verdict = CM_VERDICT_GROWING;
-        finding->bounded = true;
+    struct cm_session *session = self->session;
+    int64_t lapses = result->since_iteration + LONG_EPOCH;
+    bool emptied = holder->emptied && session->iteration < lapses;
+    if (result->verdict != CM_VERDICT_LEAK || !(holder->bounded || emptied)) {
+        return;
+    }
+    result->verdict = CM_VERDICT_GROWING;
+    finding->bounded = true;
+    if (!holder->bounded
+        && (session->look_at == 0 || lapses < session->look_at)) {
+        session->look_at = lapses;
     }
 }
 

@@ -69,6 +69,7 @@ struct cm_session {
     uint32_t each_tensor;   /* so many more look at the clock one by one */
     bool slice_pending; /* a slice of time is over: at the next safe point */
     bool looked_early;  /* while nobody was told yet */
+    int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
     struct cm_growth growth;
     uint64_t began_ns;                  /* the first iteration; 0: none yet */
     double seconds;                     /* from then to the last boundary */

@@ -107,21 +107,24 @@ note_time(struct cm_session *self)
     self->seconds = (double)(now - self->began_ns) / 1e9;
 }
 
-/* For who wants warnings, a look is due when a verdict is new, and at each
- * doubling of the count. */
+/* For who wants warnings, a look is due when a verdict is new, or not as it was
+ * any more, and at each doubling of the count. */
 static bool
 wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
     bool doubled = done >= 16 && (done & (done - 1)) == 0;
-    return self->growth.due || doubled;
+    bool lapsed = self->look_at != 0 && done >= self->look_at;
+    return self->growth.due || doubled || lapsed;
 }
 
 static void
 ask_for_look(struct cm_session *self)
 {
-    PyObject *is_new = self->growth.due ? Py_True : Py_False;
+    bool lapsed = self->look_at != 0 && self->iteration >= self->look_at;
+    PyObject *is_new = self->growth.due || lapsed ? Py_True : Py_False;
     self->growth.due = false;
+    self->look_at = 0;
     cm_session_deliver(self, "growth", Py_NewRef(is_new));
 }
 

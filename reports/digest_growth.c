@@ -102,9 +102,7 @@ say_stopped(struct cm_digest *self)
     struct cm_buffer text = {0};
     size_t at = 0;
     while (cm_growth_next_stopped(&self->told, &self->leak, &at, &stopped)) {
-        const struct cm_leak_growth *growth = &self->leak.growth[stopped.row];
-        if (self->warn && stopped.peak >= self->min_bytes
-            && growth->library_package.index == 0) {
+        if (self->warn) {
             self->counts.no_memory +=
                 cm_growth_stopped_write(&stopped, &self->leak, &text) != CM_OK;
         }
@@ -126,7 +124,9 @@ cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
     if (status == CM_OK) {
         (void)cm_suppressions_apply_growth(&self->suppressions, &self->leak);
         cm_faults_sort(&self->leak);
-        status = aloud ? cm_growth_announce(&self->told, &self->leak, &news)
+        status = aloud ? cm_growth_announce(
+                     &self->told, &self->leak,
+                     self->warn ? self->min_bytes : UINT64_MAX, &news)
                        : CM_OK;
         self->dirty = true;
         self->urgent |= news.count != 0;

@@ -45,6 +45,23 @@ mix_way(struct key *self, const struct cm_leak *leak,
     }
 }
 
+/* In no order: first is that which was running when the line allocated. */
+static void
+mix_places(struct key *self, const struct cm_leak_growth *growth)
+{
+    struct key sum = {0};
+
+    for (size_t i = 0; i < growth->made_at_count; i++) {
+        struct key place = {.high = 1, .low = 2};
+
+        mix_id(&place, growth->made_at[i].filename);
+        mix(&place, &growth->made_at[i].line, sizeof(growth->made_at[i].line));
+        sum.high += place.high;
+        sum.low += place.low;
+    }
+    mix(self, &sum, sizeof(sum));
+}
+
 /* What a cycle will free once it is cut is told there, and what nobody is told
  * of without asking stays as it is. */
 static bool
@@ -67,10 +84,7 @@ fault_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
     mix_id(&key, growth->verdict);
     mix_id(&key, growth->device);
     mix_id(&key, growth->advice);
-    for (size_t i = 0; i < growth->made_at_count; i++) {
-        mix_id(&key, growth->made_at[i].filename);
-        mix(&key, &growth->made_at[i].line, sizeof(growth->made_at[i].line));
-    }
+    mix_places(&key, growth);
     mix_way(&key, leak, growth);
     return (uint64_t)key.high << 32 | key.low;
 }

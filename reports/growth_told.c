@@ -51,6 +51,22 @@ told_bytes(const struct cm_growth_told *self,
     return most;
 }
 
+/* What it was told as, so that lines that come and go are of one fault. */
+static uint64_t
+fault_told(const struct cm_growth_told *self,
+           const struct cm_leak_growth *first)
+{
+    for (uint32_t i = 0; i < cm_fault_lines(first); i++) {
+        const struct cm_growth_told_entry *entry =
+            find(self, first[i].fingerprint);
+
+        if (entry != NULL && entry->leak) {
+            return entry->fault;
+        }
+    }
+    return first->fingerprint;
+}
+
 /* False: it was not known, and there is no room, or no memory. */
 static bool
 remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
@@ -72,7 +88,7 @@ remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
             (struct cm_growth_told_entry){.fingerprint = what->fingerprint};
     }
     entry->bytes = what->bytes;
-    entry->fault = what->fault;
+    entry->fault = entry->leak ? entry->fault : what->fault;
     entry->leak |= what->leak;
     return true;
 }
@@ -84,7 +100,7 @@ remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
              uint64_t bytes, bool leak, enum cm_status *status)
 {
     struct cm_growth_told_entry what = {
-        .bytes = bytes, .fault = first->fingerprint, .leak = leak};
+        .bytes = bytes, .fault = fault_told(self, first), .leak = leak};
     bool known = true;
 
     for (uint32_t i = 0; *status == CM_OK && i < cm_fault_lines(first); i++) {
@@ -92,6 +108,13 @@ remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
         known = remember(self, &what, status) && known;
     }
     return known;
+}
+
+/* Not what is too small to be shown, nor a library's. */
+static bool
+is_shown(const struct cm_leak_growth *first, uint64_t least)
+{
+    return cm_fault_peak(first) >= least && first->library_package.index == 0;
 }
 
 static enum cm_status
@@ -117,7 +140,7 @@ announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
 enum cm_status
 cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
-                   struct cm_ledger_news *news)
+                   uint64_t least, struct cm_ledger_news *news)
 {
     enum cm_status status = CM_OK;
     size_t i = 0;
@@ -127,7 +150,9 @@ cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
         enum cm_growth_verdict verdict = cm_growth_verdict(leak, first);
 
         if (cm_growth_is_fault(verdict)) {
-            status = announce(self, first, verdict == CM_GROWTH_LEAK, news);
+            bool told = verdict == CM_GROWTH_LEAK && is_shown(first, least);
+
+            status = announce(self, first, told, news);
         }
         i += cm_fault_lines(first);
     }
@@ -146,6 +171,16 @@ told_fault(const struct cm_growth_told *self,
     return entry != NULL && entry->leak ? entry->fault : 0;
 }
 
+/* Also a line that joined it since. */
+static bool
+belongs_to(const struct cm_growth_told *self,
+           const struct cm_leak_growth *growth, uint64_t fault)
+{
+    const struct cm_growth_told_entry *entry = find(self, growth->fingerprint);
+
+    return entry != NULL && entry->fault == fault;
+}
+
 /* False: one of its lines grows, or lingers. */
 static bool
 sum_stopped(const struct cm_growth_told *self, const struct cm_leak *leak,
@@ -157,7 +192,7 @@ sum_stopped(const struct cm_growth_told *self, const struct cm_leak *leak,
     for (size_t i = 0; i < leak->growth_count; i++) {
         const struct cm_leak_growth *growth = &leak->growth[i];
 
-        if (told_fault(self, growth) != fault) {
+        if (!belongs_to(self, growth, fault)) {
             continue;
         }
         if (cm_growth_is_told(cm_growth_verdict(leak, growth))) {

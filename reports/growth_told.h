@@ -34,9 +34,10 @@ void cm_growth_told_release(struct cm_growth_told *self);
 
 /* Appends the fingerprints of faults (fault.h) none of whose lines was ever
  * told, or whose bytes are twice what they were then.  Of growth that is not
- * sure nobody is told. */
+ * sure nobody is told.  Who is told is shown no fault of fewer bytes than
+ * `least`, and so need not hear that it stopped. */
 enum cm_status cm_growth_announce(struct cm_growth_told *self,
-                                  const struct cm_leak *leak,
+                                  const struct cm_leak *leak, uint64_t least,
                                   struct cm_ledger_news *news) CM_CHECKED;
 /* A fault that was told as a leak, and of which no line grows any more. */
 struct cm_growth_stopped {

@@ -94,6 +94,48 @@ test_a_variable_that_is_made_twice(void **state)
     cm_records_free(way.records);
 }
 
+/* One of the three cases that are alike but for whose name it is. */
+static bool
+is_emptied_by(const char *steps, size_t at, const struct cm_store *made,
+              const struct cm_store *other, bool of_root)
+{
+    struct way way;
+    way_init(&way, steps, at);
+    struct cm_store stores[2] = {*made, *other};
+    for (size_t i = 0; i < 2; i++) {
+        stores[i].name = text(&way, "outputs");
+        stores[i].owner =
+            text(&way, stores[i].kind == CM_STORE_ATTRIBUTE ? "self" : "");
+    }
+    struct cm_code_id codes[2] = {
+        add_code(&way, made->kind == CM_STORE_LOCAL ? "main" : "__init__",
+                 &stores[0], 1, false),
+        add_code(&way, "forward", &stores[1], 1, false)};
+    way.steps[at - 1].code = of_root ? codes[0] : (struct cm_code_id){0};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_the_same_name_of_another(void **state)
+{
+    struct cm_store local = {.kind = CM_STORE_LOCAL, .line = 2, .empty = 1};
+    struct cm_store own = {.kind = CM_STORE_ATTRIBUTE, .line = 3, .empty = 1};
+    struct cm_store none = {
+        .kind = CM_STORE_ATTRIBUTE, .line = 3, .constant = 1};
+
+    (void)state;
+    /* Another function's variable, a method's own beside the attribute. */
+    assert_false(is_emptied_by(variable, 1, &local, &local, true));
+    assert_false(is_emptied_by(attribute, 2, &own, &local, false));
+    /* self.outputs = None, and made when it is first needed. */
+    assert_false(is_emptied_by(attribute, 2, &none, &own, false));
+    assert_true(is_emptied_by(attribute, 2, &own, &own, false));
+}
+
 static void
 test_history_of_an_optimizer(void **state)
 {
@@ -106,7 +148,13 @@ test_history_of_an_optimizer(void **state)
              4);
     set_module(&way, 1, "torch.optim.lbfgs");
     assert_true(cm_bound_is_known(&way.holding));
-    set_module(&way, 1, "torch.optimizers");
+    way.steps[4].edge = text(&way, "['mine']");
+    assert_false(cm_bound_is_known(&way.holding));
+    way.steps[4].edge = text(&way, "['old_stps']");
+    way.holding.at = 2; /* the state itself grows */
+    assert_false(cm_bound_is_known(&way.holding));
+    way.holding.at = 4;
+    set_module(&way, 1, "torch.optim.adam");
     assert_false(cm_bound_is_known(&way.holding));
     way.steps[4].bounded = true;
     assert_true(cm_bound_is_known(&way.holding));
@@ -156,6 +204,7 @@ main(void)
         cmocka_unit_test(test_a_line_empties_it),
         cmocka_unit_test(test_no_line_empties_it),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
+        cmocka_unit_test(test_the_same_name_of_another),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),
     };

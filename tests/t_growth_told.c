@@ -16,13 +16,13 @@ test_new_and_doubled_faults_are_told(void **state)
 
     (void)state;
     assert_true(cm_growth_has_fault(&leak));
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 2);
     assert_true(news.fingerprints[0] == leak.growth[0].fingerprint);
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 2);
     leak.growth[1].bytes *= 2;
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 3);
     assert_true(news.fingerprints[2] == leak.growth[1].fingerprint);
     leak.growth[0].verdict = leak.growth[1].verdict = leak.growth[4].verdict;
@@ -42,18 +42,18 @@ test_a_fault_of_several_lines_is_told_once(void **state)
 
     (void)state;
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 5);
     assert_true(news.fingerprints[0] == leak.growth[0].fingerprint);
     leak.growth[2].peak_bytes *= 10; /* another line has most, */
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     leak.growth[1].holder_at = 0; /* and one is alone */
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 5);
     leak.growth[0].bytes += 10000000;
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, 6);
     cm_growth_told_release(&told);
     cm_ledger_news_release(&news);
@@ -100,7 +100,7 @@ test_what_stopped_is_told_once(void **state)
     while (cm_fault_lines(&leak.growth[first]) == 1) {
         first++;
     }
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(stopped(&told, &leak, &text), 0);
     give_verdict(&leak, first, first + 1, "settled");
     assert_int_equal(stopped(&told, &leak, &text), 0);
@@ -113,6 +113,59 @@ test_what_stopped_is_told_once(void **state)
                         "line, at 5.2 MiB (told as a leak before)\n");
     give_verdict(&leak, 0, leak.growth_count, "settled");
     assert_int_equal(stopped(&told, &leak, &text), news.count - 2);
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_buffer_release(&text);
+    cm_leak_release(&leak);
+}
+
+/* A line of the fault settles while another one goes on, at the next look. */
+static void
+test_a_fault_that_goes_on_has_not_stopped(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+    struct cm_buffer text = {0};
+    size_t first = 0;
+
+    (void)state;
+    cm_leak_sort(&leak);
+    while (cm_fault_lines(&leak.growth[first]) < 2) {
+        first++;
+    }
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    give_verdict(&leak, first, first + 1, "settled");
+    cm_leak_sort(&leak);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(stopped(&told, &leak, &text), 0);
+    give_verdict(&leak, 0, leak.growth_count, "settled");
+    cm_leak_sort(&leak);
+    assert_true(stopped(&told, &leak, &text) > 0);
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_buffer_release(&text);
+    cm_leak_release(&leak);
+}
+
+/* Of what was too small to be shown nobody hears, however large it is now. */
+static void
+test_what_was_not_shown_has_not_stopped(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+    struct cm_buffer text = {0};
+    uint64_t peak;
+
+    (void)state;
+    give_verdict(&leak, 1, leak.growth_count, "ok");
+    cm_leak_sort(&leak);
+    peak = leak.growth[0].peak_bytes;
+    assert_int_equal(cm_growth_announce(&told, &leak, peak + 1, &news), CM_OK);
+    leak.growth[0].peak_bytes = peak * 3 / 2;
+    give_verdict(&leak, 0, 1, "settled");
     assert_int_equal(stopped(&told, &leak, &text), 0);
     cm_growth_told_release(&told);
     cm_ledger_news_release(&news);
@@ -134,14 +187,14 @@ test_what_grows_again_is_told_a_few_times(void **state)
     give_verdict(&leak, 1, 2, "ok");
     for (size_t i = 0; i < 2 * times; i++) {
         give_verdict(&leak, 0, 1, "leak");
-        assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+        assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
         give_verdict(&leak, 0, 1, "settled");
         assert_int_equal(stopped(&told, &leak, &text), i < times);
     }
     assert_int_equal(news.count, times);
     give_verdict(&leak, 0, 1, "leak");
     leak.growth[0].bytes *= 2;
-    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
     assert_int_equal(news.count, times + 1);
     leak.growth[0].bytes /= 100;
     give_verdict(&leak, 0, 1, "ok");
@@ -164,7 +217,7 @@ attempt(void *context)
     struct cm_ledger_news news = {0};
     struct cm_buffer text = {0};
     struct cm_growth_stopped found = {.row = 0, .lines = 2, .peak = 5};
-    enum cm_status status = cm_growth_announce(&told, leak, &news);
+    enum cm_status status = cm_growth_announce(&told, leak, 0, &news);
 
     if (status == CM_OK) {
         status = cm_growth_stopped_write(&found, leak, &text);
@@ -192,6 +245,8 @@ main(void)
         cmocka_unit_test(test_new_and_doubled_faults_are_told),
         cmocka_unit_test(test_a_fault_of_several_lines_is_told_once),
         cmocka_unit_test(test_what_stopped_is_told_once),
+        cmocka_unit_test(test_a_fault_that_goes_on_has_not_stopped),
+        cmocka_unit_test(test_what_was_not_shown_has_not_stopped),
         cmocka_unit_test(test_what_grows_again_is_told_a_few_times),
         cmocka_unit_test(test_each_allocation_fails),
     };

@@ -374,9 +374,10 @@ test_line_that_was_running(void **state)
     assert_int_equal(made(&way, codes, 2, places), 1);
     assert_int_equal(places[0].line, 5);
     set_running(&way, codes[1], 17);
-    assert_int_equal(made(&way, codes, 2, places), 1);
+    assert_int_equal(made(&way, codes, 2, places), 3);
     assert_int_equal(places[0].line, 17);
     assert_true(places[0].certain);
+    assert_false(places[1].certain);
     set_running(&way, codes[1], 18);
     assert_int_equal(made(&way, codes, 2, places), 3);
     assert_int_equal(places[0].line, 19);
@@ -384,6 +385,10 @@ test_line_that_was_running(void **state)
     set_running(&way, codes[1], 99);
     assert_int_equal(made(&way, codes, 2, places), 3);
     assert_int_equal(places[0].line, 15);
+    /* A variable of another function than that which was running. */
+    way.steps[0].code = codes[0];
+    assert_int_equal(made(&way, codes, 2, places), 1);
+    assert_int_equal(places[0].line, 5);
     cm_records_free(way.records);
 }
 

@@ -89,6 +89,30 @@ test_both(void **state)
     cm_records_free(way.records);
 }
 
+/* A method of the container's owner fills it, though it does not run. */
+static void
+test_filled_by_its_owner(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local log|Log;L|.rows|list of 90|90;O|[5]|Row;"
+             "T|.pred|Tensor [4]",
+             2);
+    struct cm_store gives = store(&way, CM_STORE_ATTRIBUTE, "pred", "row", 9);
+    struct cm_store fills = store(&way, CM_STORE_CALL, "append", "rows", 20);
+    set_running(&way, add_code(&way, "main", &gives, 1, false), 8);
+    assert_true(cm_item_is_given(&way.holding));
+    struct cm_code_id add = add_code(&way, "add", &fills, 1, false);
+    struct cm_type type = {
+        .name = text(&way, "Log"), .methods = &add, .method_count = 1};
+    assert_int_equal(
+        cm_records_add_type(way.records, &type, &way.steps[1].type), CM_OK);
+    assert_false(cm_item_is_given(&way.holding));
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -96,6 +120,7 @@ main(void)
         cmocka_unit_test(test_items_are_given_something),
         cmocka_unit_test(test_containers_that_grow),
         cmocka_unit_test(test_both),
+        cmocka_unit_test(test_filled_by_its_owner),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -30,7 +30,7 @@ def codes_of(module):
 
 UNKNOWN = ("constant", None)
 # What takes something off the stack and leaves one result, which nothing is known of.
-TAKING = ("BINARY_OP", "UNARY_NEGATIVE", "CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
+TAKING = ("BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BINARY_OP", "UNARY_NEGATIVE", "CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
           "FORMAT_VALUE", "BUILD_STRING", "BUILD_TUPLE", "CALL", "CALL_KW")
 
 
@@ -156,8 +156,11 @@ def test_stores_are_those_that_dis_shows(probe, name):
 def in_loops(code):
     """Lines within a loop, from dis alone: what a backward jump spans."""
     instructions = list(dis.get_instructions(code))
+    handlers = min((instruction.offset for instruction in instructions
+                    if instruction.opname == "PUSH_EXC_INFO"), default=1 << 30)
     spans = [(instruction.argval, instruction.offset) for instruction in instructions
-             if "BACKWARD" in instruction.opname and "JUMP" in instruction.opname]
+             if "BACKWARD" in instruction.opname and "JUMP" in instruction.opname
+             and not instruction.argval < handlers <= instruction.offset]
     return {instruction.positions.lineno for instruction in instructions
             for first, last in spans if first <= instruction.offset <= last}
 
@@ -202,6 +205,42 @@ def test_new_containers_constants_and_loops(probe):
         ("made", 8): (0, 0, 1), ("append", 9): (0, 0, 1), ("next", 11): (0, 0, 1),
         ("row", 11): (0, 0, 1), ("size", 12): (0, 0, 1), ("after", 13): (0, 0, 0),
         ("clear", 14): (0, 0, 0)}
+
+
+def test_handlers_are_no_loops(probe):
+    source = """def f(path, rows):
+ with open(path) as file:
+  text = file.read()
+ try:
+  import fast
+ except ImportError:
+  fast = None
+ made = []
+ for row in rows:
+  try:
+   done = fast(row)
+  except ValueError:
+   continue
+  made.append(done)
+ one, two = [], []
+ return made or []
+"""
+    namespace = {}
+    exec(compile(source, "<handlers>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    repeated = {(name, line) for (_, name, _, line), (_, _, repeated)
+                in zip(told["stores"], told["marks"]) if repeated}
+    assert repeated == {("row", 9), ("done", 11), ("append", 14)}
+    empty = {(name, line) for (_, name, _, line), (_, empty, _)
+             in zip(told["stores"], told["marks"]) if empty}
+    assert ("made", 8) in empty and len(empty) <= 3, empty
+
+
+def test_new_containers_of_a_module(probe):
+    code = compile("for epoch in range(3):\n outputs = []\n last = None\n", "<module>", "exec")
+    told = probe.code(code)
+    assert {(name, mark) for (_, name, _, _), mark in zip(told["stores"], told["marks"])} == {
+        ("epoch", (0, 0, 1)), ("outputs", (0, 1, 1)), ("last", (1, 0, 1))}
 
 
 def test_what_an_item_is_taken_from(probe):
