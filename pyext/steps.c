@@ -23,6 +23,9 @@
 
 enum { OPERATIONS = 2 };
 
+/* Iterations until a look is asked for again that there was no time for. */
+enum { ASK_AGAIN = 64 };
+
 /* Between two looks at the clock; none for some tensors after a pause, since
  * where tensors are rare a slice of time would end long after it is over. */
 enum { TENSORS_BETWEEN = 3, TENSORS_AFTER_PAUSE = 32 };
@@ -107,6 +110,12 @@ note_time(struct cm_session *self)
     self->seconds = (double)(now - self->began_ns) / 1e9;
 }
 
+static bool
+has_lapsed(const struct cm_session *self)
+{
+    return self->look_at != 0 && self->iteration >= self->look_at;
+}
+
 /* For who wants warnings, a look is due when a verdict is new, or not as it was
  * any more, and at each doubling of the count. */
 static bool
@@ -114,17 +123,18 @@ wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
     bool doubled = done >= 16 && (done & (done - 1)) == 0;
-    bool lapsed = self->look_at != 0 && done >= self->look_at;
-    return self->growth.due || doubled || lapsed;
+    return self->growth.due || doubled || has_lapsed(self);
 }
 
 static void
 ask_for_look(struct cm_session *self)
 {
-    bool lapsed = self->look_at != 0 && self->iteration >= self->look_at;
+    bool lapsed = has_lapsed(self);
     PyObject *is_new = self->growth.due || lapsed ? Py_True : Py_False;
     self->growth.due = false;
-    self->look_at = 0;
+    if (lapsed) { /* a look that is had sets it anew */
+        self->look_at = self->iteration + ASK_AGAIN;
+    }
     cm_session_deliver(self, "growth", Py_NewRef(is_new));
 }
 

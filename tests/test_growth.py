@@ -69,6 +69,30 @@ train(keep, 50 if {emptied} else 150)
     assert leak < stopped and lines[stopped].endswith("(told as a leak before)"), done.err
 
 
+def test_what_a_line_empties_is_told_where_that_never_comes(tmp_path):
+    """After 1,000 iterations, and not before; at once then, not when their number has doubled."""
+    run_ok(NODES + """
+import logging
+told, outputs = [], []
+class Listen(logging.Handler):
+    def emit(self, record):
+        if "LEAK" in record.getMessage():
+            told.append(len(outputs))
+logging.getLogger("cumem").addHandler(Listen())
+def on_epoch_end():
+    outputs.clear()
+cumem.warn_tensor_cycles()
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(1020):
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    outputs.append(torch.zeros(4096))
+assert told and 990 <= told[0] <= 1010, told
+""", cwd=tmp_path)
+
+
 def test_what_several_lines_allocate_for_one_list_is_one_fault(tmp_path):
     """Told by the name of what the list has, not of what that was made from."""
     done = run_ok(NODES + """
