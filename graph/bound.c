@@ -12,14 +12,6 @@
 #include "name.h"
 #include "way.h"
 
-static const char *
-module_of(const struct cm_holding *self, size_t step)
-{
-    const struct cm_type *type =
-        cm_records_type(self->records, cm_way_step(self, step)->type);
-    return cm_way_text(self, type->module);
-}
-
 /* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
 static bool
 is_of(const char *module, const char *package)
@@ -43,7 +35,7 @@ is_history_of_lbfgs(const struct cm_holding *self)
         listed |= strcmp(edge, keys[i]) == 0;
     }
     for (size_t i = 1; listed && i + 3 <= self->at; i++) {
-        if (is_of(module_of(self, i), "torch.optim.lbfgs")) {
+        if (is_of(cm_way_module(self, i), "torch.optim.lbfgs")) {
             return true;
         }
     }
@@ -155,8 +147,7 @@ cm_bound_is_emptied(const struct cm_holding *self)
         || !cm_way_is_variable(cm_way_step(self, self->at))) {
         return cm_bound_is_metric(self);
     }
-    struct cm_name name =
-        cm_name_of_label(self->records, cm_way_step(self, self->at)->edge);
+    struct cm_name name = cm_way_name_of(self, self->at);
     struct place place = place_of(self);
     place.name = name.text;
     for (size_t i = 0; i < self->code_count; i++) {
@@ -178,7 +169,7 @@ metric_of(const struct cm_holding *self)
 {
     size_t found = 0;
     for (size_t i = 1; i < self->count && i < self->at; i++) {
-        found = is_of(module_of(self, i), "torchmetrics") ? i : found;
+        found = is_of(cm_way_module(self, i), "torchmetrics") ? i : found;
     }
     return found;
 }

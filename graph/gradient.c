@@ -12,21 +12,14 @@
 
 #include "name.h"
 
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* "pytorch_lightning", "lightning.pytorch" and what they are vendored as. */
 static bool
 is_lightnings_loop(const struct cm_holding *self, struct cm_code_id id)
 {
     const struct cm_code *code = cm_records_code(self->records, id);
     return code->library
-           && ends_with(cm_records_text(self->records, code->filename),
-                        "/loops/optimization/automatic.py");
+           && cm_name_ends_with(cm_records_text(self->records, code->filename),
+                                "/loops/optimization/automatic.py");
 }
 
 bool

@@ -153,10 +153,7 @@ is_lru_method(const struct cm_holding *self)
 static bool
 is_optimizer(const struct cm_holding *self, size_t i)
 {
-    const struct cm_type *type =
-        cm_records_type(self->records, step_at(self, i)->type);
-    const char *module = cm_records_text(self->records, type->module);
-    return cm_way_begins(module, "torch.optim")
+    return cm_way_begins(cm_way_module(self, i), "torch.optim")
            || (i + 1 < self->count
                && strcmp(text_of(self, step_at(self, i + 1)->edge), ".state")
                       == 0
@@ -230,9 +227,7 @@ static bool
 is_queue(const struct cm_holding *self)
 {
     size_t owner = self->at - (self->at > 0);
-    const struct cm_type *type =
-        cm_records_type(self->records, step_at(self, owner)->type);
-    const char *module = text_of(self, type->module);
+    const char *module = cm_way_module(self, owner);
     return owner > 0 && step_at(self, self->at)->role == CM_ATTRIBUTE
            && (strcmp(module, "queue") == 0
                || strcmp(module, "asyncio.queues") == 0);

@@ -39,12 +39,6 @@ fills(const struct cm_place_search *search, const struct cm_store *store)
                       == 0);
 }
 
-static struct cm_name
-name_of(const struct cm_holding *self, size_t step)
-{
-    return cm_name_of_label(self->records, cm_way_step(self, step)->edge);
-}
-
 static void
 look(const struct cm_holding *self, const char *name, const char *container,
      bool (*wanted)(const struct cm_place_search *search,
@@ -85,7 +79,7 @@ find(const struct cm_holding *self, struct cm_place_search *search)
         || !cm_way_is_named(self, self->at)) {
         return 0;
     }
-    struct cm_name container = name_of(self, self->at);
+    struct cm_name container = cm_way_name_of(self, self->at);
     if (is_filled_by_owner(self, container.text)) {
         return 0;
     }
@@ -93,7 +87,8 @@ find(const struct cm_holding *self, struct cm_place_search *search)
     for (size_t i = self->count - 1; search->count == 0 && i > self->at + 1;
          i--) {
         if (cm_way_is_named(self, i)) {
-            look(self, name_of(self, i).text, container.text, gives, search);
+            look(self, cm_way_name_of(self, i).text, container.text, gives,
+                 search);
         }
         if (search->count != 0) {
             return i;
@@ -113,7 +108,7 @@ char *
 cm_item_say(const struct cm_holding *self)
 {
     struct cm_place_search search;
-    struct cm_name name = name_of(self, find(self, &search));
+    struct cm_name name = cm_way_name_of(self, find(self, &search));
     struct cm_way_name container;
     cm_way_name(self, &container);
     const char *kept = self->kept != NULL ? self->kept : name.text;

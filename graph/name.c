@@ -113,6 +113,14 @@ cm_name_is_identifier(const char *text, size_t length)
     return length > 0;
 }
 
+bool
+cm_name_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
 const char *
 cm_name_basename(const char *path)
 {

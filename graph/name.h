@@ -33,6 +33,7 @@ struct cm_name cm_name_of_object(const struct cm_records *records,
 
 /* Whether the text is a name that Python source could use. */
 bool cm_name_is_identifier(const char *text, size_t length);
+bool cm_name_ends_with(const char *text, const char *end);
 /* The last component of a path. */
 const char *cm_name_basename(const char *path);
 /* A new text, or NULL when memory ran out. */

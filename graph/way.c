@@ -3,7 +3,8 @@
 
 /* Names are tried from the place outwards.  For each, the pieces of code are
  * searched in their order, those that were running at the allocation first, a
- * person's before any library's; the first with such a line counts.  O(names * stores looked at). */
+ * person's before any library's; the first with such a line counts.
+ * O(names * stores looked at). */
 
 #include "way.h"
 
@@ -21,9 +22,8 @@ edge_of(const struct cm_holding *self, size_t i)
     return cm_way_text(self, cm_way_step(self, i)->edge);
 }
 
-/* "losses" of "local losses", ".losses", "['losses']". */
-static struct cm_name
-name_of(const struct cm_holding *self, size_t i)
+struct cm_name
+cm_way_name_of(const struct cm_holding *self, size_t i)
 {
     return cm_name_of_label(self->records, cm_way_step(self, i)->edge);
 }
@@ -55,7 +55,7 @@ is_key(const struct cm_holding *self, size_t i)
 static bool
 is_module_key(const struct cm_holding *self, size_t i)
 {
-    struct cm_name name = name_of(self, i);
+    struct cm_name name = cm_way_name_of(self, i);
     return is_key(self, i) && i > 1 && is_module_table(self, i - 1)
            && cm_name_is_identifier(name.text, strlen(name.text));
 }
@@ -199,7 +199,7 @@ spell(const struct cm_holding *self, size_t step, struct cm_way_name *result)
             add(result, edge_of(self, i));
         }
         else if (cm_way_is_named(self, i)) {
-            add(result, name_of(self, i).text);
+            add(result, cm_way_name_of(self, i).text);
         }
         else if (!left_out) {
             add(result, "[...]");
@@ -380,8 +380,8 @@ try_name(const struct cm_holding *self, size_t step,
          struct cm_way_name *result)
 {
     struct cm_cycle nowhere = {.records = self->records};
-    struct cm_name name = name_of(self, step);
-    struct cm_name within = name_of(self, named_before(self, step));
+    struct cm_name name = cm_way_name_of(self, step);
+    struct cm_name within = cm_way_name_of(self, named_before(self, step));
     struct cm_place_search search = {
         .cycle = &nowhere, .name = name.text, .within = within.text};
     if (cm_way_step(self, step)->role == CM_LOCAL) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "holding.h"
+#include "name.h"
 
 enum { CM_WAY_TEXT_BYTES = 256 };
 
@@ -23,6 +24,9 @@ struct cm_way_name {
 /* The nearest name on the way to the place; where only a library's code fills
  * or sets that, the next one that a person wrote. */
 void cm_way_name(const struct cm_holding *self, struct cm_way_name *result);
+
+/* "losses" of "local losses", ".losses", "['losses']": how a step is held. */
+struct cm_name cm_way_name_of(const struct cm_holding *self, size_t step);
 
 struct cm_place_search;
 /* Looks in the functions that were running when they were allocated, innermost
@@ -74,6 +78,15 @@ static inline const char *
 cm_way_text(const struct cm_holding *self, struct cm_text_id id)
 {
     return cm_records_text(self->records, id);
+}
+
+/* Of the type of an object on the way: "torch.optim.adam". */
+static inline const char *
+cm_way_module(const struct cm_holding *self, size_t i)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, i)->type);
+    return cm_way_text(self, type->module);
 }
 
 static inline bool

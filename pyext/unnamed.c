@@ -6,6 +6,7 @@
 
 #include "unnamed.h"
 
+#include "../graph/name.h"
 #include "phrase.h"
 
 enum {
@@ -47,17 +48,10 @@ neighbours_of(PyObject *tail, PyObject *head)
 }
 
 static bool
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
-static bool
 is_named(PyObject *type, const char *end)
 {
     return type != NULL && PyType_Check(type)
-           && ends_with(((PyTypeObject *)type)->tp_name, end);
+           && cm_name_ends_with(((PyTypeObject *)type)->tp_name, end);
 }
 
 static bool
@@ -84,7 +78,7 @@ static bool
 is_context_part(PyObject *object)
 {
     const char *name = Py_TYPE(object)->tp_name;
-    return strncmp(name, "hamt", 4) == 0 || ends_with(name, "Context");
+    return strncmp(name, "hamt", 4) == 0 || cm_name_ends_with(name, "Context");
 }
 
 static bool

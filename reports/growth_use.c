@@ -151,9 +151,9 @@ copy_series(const struct cm_growth_use *use, struct cm_leak_growth *growth)
 static void
 copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
 {
-    growth->bounded = use->bounded;
     double seconds = use->seconds_to_full;
 
+    growth->bounded = use->bounded;
     growth->awaited = use->awaited;
     growth->bytes_per_iteration =
         between(use->bytes_per_iteration, -MAX_REAL, MAX_REAL);

@@ -68,17 +68,33 @@ give_verdict(struct cm_leak *leak, size_t from, size_t to, const char *verdict)
     }
 }
 
+struct scene {
+    struct cm_leak leak;
+    struct cm_growth_told told;
+    struct cm_ledger_news news;
+    struct cm_buffer text; /* what stopped */
+};
+
+static void
+scene_release(struct scene *self)
+{
+    cm_growth_told_release(&self->told);
+    cm_ledger_news_release(&self->news);
+    cm_buffer_release(&self->text);
+    cm_leak_release(&self->leak);
+}
+
 /* What stopped, as text; how many. */
 static size_t
-stopped(struct cm_growth_told *told, const struct cm_leak *leak,
-        struct cm_buffer *text)
+stopped(struct scene *self)
 {
     struct cm_growth_stopped found;
     size_t at = 0, count = 0;
 
-    text->length = 0;
-    while (cm_growth_next_stopped(told, leak, &at, &found)) {
-        assert_int_equal(cm_growth_stopped_write(&found, leak, text), CM_OK);
+    self->text.length = 0;
+    while (cm_growth_next_stopped(&self->told, &self->leak, &at, &found)) {
+        assert_int_equal(
+            cm_growth_stopped_write(&found, &self->leak, &self->text), CM_OK);
         count++;
     }
     return count;
@@ -88,124 +104,110 @@ stopped(struct cm_growth_told *told, const struct cm_leak *leak,
 static void
 test_what_stopped_is_told_once(void **state)
 {
-    struct cm_leak leak = leak_of(LEAK_FAULTS);
-    struct cm_growth_told told = {0};
-    struct cm_ledger_news news = {0};
-    struct cm_buffer text = {0};
+    struct scene scene = {.leak = leak_of(LEAK_FAULTS)};
+    struct cm_leak *leak = &scene.leak;
 
     (void)state;
-    give_verdict(&leak, 0, 1, "lingering");
-    cm_leak_sort(&leak);
+    give_verdict(leak, 0, 1, "lingering");
+    cm_leak_sort(leak);
     size_t first = 0;
-    while (cm_fault_lines(&leak.growth[first]) == 1) {
+    while (cm_fault_lines(&leak->growth[first]) == 1) {
         first++;
     }
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    give_verdict(&leak, first, first + 1, "settled");
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    give_verdict(&leak, first + 1, first + 2, "growing");
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    give_verdict(&leak, first + 1, first + 2, "ok");
-    assert_int_equal(stopped(&told, &leak, &text), 1);
-    assert_string_equal(cm_buffer_text(&text),
+    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
+                     CM_OK);
+    assert_int_equal(stopped(&scene), 0);
+    give_verdict(leak, first, first + 1, "settled");
+    assert_int_equal(stopped(&scene), 0);
+    give_verdict(leak, first + 1, first + 2, "growing");
+    assert_int_equal(stopped(&scene), 0);
+    give_verdict(leak, first + 1, first + 2, "ok");
+    assert_int_equal(stopped(&scene), 1);
+    assert_string_equal(cm_buffer_text(&scene.text),
                         "cumem: stopped growing: net.py:3 forward and 1 more "
                         "line, at 5.2 MiB (told as a leak before)\n");
-    give_verdict(&leak, 0, leak.growth_count, "settled");
-    assert_int_equal(stopped(&told, &leak, &text), news.count - 2);
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    cm_growth_told_release(&told);
-    cm_ledger_news_release(&news);
-    cm_buffer_release(&text);
-    cm_leak_release(&leak);
+    give_verdict(leak, 0, leak->growth_count, "settled");
+    assert_int_equal(stopped(&scene), scene.news.count - 2);
+    assert_int_equal(stopped(&scene), 0);
+    scene_release(&scene);
 }
 
 /* A line of the fault settles while another one goes on, at the next look. */
 static void
 test_a_fault_that_goes_on_has_not_stopped(void **state)
 {
-    struct cm_leak leak = leak_of(LEAK_FAULTS);
-    struct cm_growth_told told = {0};
-    struct cm_ledger_news news = {0};
-    struct cm_buffer text = {0};
+    struct scene scene = {.leak = leak_of(LEAK_FAULTS)};
+    struct cm_leak *leak = &scene.leak;
     size_t first = 0;
 
     (void)state;
-    cm_leak_sort(&leak);
-    while (cm_fault_lines(&leak.growth[first]) < 2) {
+    cm_leak_sort(leak);
+    while (cm_fault_lines(&leak->growth[first]) < 2) {
         first++;
     }
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
-    give_verdict(&leak, first, first + 1, "settled");
-    cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    give_verdict(&leak, 0, leak.growth_count, "settled");
-    cm_leak_sort(&leak);
-    assert_true(stopped(&told, &leak, &text) > 0);
-    cm_growth_told_release(&told);
-    cm_ledger_news_release(&news);
-    cm_buffer_release(&text);
-    cm_leak_release(&leak);
+    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
+                     CM_OK);
+    give_verdict(leak, first, first + 1, "settled");
+    cm_leak_sort(leak);
+    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
+                     CM_OK);
+    assert_int_equal(stopped(&scene), 0);
+    give_verdict(leak, 0, leak->growth_count, "settled");
+    cm_leak_sort(leak);
+    assert_true(stopped(&scene) > 0);
+    scene_release(&scene);
 }
 
 /* Of what was too small to be shown nobody hears, however large it is now. */
 static void
 test_what_was_not_shown_has_not_stopped(void **state)
 {
-    struct cm_leak leak = leak_of(LEAK_GROWTH);
-    struct cm_growth_told told = {0};
-    struct cm_ledger_news news = {0};
-    struct cm_buffer text = {0};
+    struct scene scene = {.leak = leak_of(LEAK_GROWTH)};
+    struct cm_leak *leak = &scene.leak;
     uint64_t peak;
 
     (void)state;
-    give_verdict(&leak, 1, leak.growth_count, "ok");
-    cm_leak_sort(&leak);
-    peak = leak.growth[0].peak_bytes;
-    assert_int_equal(cm_growth_announce(&told, &leak, peak + 1, &news), CM_OK);
-    leak.growth[0].peak_bytes = peak * 3 / 2;
-    give_verdict(&leak, 0, 1, "settled");
-    assert_int_equal(stopped(&told, &leak, &text), 0);
-    cm_growth_told_release(&told);
-    cm_ledger_news_release(&news);
-    cm_buffer_release(&text);
-    cm_leak_release(&leak);
+    give_verdict(leak, 1, leak->growth_count, "ok");
+    cm_leak_sort(leak);
+    peak = leak->growth[0].peak_bytes;
+    assert_int_equal(
+        cm_growth_announce(&scene.told, leak, peak + 1, &scene.news), CM_OK);
+    leak->growth[0].peak_bytes = peak * 3 / 2;
+    give_verdict(leak, 0, 1, "settled");
+    assert_int_equal(stopped(&scene), 0);
+    scene_release(&scene);
 }
 
 /* At once, but not for ever: what fills and empties would be told each time. */
 static void
 test_what_grows_again_is_told_a_few_times(void **state)
 {
-    struct cm_leak leak = leak_of(LEAK_GROWTH);
-    struct cm_growth_told told = {0};
-    struct cm_ledger_news news = {0};
-    struct cm_buffer text = {0};
+    struct scene scene = {.leak = leak_of(LEAK_GROWTH)};
+    struct cm_leak *leak = &scene.leak;
     const size_t times = 3;
 
     (void)state;
-    give_verdict(&leak, 1, 2, "ok");
+    give_verdict(leak, 1, 2, "ok");
     for (size_t i = 0; i < 2 * times; i++) {
-        give_verdict(&leak, 0, 1, "leak");
-        assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
-        give_verdict(&leak, 0, 1, "settled");
-        assert_int_equal(stopped(&told, &leak, &text), i < times);
+        give_verdict(leak, 0, 1, "leak");
+        assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
+                         CM_OK);
+        give_verdict(leak, 0, 1, "settled");
+        assert_int_equal(stopped(&scene), i < times);
     }
-    assert_int_equal(news.count, times);
-    give_verdict(&leak, 0, 1, "leak");
-    leak.growth[0].bytes *= 2;
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
-    assert_int_equal(news.count, times + 1);
-    leak.growth[0].bytes /= 100;
-    give_verdict(&leak, 0, 1, "ok");
-    assert_int_equal(stopped(&told, &leak, &text), 1);
-    assert_string_equal(cm_buffer_text(&text),
+    assert_int_equal(scene.news.count, times);
+    give_verdict(leak, 0, 1, "leak");
+    leak->growth[0].bytes *= 2;
+    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
+                     CM_OK);
+    assert_int_equal(scene.news.count, times + 1);
+    leak->growth[0].bytes /= 100;
+    give_verdict(leak, 0, 1, "ok");
+    assert_int_equal(stopped(&scene), 1);
+    assert_string_equal(cm_buffer_text(&scene.text),
                         "cumem: given back: train.py:41 step, 33 MiB of 1.6 "
                         "GiB are left (told as a leak before)\n");
-    cm_growth_told_release(&told);
-    cm_ledger_news_release(&news);
-    cm_buffer_release(&text);
-    cm_leak_release(&leak);
+    scene_release(&scene);
 }
 
 /* Before: the verdicts are those of the document. */
