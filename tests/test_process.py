@@ -90,17 +90,15 @@ assert tracemalloc.is_tracing() and faulthandler.is_enabled() and len(pages) == 
 
 @pytest.mark.parametrize("count", [4, 6, 16] if WHOLE_ROWS else [6])
 def test_r5_threads_collecting_all_the_time(tmp_path, count):
-    """Collections are few and large, since the others go on while a callback runs."""
     run_ok(OBSERVED + f"""
 import threading, time
 gc.set_threshold(50); sys.setswitchinterval(1e-5)
-start = time.monotonic()
-def goes_on():
-    return time.monotonic() - start < ({60 if WHOLE_ROWS else 5} if len(pages) > 10 else 60)
+stop = time.monotonic() + {60 if WHOLE_ROWS else 5}
 def work():
-    while goes_on():
+    while time.monotonic() < stop:
         make_pair(16)
         [[i] for i in range(100)]
+        time.sleep(1e-4)  # else whoever collects never ends: the others make more
 threads = [threading.Thread(target=work) for _ in range({count})]
 [t.start() for t in threads]; [t.join() for t in threads]
 handle()
