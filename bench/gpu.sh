@@ -58,7 +58,7 @@ run_seed() {
 
 run_samples() {
     say "samples on the GPU"
-    timeout "$(share 150)" "$python" -m pytest -q -p no:cacheprovider \
+    timeout "$(share 420)" "$python" -m pytest -q -p no:cacheprovider \
         tests/test_samples.py >>"$log" 2>&1
     tail -5 "$log"
 }

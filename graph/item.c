@@ -132,12 +132,5 @@ cm_item_made(const struct cm_holding *self,
     struct cm_cycle cycle = {.records = self->records};
     (void)find(self, &search);
     search.cycle = &cycle;
-    cm_place_sort(&search);
-    uint32_t count =
-        search.count < CM_MAX_PLACES ? search.count : CM_MAX_PLACES;
-    for (uint32_t i = 0; i < count; i++) {
-        places[i] = search.found[i].place;
-        places[i].certain = search.count == 1;
-    }
-    return count;
+    return cm_place_take(&search, places);
 }

@@ -224,3 +224,17 @@ cm_place_sort(struct cm_place_search *self)
     sort_candidates(self);
     drop_library(self);
 }
+
+uint32_t
+cm_place_take(struct cm_place_search *self,
+              struct cm_place places[CM_MAX_PLACES])
+{
+    cm_place_sort(self);
+    uint32_t count = self->count < CM_MAX_PLACES ? self->count : CM_MAX_PLACES;
+    for (uint32_t i = 0; i < count; i++) {
+        bool running = i == 0 && self->found[0].distance == 0;
+        places[i] = self->found[i].place;
+        places[i].certain = self->count == 1 || running;
+    }
+    return count;
+}

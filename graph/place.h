@@ -52,6 +52,10 @@ void cm_place_look_around(struct cm_place_search *self, uint32_t owner);
 /* Brings the nearest candidates to the front and drops those in libraries,
  * unless there are no others. */
 void cm_place_sort(struct cm_place_search *self);
+/* The nearest, sorted; how many, at most CM_MAX_PLACES.  Certain is one that
+ * stands alone, or that was running. */
+uint32_t cm_place_take(struct cm_place_search *self,
+                       struct cm_place places[CM_MAX_PLACES]);
 
 static inline const struct cm_code *
 cm_place_code(const struct cm_place_search *self, struct cm_code_id code)

@@ -355,24 +355,12 @@ look_for_variable(const struct cm_holding *self, size_t step,
     }
 }
 
-static void
-keep_places(struct cm_place_search *search, struct cm_way_name *result)
-{
-    cm_place_sort(search);
-    result->place_count =
-        search->count < CM_MAX_PLACES ? search->count : CM_MAX_PLACES;
-    for (uint32_t i = 0; i < result->place_count; i++) {
-        result->places[i] = search->found[i].place;
-        bool running = i == 0 && search->found[0].distance == 0;
-        result->places[i].certain = search->count == 1 || running;
-    }
-}
-
 static bool
-is_librarys(const struct cm_holding *self, const struct cm_way_name *name)
+is_librarys(const struct cm_holding *self, const struct cm_place *places,
+            uint32_t count)
 {
-    return name->place_count != 0
-           && cm_records_code(self->records, name->places[0].code)->library;
+    return count != 0
+           && cm_records_code(self->records, places[0].code)->library;
 }
 
 static void
@@ -397,7 +385,7 @@ try_name(const struct cm_holding *self, size_t step,
         look_for_variable(self, step, &search);
     }
     *result = (struct cm_way_name){.step = step};
-    keep_places(&search, result);
+    result->place_count = cm_place_take(&search, result->places);
 }
 
 void
@@ -411,13 +399,16 @@ cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
     }
     try_name(self, step, result);
     other = *result;
-    for (int i = 0; i < MOST_NAMES && is_librarys(self, &other); i++) {
+    for (int i = 0;
+         i < MOST_NAMES && is_librarys(self, other.places, other.place_count);
+         i++) {
         step = named_before(self, step);
         if (step == 0) {
             break;
         }
         try_name(self, step, &other);
-        if (other.place_count != 0 && !is_librarys(self, &other)) {
+        if (other.place_count != 0
+            && !is_librarys(self, other.places, other.place_count)) {
             *result = other;
         }
     }
@@ -441,7 +432,6 @@ find_hook_calls(const struct cm_holding *self, size_t function,
 {
     struct cm_cycle nowhere = {.records = self->records};
     struct cm_place_search search = {.cycle = &nowhere};
-    struct cm_way_name found;
     const struct cm_code *hook =
         cm_records_code(self->records, cm_way_step(self, function)->code);
     look(self, &search, registers_hook);
@@ -455,8 +445,13 @@ find_hook_calls(const struct cm_holding *self, size_t function,
             search.count = 1;
         }
     }
-    keep_places(&search, &found);
-    return is_librarys(self, &found) ? 0 : copy_places(&found, places);
+    struct cm_place found[CM_MAX_PLACES];
+    uint32_t count = cm_place_take(&search, found);
+    if (is_librarys(self, found, count)) {
+        return 0;
+    }
+    memcpy(places, found, count * sizeof *places);
+    return count;
 }
 
 /* Where the function is decorated, not where its results are put. */
