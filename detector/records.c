@@ -73,7 +73,7 @@ type_key(const void *record)
     const struct cm_type *type = record;
     return (struct key){
         .head = {type->name.index, type->module.index, type->library,
-                 type->method_count},
+                 type->unweakable, type->method_count},
         .tail = type->methods,
         .tail_bytes = type->method_count * sizeof(*type->methods),
     };

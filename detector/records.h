@@ -36,7 +36,10 @@ enum cm_store_kind {
     CM_STORE_ITEM,     /* x[...] = ..., NAME: a constant str key or none */
     CM_STORE_FUNCTION, /* a def, lambda or class body is made: NAME is
                              * the qualified name of the nested code */
-    CM_STORE_CALL,     /* x.NAME(...), e.g. append, register_hook */
+    CM_STORE_CALL,     /* x.NAME(...), e.g. append, register_hook; also
+                             * heappop(x) and its like */
+    CM_STORE_REMOVE,   /* del x[...], x[a:b] = ... */
+    CM_STORE_MEASURE,  /* len(x) is compared, with more than 1 */
 };
 
 struct cm_store {
@@ -51,7 +54,9 @@ struct cm_store {
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
     uint32_t repeated : 1; /* within a loop of this code */
-    uint32_t unit : 29;    /* its instruction, for pyext/bytecode.c alone */
+    uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]` */
+    uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]` */
+    uint32_t unit : 27;    /* its instruction, for pyext/bytecode.c alone */
 };
 
 struct cm_code {
@@ -69,6 +74,7 @@ struct cm_type {
                                      * module is __main__, else with module */
     struct cm_text_id module;
     bool library;
+    bool unweakable; /* no weak reference to an instance can be made */
     const struct cm_code_id *methods; /* owned; code of its methods, the
                                        * type's own first, then its bases' */
     uint32_t method_count;

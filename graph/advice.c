@@ -36,10 +36,9 @@ head_species(const struct cm_cycle *cycle, uint32_t edge)
 }
 
 static bool
-is_container(enum cm_species species)
+leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
 {
-    return species == CM_DICT || species == CM_LIST || species == CM_TUPLE
-           || species == CM_SET;
+    return cm_cycle_is_container(cycle, cm_cycle_edge(cycle, edge)->head);
 }
 
 /* Can `edge` lead to what it leads to through a weak reference? */
@@ -54,8 +53,11 @@ can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
     case CM_FRAME:
     case CM_TRACEBACK:
     case CM_EXCEPTION: return false;
-    default: return true;
+    default: break;
     }
+    uint32_t head = cm_cycle_edge(cycle, edge)->head;
+    return !cm_records_type(cycle->records, cm_cycle_node(cycle, head)->type)
+                ->unweakable;
 }
 
 /* "the lambda", or the function's name. */
@@ -88,7 +90,7 @@ clearing(const struct cm_cycle *cycle, uint32_t edge, const char *object,
          const char *before)
 {
     struct cm_name attribute = edge_name(cycle, edge);
-    bool container = is_container(head_species(cycle, edge));
+    bool container = leads_into_container(cycle, edge);
 
     return cm_sentence("%s, or %s %s.%s%s when done", before,
                        container ? "clear" : "set", object, attribute.text,
@@ -106,6 +108,11 @@ cm_advise_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
         return cm_sentence("keep the handle and call handle.remove(), or "
                            "register a function that captures "
                            "weakref.ref(self)");
+    }
+    if (cm_cycle_edge(cycle, suspect->edge)->role != CM_CELL_CONTENTS) {
+        return cm_sentence("keep the handle and call handle.remove(), or give "
+                           "the partial weakref.ref of %s",
+                           type_name(cycle, suspect->owner).text);
     }
     return cm_sentence("keep the handle and call handle.remove(), or capture "
                        "weakref.ref(%s) in the hook",
@@ -165,6 +172,11 @@ cm_advise_method(const struct cm_cycle *cycle,
     char before[320];
 
     (void)made;
+    if (suspect->owner != cm_cycle_edge(cycle, suspect->edge)->head) {
+        return cm_sentence("let .%s be a function that captures "
+                           "weakref.ref(self), or set .%s back when done",
+                           attribute.text, attribute.text);
+    }
     snprintf(before, sizeof before, "store weakref.WeakMethod(self.%s) in .%s",
              function.text, attribute.text);
     return clearing(cycle, suspect->held, "", before);
@@ -221,6 +233,21 @@ cm_advise_frame(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        callable_name(cycle, suspect->maker).text);
 }
 
+/* As the program reaches it: by the variable or the attribute that has it. */
+static struct cm_name
+resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
+{
+    const struct cm_edge *held = cm_cycle_edge(cycle, suspect->held);
+    struct cm_name name = edge_name(cycle, suspect->held), spelled = {""};
+
+    if (suspect->held == 0 || held->head != suspect->maker) {
+        return callable_name(cycle, suspect->maker);
+    }
+    snprintf(spelled.text, sizeof spelled.text, "%s%.90s",
+             held->role == CM_ATTRIBUTE ? "." : "", name.text);
+    return spelled;
+}
+
 char *
 cm_advise_generator(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
@@ -228,7 +255,7 @@ cm_advise_generator(const struct cm_cycle *cycle,
 {
     bool asynchronous =
         cm_cycle_node(cycle, suspect->maker)->species == CM_ASYNC_GENERATOR;
-    struct cm_name name = callable_name(cycle, suspect->maker);
+    struct cm_name name = resumable_name(cycle, suspect);
 
     (void)made;
     return cm_sentence("call %s.%s() when done, or do not store the %s in "
@@ -315,16 +342,49 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        name.text, function.text, name.text);
 }
 
-/* The two rules about attributes: `object` is "" or a type's name. */
-static char *
-advise_attribute(const struct cm_cycle *cycle, const char *object,
-                 uint32_t held, const struct cm_made *made)
+/* What torch.autograd.Function has a way of its own for. */
+static bool
+is_kept_on_context(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect)
 {
+    return cm_name_ends_with(type_name(cycle, suspect->owner).text, "Backward")
+           && head_species(cycle, suspect->held) == CM_TENSOR;
+}
+
+static char *
+advise_container(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, const char *object)
+{
+    struct cm_name name = edge_name(cycle, suspect->held);
+
+    if (head_species(cycle, suspect->held) == CM_TUPLE) {
+        return cm_sentence("keep a weakref.ref in %s.%s, or set it to None "
+                           "when done",
+                           object, name.text);
+    }
+    return cm_sentence("keep %s objects in %s.%s, or clear it when done",
+                       head_species(cycle, suspect->edge) == CM_BOUND_METHOD
+                           ? "weakref.WeakMethod"
+                           : "weakref.ref",
+                       object, name.text);
+}
+
+/* The two rules about attributes: `object` is "" or a type's name.  What was
+ * made where it is stored would be gone at once behind a weak reference. */
+static char *
+advise_attribute(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, const char *object,
+                 const struct cm_made *made)
+{
+    uint32_t held = suspect->held;
     struct cm_name name = edge_name(cycle, held);
 
-    if (made->by_call) {
-        return cm_sentence("keep weakref.ref objects in %s.%s, or clear it "
-                           "when done",
+    if (leads_into_container(cycle, held)) {
+        return advise_container(cycle, suspect, object);
+    }
+    if (is_kept_on_context(cycle, suspect)) {
+        return cm_sentence("keep it by ctx.save_for_backward() instead of in "
+                           "%s.%s",
                            object, name.text);
     }
     if (head_species(cycle, held) == CM_BOUND_METHOD) {
@@ -332,8 +392,7 @@ advise_attribute(const struct cm_cycle *cycle, const char *object,
                            "None when done",
                            object, name.text);
     }
-    if (!can_be_weak(cycle, held)
-        && !is_container(head_species(cycle, held))) {
+    if (made->made || !can_be_weak(cycle, held)) {
         return cm_sentence("set %s.%s = None when done", object, name.text);
     }
     return cm_sentence("make %s.%s a weakref.ref, or set it to None when done",
@@ -359,7 +418,7 @@ char *
 cm_advise_self(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
-    return advise_attribute(cycle, "", suspect->held, made);
+    return advise_attribute(cycle, suspect, "", made);
 }
 
 char *
@@ -367,8 +426,8 @@ cm_advise_back_link(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
                     const struct cm_made *made)
 {
-    return advise_attribute(cycle, type_name(cycle, suspect->owner).text,
-                            suspect->held, made);
+    return advise_attribute(cycle, suspect,
+                            type_name(cycle, suspect->owner).text, made);
 }
 
 char *

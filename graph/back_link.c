@@ -78,7 +78,7 @@ innermost(struct cm_cycle *cycle, struct cm_link link)
         const struct cm_node *record = cm_cycle_node(cycle, node);
         uint32_t next = 0;
 
-        if (record->species < CM_DICT || record->species > CM_SET) {
+        if (!cm_cycle_is_container(cycle, node)) {
             break;
         }
         for (uint32_t i = 0; i < record->edge_count && next == 0; i++) {
@@ -199,6 +199,46 @@ link_of_edge(struct cm_cycle *cycle, uint32_t edge, struct cm_link *link,
            && is_candidate(cycle, link->edge, link);
 }
 
+/* Whether the link says who belongs to its owner: an entry in a module's table
+ * of submodules, or one of the objects in a container.  What is called back is
+ * none. */
+static bool
+is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
+{
+    uint32_t head = cm_cycle_edge(cycle, edge)->head;
+    uint8_t species = cm_cycle_node(cycle, head)->species;
+
+    if (cm_cycle_is_part(cycle, link)) {
+        return true;
+    }
+    return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE);
+}
+
+/* The link by which what belongs to an owner knows it; that may lie in a list
+ * only where a module's table says whose part it is. */
+static bool
+find_link_up(struct cm_cycle *cycle, struct cm_link down,
+             struct cm_link *result)
+{
+    bool part = cm_cycle_is_part(cycle, down);
+    struct cm_link link;
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        if (!is_candidate(cycle, edge, &link) || link.owner == down.owner
+            || cm_cycle_is_part(cycle, link)) {
+            continue;
+        }
+        uint32_t last = part ? innermost(cycle, link) : link.edge;
+
+        if (cm_cycle_edge(cycle, last)->head == down.owner) {
+            *result = link;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
 {
@@ -212,6 +252,10 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
     }
     suspect_link(cycle, link, result);
     result->edge = inside ? edge : result->edge;
+    if (is_ownership(cycle, link, result->edge)
+        && find_link_up(cycle, link, &link)) {
+        suspect_link(cycle, link, result);
+    }
     return true;
 }
 

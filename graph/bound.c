@@ -2,8 +2,9 @@
  * Copyright the cumem authors */
 
 /* What empties a container is looked for in the program's own code that may
- * have filled it: x.clear(), x.reset() where x is what a person calls the
- * place, or a line that sets it anew besides the one that makes it. */
+ * have filled it: x.clear(), del x[:-n] where x is what a person calls the
+ * place, x = x[-n:], an append or a pop behind `len(x) < n`, or a line that sets it
+ * anew besides the one that makes it. */
 
 #include "bound.h"
 
@@ -55,6 +56,8 @@ cm_bound_is_known(const struct cm_holding *self)
 
 /* ---- what is emptied */
 
+enum { GUARDED_LINES = 6 };
+
 /* What a person calls the place, and how a line sets that. */
 struct place {
     const char *name;
@@ -68,13 +71,86 @@ is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
     return strcmp(cm_way_text(self, id), name) == 0;
 }
 
+/* x.clear(), and x[key].clear() */
+static bool
+is_done_to(const struct cm_holding *self, const struct cm_store *store,
+           const char *name)
+{
+    return is_name(self, store->owner, name)
+           || is_name(self, store->within, name);
+}
+
+static bool
+is_one_of(const struct cm_holding *self, struct cm_text_id id,
+          const char *const *names)
+{
+    while (*names != NULL && !is_name(self, id, *names)) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* x.clear(), x[:] = [], del x[:-n] */
 static bool
 clears(const struct cm_holding *self, const struct cm_store *store,
        const char *name)
 {
-    return store->kind == CM_STORE_CALL && is_name(self, store->owner, name)
-           && (is_name(self, store->name, "clear")
-               || is_name(self, store->name, "reset"));
+    static const char *const calls[] = {"clear", "reset", NULL};
+    return is_done_to(self, store, name)
+           && ((store->kind == CM_STORE_REMOVE && store->trimmed)
+               || (store->kind == CM_STORE_CALL
+                   && is_one_of(self, store->name, calls)));
+}
+
+/* One item, which need not be as much as comes. */
+static bool
+removes(const struct cm_holding *self, const struct cm_store *store,
+        const char *name)
+{
+    static const char *const calls[] = {
+        "pop",     "popitem",     "popleft",     "remove", "discard",
+        "heappop", "heapreplace", "heappushpop", NULL};
+    return is_done_to(self, store, name)
+           && (store->kind == CM_STORE_REMOVE
+               || (store->kind == CM_STORE_CALL
+                   && is_one_of(self, store->name, calls)));
+}
+
+/* Of losses, in losses.append(x), heappush(losses, x), losses[k] = x. */
+static bool
+fills(const struct cm_holding *self, const struct cm_store *store,
+      const char *name)
+{
+    static const char *const calls[] = {"append",     "appendleft", "add",
+                                        "insert",     "extend",     "update",
+                                        "setdefault", "heappush",   NULL};
+    return is_done_to(self, store, name)
+           && (store->kind == CM_STORE_ITEM
+               || (store->kind == CM_STORE_CALL
+                   && is_one_of(self, store->name, calls)));
+}
+
+/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either
+ * branch. */
+static bool
+is_guard(const struct cm_holding *self, const struct cm_code *code,
+         uint32_t at, const char *name)
+{
+    const struct cm_store *measure = &code->stores[at];
+    if (measure->kind != CM_STORE_MEASURE
+        || !is_done_to(self, measure, name)) {
+        return false;
+    }
+    for (uint32_t i = at + 1; i < code->store_count; i++) {
+        if (code->stores[i].line > measure->line + GUARDED_LINES) {
+            return false;
+        }
+        if (fills(self, &code->stores[i], name)
+            || removes(self, &code->stores[i], name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Not `x = x + [y]`, which fills it. */
@@ -86,9 +162,18 @@ sets_anew(const struct cm_holding *self, const struct cm_store *store,
            && is_name(self, store->name, place->name);
 }
 
+/* `x = x[-n:]` */
+static bool
+trims(const struct cm_holding *self, const struct cm_store *store,
+      const struct place *place)
+{
+    return store->kind == place->kind && store->trimmed
+           && is_name(self, store->name, place->name);
+}
+
 /* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
 struct lines {
-    uint32_t clear, make, set;
+    uint32_t clear, trim, make, set;
 };
 
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
@@ -101,7 +186,9 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         bool sets = sets_anew(self, store, place);
-        lines->clear += clears(self, store, place->name);
+        lines->clear += clears(self, store, place->name)
+                        || is_guard(self, code, i, place->name);
+        lines->trim += trims(self, store, place);
         lines->make += sets && makes && store->empty;
         lines->set += sets && !makes ? 1 + store->repeated : 0;
     }
@@ -138,13 +225,20 @@ place_of(const struct cm_holding *self)
     return place;
 }
 
+/* A container, or a tensor that gets longer, that goes by a name. */
+static bool
+can_be_emptied(const struct cm_holding *self)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    return (step->counted || cm_way_is_tensor(step))
+           && cm_way_is_variable(step);
+}
+
 bool
 cm_bound_is_emptied(const struct cm_holding *self)
 {
     struct lines lines = {0};
-    if (self->count < 2 || self->at == 0
-        || !cm_way_step(self, self->at)->counted
-        || !cm_way_is_variable(cm_way_step(self, self->at))) {
+    if (self->count < 2 || self->at == 0 || !can_be_emptied(self)) {
         return cm_bound_is_metric(self);
     }
     struct cm_name name = cm_way_name_of(self, self->at);
@@ -157,8 +251,11 @@ cm_bound_is_emptied(const struct cm_holding *self)
             count_lines(self, self->codes[i], &place, &lines);
         }
     }
-    return lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
-           || cm_bound_is_metric(self);
+    if (lines.trim > 0 || cm_bound_is_metric(self)) {
+        return true;
+    }
+    return cm_way_step(self, self->at)->counted
+           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1));
 }
 
 /* ---- metrics */

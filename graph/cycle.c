@@ -323,6 +323,15 @@ cm_cycle_link(const struct cm_cycle *self, uint32_t edge,
 }
 
 bool
+cm_cycle_is_part(const struct cm_cycle *self, struct cm_link link)
+{
+    struct cm_link other;
+
+    return !is_plain_attribute(self, link.edge, &other)
+           && is_table_entry(self, link.edge, &other);
+}
+
+bool
 cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link)
 {
     static const char *const tables[] = {

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "component.h"
 #include "../detector/records.h"
@@ -85,6 +86,8 @@ struct cm_link {
 /* Whether the edge is one. */
 bool cm_cycle_link(const struct cm_cycle *self, uint32_t edge,
                    struct cm_link *result);
+/* Whether it is an entry in such a table: the owner's part. */
+bool cm_cycle_is_part(const struct cm_cycle *self, struct cm_link link);
 /* Whether the link holds hooks of a framework. */
 bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 
@@ -113,6 +116,19 @@ static inline const struct cm_edge *
 cm_cycle_edge(const struct cm_cycle *self, uint32_t edge)
 {
     return &self->heap->edges[edge];
+}
+
+/* What holds items that a person puts there one by one. */
+static inline bool
+cm_cycle_is_container(const struct cm_cycle *self, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(self, node);
+    const struct cm_type *type = cm_records_type(self->records, record->type);
+
+    return (record->species >= CM_DICT && record->species <= CM_SET)
+           || strcmp(cm_records_text(self->records, type->name),
+                     "collections.deque")
+                  == 0;
 }
 
 static inline bool

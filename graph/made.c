@@ -7,6 +7,7 @@
 
 #include "made.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "name.h"
@@ -46,12 +47,13 @@ is_local_store(const struct cm_place_search *self,
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
-/* A filling of the container that goes by this name. */
+/* A filling of the container that goes by this name, or of one in it. */
 static bool
 is_filling_of(const struct cm_place_search *self, const struct cm_store *store)
 {
     return cm_place_fills(self, store)
-           && strcmp(cm_place_text(self, store->owner), self->name) == 0;
+           && (strcmp(cm_place_text(self, store->owner), self->name) == 0
+               || strcmp(cm_place_text(self, store->within), self->name) == 0);
 }
 
 /* x['name'] = ... */
@@ -62,13 +64,85 @@ is_item_store(const struct cm_place_search *self, const struct cm_store *store)
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
+/* x.__dict__['name'] = ... */
+static bool
+is_dict_store(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return is_item_store(self, store)
+           && strcmp(cm_place_text(self, store->owner), "__dict__") == 0;
+}
+
+/* object.__setattr__(self, 'name', ...): of any name. */
+static bool
+is_setattr(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->name), "__setattr__") == 0;
+}
+
+/* "forward_pre" of "_forward_pre_hooks" and of "register_forward_pre_hook". */
+static struct cm_name
+hook_kind(const char *name, const char *begin, const char *end)
+{
+    struct cm_name kind = {""};
+    const char *last;
+
+    name += name[0] == '_';
+    name += strncmp(name, begin, strlen(begin)) == 0 ? strlen(begin) : 0;
+    last = strstr(name, end);
+    if (last != NULL) {
+        snprintf(kind.text, sizeof kind.text, "%.*s", (int)(last - name),
+                 name);
+    }
+    return kind;
+}
+
+/* Calls whose tables are called otherwise. */
+static bool
+is_other_name(const char *call, const char *table)
+{
+    static const char *const others[][2] = {
+        {"", "backward"}, /* Tensor.register_hook() */
+        {"full_backward", "backward"},
+        {"full_backward_pre", "backward_pre"},
+        {"state_dict_post", "state_dict"},
+    };
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(call, others[i][0]) == 0
+            && strcmp(table, others[i][1]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 is_hook_call(const struct cm_place_search *self, const struct cm_store *store)
 {
     const char *name = cm_place_text(self, store->name);
 
+    name += name[0] == '_';
     return store->kind == CM_STORE_CALL && strncmp(name, "register_", 9) == 0
            && strstr(name, "hook") != NULL;
+}
+
+/* One that fills the table of this name. */
+static bool
+is_call_of_table(const struct cm_place_search *self,
+                 const struct cm_store *store)
+{
+    const char *name = cm_place_text(self, store->name);
+    struct cm_name call = hook_kind(name, "register_", "hook");
+    struct cm_name table = hook_kind(self->name, "optimizer_", "_hooks");
+    size_t length = strlen(call.text);
+
+    if (length != 0 && call.text[length - 1] == '_') {
+        call.text[length - 1] = '\0';
+    }
+    return is_hook_call(self, store)
+           && (strcmp(call.text, table.text) == 0
+               || is_other_name(call.text, table.text));
 }
 
 static bool
@@ -100,7 +174,7 @@ choose(struct cm_place_search *self, struct cm_made *result)
         result->places[i].certain = self->count == 1;
         result->place_count++;
     }
-    result->by_call = self->count > 0 && self->found[0].by_call;
+    result->made = self->count > 0 && self->found[0].made;
 }
 
 static void
@@ -190,18 +264,33 @@ cm_made_by_function(const struct cm_cycle *cycle,
     return CM_OK;
 }
 
+/* Of an edge; "" for none. */
+static struct cm_name
+name_of(const struct cm_cycle *cycle, uint32_t edge)
+{
+    if (edge == 0) {
+        return (struct cm_name){""};
+    }
+    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
+}
+
 enum cm_status
 cm_made_by_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                 struct cm_made *result)
 {
-    struct cm_place_search search = {.cycle = cycle,
-                                     .is_wanted = is_hook_call};
+    struct cm_name table = name_of(cycle, suspect->held);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_call_of_table, .name = table.text};
     struct cm_place made = {.line = 0};
 
     if (suspect->maker != 0) {
         made = place_of_function(cycle, suspect);
     }
     cm_place_look_around(&search, suspect->owner);
+    if (search.count == 0) {
+        search.is_wanted = is_hook_call;
+        cm_place_look_around(&search, suspect->owner);
+    }
     for (uint32_t i = 0; i < search.count && made.line != 0; i++) {
         if (search.found[i].place.line == made.line
             && cm_text_same(
@@ -215,16 +304,6 @@ cm_made_by_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     return result->place_count > 0
                ? CM_OK
                : cm_made_by_function(cycle, suspect, result);
-}
-
-/* Of an edge; "" for none. */
-static struct cm_name
-name_of(const struct cm_cycle *cycle, uint32_t edge)
-{
-    if (edge == 0) {
-        return (struct cm_name){""};
-    }
-    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
 }
 
 /* How many links of the cycle bear this name. */
@@ -279,16 +358,16 @@ explain_attribute(const struct cm_cycle *cycle,
 static bool
 leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
 {
-    const struct cm_node *head =
-        cm_cycle_node(cycle, cm_cycle_edge(cycle, edge)->head);
-
-    return head->species >= CM_DICT && head->species <= CM_SET;
+    return cm_cycle_is_container(cycle, cm_cycle_edge(cycle, edge)->head);
 }
 
 enum cm_status
 cm_made_by_attribute(const struct cm_cycle *cycle,
                      const struct cm_suspect *suspect, struct cm_made *result)
 {
+    static bool (*const stores[])(const struct cm_place_search *search,
+                                  const struct cm_store *store) = {
+        is_attribute_store, is_dict_store, is_setattr};
     struct cm_name name = name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
@@ -296,9 +375,11 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
     if (leads_into_container(cycle, suspect->held)) {
         cm_place_look_around(&search, suspect->owner);
     }
-    if (search.count == 0) {
-        search.is_wanted = is_attribute_store;
-        cm_place_look_around(&search, suspect->owner);
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        if (search.count == 0) {
+            search.is_wanted = stores[i];
+            cm_place_look_around(&search, suspect->owner);
+        }
     }
     keep_closing_store(&search);
     choose(&search, result);

@@ -22,7 +22,7 @@
 struct cm_made {
     struct cm_place places[CM_MAX_PLACES];
     uint32_t place_count;
-    bool by_call; /* the place fills a container: x.append(...), x[...] = */
+    bool made;    /* the value, in that line: nobody else need have it */
     char *reason; /* owned: why there is no place, NULL when there is one */
 };
 

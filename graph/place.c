@@ -16,7 +16,8 @@ enum {
     IN_ALLOCATION = 10,         /* and one more for each frame further out */
     IN_CYCLE = 1000,
     IN_OTHER_METHOD = 2000,
-    IN_LIBRARY = 10000, /* added */
+    IN_GENERATED = 5000, /* added */
+    IN_LIBRARY = 10000,  /* added */
 };
 
 /* Where to look */
@@ -44,6 +45,18 @@ add_candidate(struct cm_place_search *self,
     }
 }
 
+/* "<string>" is the code that dataclasses and namedtuple make, or a program of
+ * `python -c`: what lies in a file comes before it. */
+static uint32_t
+added_distance(const struct cm_place_search *self, const struct cm_code *code)
+{
+    const char *file = cm_place_text(self, code->filename);
+
+    return code->library                   ? IN_LIBRARY
+           : strcmp(file, "<string>") == 0 ? IN_GENERATED
+                                           : 0;
+}
+
 static void
 look_in_code(struct cm_place_search *self, struct cm_code_id id,
              uint32_t distance)
@@ -54,9 +67,8 @@ look_in_code(struct cm_place_search *self, struct cm_code_id id,
         const struct cm_store *store = &code->stores[i];
         struct cm_place_candidate candidate = {
             .place = {.code = id, .line = store->line},
-            .distance = distance + (code->library ? IN_LIBRARY : 0),
-            .by_call =
-                store->kind == CM_STORE_CALL || store->kind == CM_STORE_ITEM,
+            .distance = distance + added_distance(self, code),
+            .made = store->made,
         };
 
         if (store->line == 0 || !self->is_wanted(self, store)) {
@@ -134,9 +146,9 @@ cm_place_fills(const struct cm_place_search *self,
                const struct cm_store *store)
 {
     static const char *const calls[] = {
-        "append",     "add",        "insert", "extend", "update",
-        "setdefault", "add_module", "put",    "push",   "appendleft",
-        "register",   "put_nowait", NULL,
+        "append",     "add",        "insert",   "extend", "update",
+        "setdefault", "add_module", "put",      "push",   "appendleft",
+        "register",   "put_nowait", "heappush", NULL,
     };
 
     if (store->kind == CM_STORE_ITEM) {

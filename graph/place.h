@@ -18,7 +18,7 @@
 struct cm_place_candidate {
     struct cm_place place;
     uint32_t distance; /* 0: the line was running */
-    bool by_call;      /* x.append(...), x[...] = ... */
+    bool made;         /* the value, in that line: x = Node() */
 };
 
 struct cm_place_search {

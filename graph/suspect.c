@@ -12,9 +12,12 @@
 #include <string.h>
 
 #include "name.h"
+#include "place.h"
 
 #define ROLES_WRAPPERS                                                        \
     (CM_ROLES_CONTAINER | CM_ROLES_CLOSURE | CM_ROLE(CM_DEFAULT))
+#define ROLES_HOOKED                                                          \
+    (ROLES_WRAPPERS | CM_ROLE(CM_PARTIAL_FUNC) | CM_ROLE(CM_PARTIAL_ARG))
 #define ROLES_PARTIAL                                                         \
     (CM_ROLES_CONTAINER | CM_ROLE(CM_PARTIAL_FUNC) | CM_ROLE(CM_PARTIAL_ARG)  \
      | CM_ROLE(CM_BOUND_SELF))
@@ -49,18 +52,6 @@ is_instance(const struct cm_cycle *cycle, uint32_t node)
 }
 
 static bool
-is_container(const struct cm_cycle *cycle, uint32_t node)
-{
-    switch (species_of(cycle, node)) {
-    case CM_DICT:
-    case CM_LIST:
-    case CM_TUPLE:
-    case CM_SET: return true;
-    default: return false;
-    }
-}
-
-static bool
 is_resumable(const struct cm_cycle *cycle, uint32_t node)
 {
     enum cm_species species = species_of(cycle, node);
@@ -88,8 +79,9 @@ is_hooked(struct cm_cycle *cycle, uint32_t edge, uint32_t callable,
     return true;
 }
 
-bool
-cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
+/* A cell's object, or that of a method, also where a partial has it. */
+static bool
+find_hooked_capture(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     uint32_t roles = CM_ROLE(CM_CELL_CONTENTS) | CM_ROLE(CM_BOUND_SELF);
     uint32_t edge = 0;
@@ -98,11 +90,52 @@ cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
         const struct cm_edge *record = cm_cycle_edge(cycle, edge);
 
         if (is_instance(cycle, record->head)
-            && is_hooked(cycle, edge, record->tail, ROLES_WRAPPERS, result)) {
+            && is_hooked(cycle, edge, record->tail, ROLES_HOOKED, result)) {
             return true;
         }
     }
     return false;
+}
+
+/* An object in the tuple or the dict of a partial's arguments. */
+static bool
+is_hooked_argument(struct cm_cycle *cycle, uint32_t arguments,
+                   struct cm_suspect *result)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, arguments);
+
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+        uint32_t edge = node->first_edge + i;
+        uint32_t head = cm_cycle_edge(cycle, edge)->head;
+
+        if (cm_cycle_has(cycle, head) && is_instance(cycle, head)
+            && is_hooked(cycle, edge, arguments, ROLES_HOOKED, result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+find_hooked_argument(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_PARTIAL_ARG))) != 0) {
+        uint32_t arguments = cm_cycle_edge(cycle, edge)->head;
+
+        if (is_hooked_argument(cycle, arguments, result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_suspect_hook(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_hooked_capture(cycle, result)
+           || find_hooked_argument(cycle, result);
 }
 
 bool
@@ -202,6 +235,47 @@ cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
            || find_captured_default(cycle, result);
 }
 
+static bool
+is_store_of(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ATTRIBUTE
+           && strcmp(cm_place_text(search, store->name), search->name) == 0;
+}
+
+/* Whether a line of the program's own sets the attribute. */
+static bool
+is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
+{
+    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
+    struct cm_name name = cm_name_of_label(cycle->records, label);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_store_of, .name = name.text};
+
+    cm_place_look_around(&search, link.owner);
+    cm_place_sort(&search);
+    return search.count != 0
+           && !cm_place_code(&search, search.found[0].place.code)->library;
+}
+
+/* module.forward = self.forward: the attribute of a library's object that has
+ * the method. */
+static bool
+find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
+                     struct cm_suspect *result)
+{
+    const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+    struct cm_link link;
+
+    if (!cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS,
+                       (struct cm_want){0}, &link)
+        || link.owner == record->head || cm_cycle_is_hook(cycle, link)
+        || !is_set_by_program(cycle, link)) {
+        return false;
+    }
+    *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
+    return true;
+}
+
 bool
 cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
 {
@@ -217,6 +291,7 @@ cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
             && cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
                              &link)) {
             *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
+            (void)find_replaced_method(cycle, edge, result);
             return true;
         }
     }
@@ -447,7 +522,7 @@ cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result)
         }
         last =
             head == link.owner ? edge
-            : is_container(cycle, head)
+            : cm_cycle_is_container(cycle, head)
                 ? cm_cycle_reach(cycle, head, link.owner, CM_ROLES_CONTAINER)
                 : 0;
         if (last != 0) {
@@ -468,7 +543,7 @@ cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result)
     uint32_t last;
 
     for (uint32_t place = 0; place < cycle->size; place++) {
-        if (!is_container(cycle, cycle->nodes[place])) {
+        if (!cm_cycle_is_container(cycle, cycle->nodes[place])) {
             return false;
         }
     }

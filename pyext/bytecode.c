@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* One pass over the instructions.  Which opcode does what is told by name, so
- * that the numbers of a version never matter; an opcode that is not known (a
- * line event of sys.monitoring) ends the pass.  The last things pushed are
+/* One pass over the instructions.  Which opcode does what: opcodes.c; one that
+ * is not known (a line event of sys.monitoring) ends the pass.  The last things pushed are
  * remembered, with what calls, sums and f-strings leave of them: they are the
  * owner of an attribute, the key of an item and its container.
  * Cost: O(instructions), one text interned per store.
@@ -14,7 +13,9 @@
 #include <string.h>
 
 #include "line_table.h"
+#include "opcodes.h"
 #include "phrase.h"
+#include "pushed.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
@@ -22,138 +23,9 @@ enum {
     /* Argument of LOAD_COMMON_CONSTANT: None, '', True, ... from here on
      * (3.15); before it, types and functions.  Which one does not matter. */
     FIRST_COMMON_VALUE = 7,
-    UNIT_MASK = (1 << 29) - 1,
+    UNIT_MASK = (1 << 27) - 1,
     MOST_MARKS = 1 << 16, /* of stores that loops are marked at, in one code */
 };
-
-enum action {
-    ACT_OTHER = 0, /* forgets what was pushed */
-    ACT_KEEP,      /* changes nothing that matters */
-    ACT_EXTEND,
-    ACT_LOAD_LOCAL,
-    ACT_LOAD_TWO,
-    ACT_LOAD_NAME,
-    ACT_LOAD_GLOBAL,
-    ACT_LOAD_CONSTANT,
-    ACT_LOAD_NUMBER,
-    ACT_LOAD_COMMON,
-    ACT_LOAD_OTHER,
-    ACT_LOAD_ATTR,
-    ACT_LOAD_PLAIN_ATTR,
-    ACT_LOAD_METHOD,
-    ACT_LOAD_SUPER,
-    ACT_LOAD_ITEM,
-    ACT_LOAD_NULL,
-    ACT_TAKE_ONE, /* what was pushed goes, and something comes */
-    ACT_TAKE_TWO,
-    ACT_TAKE_MANY,
-    ACT_TAKE_FORMAT,
-    ACT_TAKE_CALL,
-    ACT_TAKE_CALL_KEYS,
-    ACT_STORE_LOCAL,
-    ACT_STORE_AND_LOAD,
-    ACT_STORE_TWO,
-    ACT_STORE_CELL,
-    ACT_STORE_NAME,
-    ACT_STORE_GLOBAL,
-    ACT_STORE_ATTR,
-    ACT_STORE_ITEM,
-    ACT_FUNCTION,
-    ACT_DELETE_LOCAL,
-    ACT_DELETE_NAME,
-    ACT_BUILD,
-    ACT_BUILD_MAP,
-    ACT_LOOP,
-    ACT_HANDLER,
-    ACT_UNKNOWN,
-};
-
-static const struct {
-    const char *name;
-    enum action action;
-} actions[] = {
-    {"NOP", ACT_KEEP},
-    {"CACHE", ACT_KEEP},
-    {"RESUME", ACT_KEEP},
-    {"PRECALL", ACT_KEEP},
-    {"KW_NAMES", ACT_KEEP},
-    {"PUSH_NULL", ACT_LOAD_NULL},
-    {"NOT_TAKEN", ACT_KEEP},
-    {"EXTENDED_ARG", ACT_EXTEND},
-    {"LOAD_FAST", ACT_LOAD_LOCAL},
-    {"LOAD_FAST_CHECK", ACT_LOAD_LOCAL},
-    {"LOAD_FAST_BORROW", ACT_LOAD_LOCAL},
-    {"LOAD_DEREF", ACT_LOAD_LOCAL},
-    {"LOAD_CLASSDEREF", ACT_LOAD_LOCAL},
-    {"LOAD_FAST_LOAD_FAST", ACT_LOAD_TWO},
-    {"LOAD_FAST_BORROW_LOAD_FAST_BORROW", ACT_LOAD_TWO},
-    {"LOAD_NAME", ACT_LOAD_NAME},
-    {"LOAD_GLOBAL", ACT_LOAD_GLOBAL},
-    {"LOAD_CONST", ACT_LOAD_CONSTANT},
-    {"LOAD_SMALL_INT", ACT_LOAD_NUMBER},
-    {"LOAD_COMMON_CONSTANT", ACT_LOAD_COMMON},
-#if PY_VERSION_HEX < 0x030E0000
-    {"BINARY_SUBSCR", ACT_LOAD_ITEM},
-    {"BINARY_OP", ACT_TAKE_TWO},
-#else
-    {"BINARY_OP", ACT_LOAD_ITEM},
-#endif
-#if PY_VERSION_HEX < 0x030C0000
-    {"LOAD_METHOD", ACT_LOAD_METHOD},
-    {"LOAD_ATTR", ACT_LOAD_PLAIN_ATTR},
-#else
-    {"LOAD_ATTR", ACT_LOAD_ATTR},
-    {"LOAD_SUPER_ATTR", ACT_LOAD_SUPER},
-#endif
-    {"UNARY_NEGATIVE", ACT_TAKE_ONE},
-    {"CONVERT_VALUE", ACT_TAKE_ONE},
-    {"FORMAT_SIMPLE", ACT_TAKE_ONE},
-    {"FORMAT_WITH_SPEC", ACT_TAKE_TWO},
-    {"FORMAT_VALUE", ACT_TAKE_FORMAT},
-    {"BUILD_STRING", ACT_TAKE_MANY},
-    {"BUILD_TUPLE", ACT_TAKE_MANY},
-    {"CALL", ACT_TAKE_CALL},
-    {"CALL_KW", ACT_TAKE_CALL_KEYS},
-    {"STORE_FAST", ACT_STORE_LOCAL},
-    {"STORE_FAST_LOAD_FAST", ACT_STORE_AND_LOAD},
-    {"STORE_FAST_STORE_FAST", ACT_STORE_TWO},
-    {"STORE_DEREF", ACT_STORE_CELL},
-    {"STORE_NAME", ACT_STORE_NAME},
-    {"STORE_GLOBAL", ACT_STORE_GLOBAL},
-    {"STORE_ATTR", ACT_STORE_ATTR},
-    {"STORE_SUBSCR", ACT_STORE_ITEM},
-    {"MAKE_FUNCTION", ACT_FUNCTION},
-    {"DELETE_FAST", ACT_DELETE_LOCAL},
-    {"DELETE_DEREF", ACT_DELETE_LOCAL},
-    {"DELETE_NAME", ACT_DELETE_NAME},
-    {"DELETE_GLOBAL", ACT_DELETE_NAME},
-    {"BUILD_LIST", ACT_BUILD},
-    {"BUILD_MAP", ACT_BUILD_MAP},
-    {"BUILD_SET", ACT_BUILD},
-    {"JUMP_BACKWARD", ACT_LOOP},
-    {"POP_JUMP_BACKWARD_IF_TRUE", ACT_LOOP},
-    {"POP_JUMP_BACKWARD_IF_FALSE", ACT_LOOP},
-    {"POP_JUMP_BACKWARD_IF_NONE", ACT_LOOP},
-    {"POP_JUMP_BACKWARD_IF_NOT_NONE", ACT_LOOP},
-    {"PUSH_EXC_INFO", ACT_HANDLER},
-};
-
-void
-cm_bytecode_init(struct cm_bytecode *self, PyObject *numbers, PyObject *base,
-                 PyObject *caches)
-{
-    memcpy(self->base, PyBytes_AS_STRING(base), 256);
-    memcpy(self->caches, PyBytes_AS_STRING(caches), 256);
-    memset(self->action, ACT_OTHER, 256);
-    self->action[255] = ACT_UNKNOWN;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(actions); i++) {
-        PyObject *number = PyDict_GetItemString(numbers, actions[i].name);
-        if (number != NULL) {
-            self->action[PyLong_AsLong(number) & 255] =
-                (uint8_t)actions[i].action;
-        }
-    }
-}
 
 bool
 cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
@@ -175,16 +47,6 @@ cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
 }
 
 /* ---- the pass */
-
-/* What an instruction pushed: at most one of the first two is set. */
-struct pushed {
-    PyObject *name;
-    PyObject *constant;
-    PyObject *within; /* of an item: the name of what it was taken from */
-    bool fresh;       /* it opens a statement */
-    bool attribute;   /* the name is no variable's: the last one of y.x */
-    bool empty;       /* a new container without items */
-};
 
 struct pass {
     const struct cm_bytecode *tables;
@@ -259,6 +121,14 @@ push_attribute(struct pass *pass, PyObject *name)
     pass->stack[0].attribute = true;
 }
 
+static void
+push_part(struct pass *pass, PyObject *of)
+{
+    push(pass, NULL, NULL);
+    pass->stack[0].part = true;
+    pass->stack[0].of = of;
+}
+
 /* y['x'] is remembered as x too. */
 static void
 push_item(struct pass *pass)
@@ -266,25 +136,25 @@ push_item(struct pass *pass)
     struct pushed key = pass->stack[0], container = pass->stack[1];
     bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
     pop(pass, 2);
+    if (cm_is_slice(&key)) {
+        push_part(pass, container.name);
+        return;
+    }
     push(pass, named ? key.constant : NULL, NULL);
     pass->stack[0].within = container.name;
     pass->stack[0].attribute = true;
 }
 
-/* A call takes its function as well, and what that is bound to, or NULL. */
+/* x = y = value */
 static void
-take(struct pass *pass, enum action action, unsigned argument)
+run_copy(struct pass *pass, unsigned argument)
 {
-    switch (action) {
-    case ACT_TAKE_ONE: argument = 1; break;
-    case ACT_TAKE_MANY: break;
-    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
-    case ACT_TAKE_CALL: argument += 2; break;
-    case ACT_TAKE_CALL_KEYS: argument += 3; break;
-    default: argument = 2;
+    struct pushed copied = {0};
+    if (argument != 0 && argument <= DEPTH) {
+        copied = pass->stack[argument - 1];
     }
-    pop(pass, argument);
     push(pass, NULL, NULL);
+    pass->stack[0] = copied;
 }
 
 static struct cm_text_id
@@ -314,6 +184,65 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
     }
 }
 
+/* What the call's function is named; its slot is the one before the arguments,
+ * or the one before that. */
+static PyObject *
+function_of(const struct pass *pass, unsigned arguments)
+{
+    if (arguments + 1 >= DEPTH) {
+        return NULL;
+    }
+    const struct pushed *near = &pass->stack[arguments], *far = near + 1;
+    return near->called != NULL ? near->called
+           : near->name != NULL ? near->name
+                                : far->name;
+}
+
+/* len(x), heappop(x): what is done to the first argument. */
+static struct pushed
+result_of_call(struct pass *pass, unsigned arguments)
+{
+    struct pushed result = {.made = true};
+    PyObject *function = function_of(pass, arguments);
+    if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
+        return result;
+    }
+    const struct pushed *first = &pass->stack[arguments - 1];
+    if (cm_str_is(function, "len")) {
+        result.length = true;
+        result.of = first->name;
+    }
+    else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
+             || cm_str_is(function, "heapreplace")
+             || cm_str_is(function, "heappushpop")) {
+        add_store(pass, CM_STORE_CALL, function, first->name, first->within);
+    }
+    return result;
+}
+
+/* A call takes its function as well, and what that is bound to, or NULL. */
+static void
+take(struct pass *pass, enum action action, unsigned argument)
+{
+    struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
+                                    || action == ACT_TAKE_MANY};
+    switch (action) {
+    case ACT_TAKE_ONE: argument = 1; break;
+    case ACT_TAKE_MANY: break;
+    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
+    case ACT_TAKE_CALL:
+        result = result_of_call(pass, argument);
+        argument += 2;
+        break;
+    case ACT_TAKE_CALL_KEYS: argument += 3; break;
+    default: argument = 2;
+    }
+    pop(pass, argument);
+    push(pass, NULL, NULL);
+    result.fresh = pass->stack[0].fresh;
+    pass->stack[0] = result;
+}
+
 /* `value`: what is stored, as far as it is known.  A constant that is only one
  * branch of an expression (`a or None`) does not open its statement. */
 static void
@@ -325,6 +254,9 @@ add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
     if (pass->count > before) {
         pass->stores[before].constant = value.constant != NULL && value.fresh;
         pass->stores[before].empty = value.empty && value.fresh;
+        pass->stores[before].made = value.made;
+        pass->stores[before].trimmed =
+            value.part && (value.of == NULL || value.of == name);
     }
 }
 
@@ -369,8 +301,12 @@ run_load(struct pass *pass, enum action action, unsigned argument)
         break;
     case ACT_LOAD_CONSTANT:
         push(pass, NULL, item_of(pass->code->co_consts, argument));
+        pass->stack[0].few = cm_is_few(pass->stack[0].constant);
         break;
-    case ACT_LOAD_NUMBER: push(pass, NULL, Py_None); break;
+    case ACT_LOAD_NUMBER:
+        push(pass, NULL, Py_None);
+        pass->stack[0].few = argument < 2;
+        break;
     case ACT_LOAD_COMMON:
         push(pass, NULL, argument >= FIRST_COMMON_VALUE ? Py_None : NULL);
         break;
@@ -387,6 +323,7 @@ run_method(struct pass *pass, PyObject *name)
     pop(pass, 1);
     push(pass, NULL, NULL);
     push(pass, NULL, NULL);
+    pass->stack[0].called = name;
 }
 
 static void
@@ -415,11 +352,33 @@ run_call(struct pass *pass, enum action action, unsigned argument)
     forget(pass);
 }
 
+/* How many things a store takes; what was copied for another one stays. */
+static unsigned
+stored_count(enum action action)
+{
+    switch (action) {
+    case ACT_STORE_ITEM: return 3;
+    case ACT_STORE_ATTR:
+    case ACT_STORE_TWO: return 2;
+    default: return 1;
+    }
+}
+
+static void
+add_removal(struct pass *pass, const struct pushed *from, bool part)
+{
+    uint32_t before = pass->count;
+    add_store(pass, CM_STORE_REMOVE, NULL, from->name, from->within);
+    if (pass->count > before) {
+        pass->stores[before].trimmed = part;
+    }
+}
+
 static void
 run_store(struct pass *pass, enum action action, unsigned argument)
 {
     struct pushed last = pass->stack[0], before = pass->stack[1];
-    forget(pass);
+    pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
         add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
@@ -450,8 +409,43 @@ run_store(struct pass *pass, enum action action, unsigned argument)
                         last.attribute ? NULL : last.name, before);
         break;
     default:
+        if (cm_is_slice(&last)) {
+            add_removal(pass, &before, true);
+            break;
+        }
         add_store(pass, CM_STORE_ITEM, last.constant, before.name,
                   before.within);
+    }
+}
+
+/* `x[a:b]` and what is done to it, del x[k], len(x) < n. */
+static void
+run_part(struct pass *pass, enum action action, unsigned argument)
+{
+    struct pushed last = pass->stack[0], before = pass->stack[1],
+                  third = pass->stack[2];
+    switch (action) {
+    case ACT_SLICE:
+        pop(pass, argument);
+        push(pass, NULL, NULL);
+        pass->stack[0].slice = true;
+        return;
+    case ACT_TAKE_SLICE:
+        pop(pass, 3);
+        push_part(pass, third.name);
+        return;
+    case ACT_STORE_SLICE:
+    case ACT_DELETE_ITEM:
+        add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
+                    action == ACT_STORE_SLICE || cm_is_slice(&last));
+        pop(pass, action == ACT_STORE_SLICE ? 4 : 2);
+        return;
+    default:
+        if ((last.length && !before.few) || (before.length && !last.few)) {
+            add_store(pass, CM_STORE_MEASURE, NULL,
+                      last.length ? last.of : before.of, NULL);
+        }
+        forget(pass);
     }
 }
 
@@ -461,6 +455,7 @@ run_build(struct pass *pass, unsigned argument)
     pop(pass, argument);
     push(pass, NULL, NULL);
     pass->stack[0].empty = argument == 0;
+    pass->stack[0].made = true;
 }
 
 /* All stores from where it jumps to; out of a handler is no loop (3.12 on).
@@ -498,6 +493,12 @@ run(struct pass *pass, enum action action, unsigned argument)
     }
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
+    }
+    else if (action == ACT_COPY) {
+        run_copy(pass, argument);
+    }
+    else if (action >= ACT_SLICE && action <= ACT_COMPARE) {
+        run_part(pass, action, argument);
     }
     else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {
         take(pass, action, argument);

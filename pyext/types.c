@@ -239,6 +239,7 @@ make_type(struct cm_objects *self, PyTypeObject *type)
         .name = cm_phrase_intern(&name, self->texts),
         .module = cm_phrase_intern(&module, self->texts),
         .library = is_library_type(methods, type, &module),
+        .unweakable = type->tp_weaklistoffset == 0,
         .methods = methods->codes,
         .method_count = methods->count,
     };

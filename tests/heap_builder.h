@@ -17,7 +17,8 @@
  *   site s run:14 main:30     a stack, innermost first
  *
  * Options of an object: of= uses= on= site= code= line= label= survived del;
- * of a code: lib; of a store: const; of a type: `library Node pkg.module`.
+ * of a code: lib; of a store: const, made, within=; of a
+ * type: `library Node pkg.module`, `unweakable Node`.
  * Species: heap_species(); any other type is an instance. */
 
 #include <stdarg.h>
@@ -46,7 +47,7 @@ struct built_code {
 
 struct built_type {
     char name[BUILT_WORD], module[BUILT_WORD];
-    bool library;
+    bool library, unweakable;
     struct cm_code_id methods[BUILT_STORES];
     uint32_t method_count;
 };
@@ -279,7 +280,15 @@ built_add_store(struct built *self, const struct built_words *line)
         store->owner = built_text(self, line->words[4]);
     }
     store->line = (uint32_t)strtoul(line->words[5], NULL, 10);
-    store->constant = line->count > 6;
+    for (int i = 6; i < line->count; i++) {
+        const char *word = line->words[i];
+
+        store->constant |= strcmp(word, "const") == 0;
+        store->made |= strcmp(word, "made") == 0;
+        if (strncmp(word, "within=", 7) == 0) {
+            store->within = built_text(self, word + 7);
+        }
+    }
 }
 
 /* Codes are added to the records when everything about them was read. */
@@ -313,6 +322,7 @@ built_type_id(struct built *self, const char *name)
         .name = built_text(self, name),
         .module = built_text(self, type->module),
         .library = type->library,
+        .unweakable = type->unweakable,
         .methods = type->methods,
         .method_count = type->method_count,
     };
@@ -470,6 +480,9 @@ built_read_line(struct built *self, const struct built_words *line)
 
         type->library = true;
         snprintf(type->module, BUILT_WORD, "%s", line->words[2]);
+    }
+    else if (strcmp(word, "unweakable") == 0) {
+        built_type(self, line->words[1])->unweakable = true;
     }
     else if (strcmp(word, "methods") == 0) {
         struct built_type *type = built_type(self, line->words[1]);

@@ -109,7 +109,8 @@ test_back_link(void **state)
          "p Parameter 4096; u ._handle h; h .flat_param p; p ._modules l;"
          "l [0] u",
          "back_link", "l [0] u", "f.py:12",
-         "make Parameter._modules a weakref.ref, or set it to None when done"},
+         "keep weakref.ref objects in Parameter._modules, or clear it when "
+         "done"},
         {"graph nodes that append each other to lists",
          "code add g.py:3 Graph.add; store add call append edges 5;"
          "store add call append edges 6; methods Graph add;"
@@ -120,6 +121,57 @@ test_back_link(void **state)
         {"look-alike: nothing but containers",
          "a list; b dict; t Tensor 4096; a [0] b; b ['up'] a; a [1] t",
          "container_cycle", "b ['up'] a", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_ownership(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a deque of what knows its queue: the queue owns it",
+         "code qinit q.py:3 Queue.__init__; code init q.py:6 Job.__init__;"
+         "store qinit attr q self 4 made; store init attr queue self 7;"
+         "store init call append q 9; methods Queue qinit; methods Job init;"
+         "q Queue; d collections.deque; j Job; t Tensor 4096; q .q d; d [0] j;"
+         "j .queue q; j .t t",
+         "back_link", "j .queue q", "q.py:7",
+         "make Job.queue a weakref.ref, or set it to None when done"},
+        {"a submodule is its owner's, whatever the way back is called",
+         "code init m.py:3 Head.__init__; code minit m.py:8 Model.__init__;"
+         "store init item model __dict__ 5; store minit attr head self 10 "
+         "made;"
+         "methods Head init; methods Model minit; m Model; md dict; ms dict;"
+         "h Head; hd dict; t Tensor 4096; m __dict__ md; md ['_modules'] ms;"
+         "ms ['head'] h; h __dict__ hd; hd ['model'] m; hd ['w'] t",
+         "back_link", "hd ['model'] m", "m.py:5",
+         "make Head.model a weakref.ref, or set it to None when done"},
+        {"callbacks in a deque: theirs is the way back",
+         "code con s.py:4 Signal.connect; store con call append slots 4;"
+         "methods Signal con; w Widget; s Signal; d collections.deque;"
+         "m method; t Tensor 4096; w .changed s; s .slots d; d [0] m;"
+         "m __self__ w; w .t t",
+         "back_link", "d [0] m", "s.py:4",
+         "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
+         "done"},
+        {"made where it is stored: nobody else has it",
+         "code init c.py:3 Req.__init__; store init attr ctx self 6 made;"
+         "methods Req init; r Req; c Context; t Tensor 4096; r .ctx c;"
+         "c ref r; r .t t",
+         "back_link", "r .ctx c", "c.py:6", "set Req.ctx = None when done"},
+        {"what can have no weak reference",
+         "unweakable Slots; code init c.py:3 Item.__init__;"
+         "store init attr owner self 6; methods Item init; i Item; s Slots;"
+         "t Tensor 4096; i .owner s; s .item i; i .t t",
+         "back_link", "i .owner s", "c.py:6",
+         "set Item.owner = None when done"},
+        {"a Function's output on its context",
+         "code f c.py:5 F.forward; store f attr y ctx 6; site s f:6;"
+         "x FBackward; y Tensor 4096 site=s; x .y y; y ref x",
+         "back_link", "x .y y", "c.py:6",
+         "keep it by ctx.save_for_backward() instead of in FBackward.y"},
     };
 
     (void)state;
@@ -182,6 +234,7 @@ main(void)
         cmocka_unit_test(test_self_reference),
         cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
+        cmocka_unit_test(test_ownership),
         cmocka_unit_test(test_container_cycle),
         cmocka_unit_test(test_unknown),
     };

@@ -65,6 +65,67 @@ test_no_line_empties_it(void **state)
                             "main", CM_STORE_CALL, "clear", "outputs"));
 }
 
+/* As above, by two lines of one function. */
+static bool
+is_bounded_by(enum cm_store_kind first, const char *call,
+              enum cm_store_kind second, const char *other, uint32_t line)
+{
+    struct way way;
+    way_init(&way, variable, 1);
+    struct cm_store stores[] = {store(&way, first, call, "outputs", 4),
+                                store(&way, second, other, "outputs", line)};
+    struct cm_code_id code = add_code(&way, "main", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_its_length_is_compared(void **state)
+{
+    (void)state;
+    assert_true(
+        is_bounded_by(CM_STORE_MEASURE, "", CM_STORE_CALL, "append", 5));
+    assert_true(is_bounded_by(CM_STORE_MEASURE, "", CM_STORE_CALL, "pop", 5));
+    assert_true(is_bounded_by(CM_STORE_MEASURE, "", CM_STORE_REMOVE, "", 5));
+    /* Far below, before it, or not at all. */
+    assert_false(
+        is_bounded_by(CM_STORE_MEASURE, "", CM_STORE_CALL, "append", 40));
+    assert_false(
+        is_bounded_by(CM_STORE_CALL, "append", CM_STORE_MEASURE, "", 5));
+    assert_false(
+        is_bounded_by(CM_STORE_CALL, "append", CM_STORE_CALL, "pop", 5));
+}
+
+/* `tail = queue[-n:]` is another's. */
+static bool
+is_trimmed(const char *steps, const char *name, bool trimmed)
+{
+    struct way way;
+    way_init(&way, steps, 1);
+    struct cm_store line = store(&way, CM_STORE_LOCAL, name, "", 5);
+    line.trimmed = trimmed;
+    struct cm_code_id code = add_code(&way, "main", &line, 1, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_part_of_it_is_left(void **state)
+{
+    (void)state;
+    assert_true(is_trimmed(variable, "outputs", true));
+    assert_true(is_trimmed("F||a.py:3 main;T|local outputs|Tensor [4]",
+                           "outputs", true));
+    assert_false(is_trimmed(variable, "outputs", false));
+    assert_false(is_trimmed(variable, "tail", true));
+}
+
 static void
 test_a_variable_that_is_made_twice(void **state)
 {
@@ -203,6 +264,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_empties_it),
         cmocka_unit_test(test_no_line_empties_it),
+        cmocka_unit_test(test_its_length_is_compared),
+        cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
         cmocka_unit_test(test_history_of_an_optimizer),

@@ -91,6 +91,44 @@ test_hook_captures_owner(void **state)
 }
 
 static void
+test_hook_tables(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a partial of a method, and a call that fills another table",
+         "code init m.py:3 Rec.__init__;"
+         "store init call register_forward_pre_hook net 5;"
+         "store init call register_forward_hook net 6;"
+         "methods Rec init; r Rec; l Linear; h OrderedDict; p partial; m "
+         "method; t Tensor 4096;"
+         "r .net l; l ._forward_hooks h; h [0] p; p func m; m __self__ r;"
+         "l .weight t",
+         "hook_captures_owner", "m __self__ r", "m.py:6",
+         "keep the handle and call handle.remove(), or register a function "
+         "that captures weakref.ref(self)"},
+        {"an argument of a partial",
+         "code init m.py:3 Rec.__init__;"
+         "store init call register_full_backward_hook net 6;"
+         "methods Rec init; r Rec; l Linear; h OrderedDict; p partial; a "
+         "tuple; t Tensor 4096;"
+         "r .net l; l ._backward_hooks h; h [0] p; p args a; a [0] r;"
+         "l .weight t",
+         "hook_captures_owner", "a [0] r", "m.py:6",
+         "keep the handle and call handle.remove(), or give the partial "
+         "weakref.ref of Rec"},
+        {"a table of torch's with a name that no call has",
+         "code init m.py:3 Rec.__init__;"
+         "store init call register_load_state_dict_post_hook self 5;"
+         "store init call _register_state_dict_hook self 6;"
+         "methods Rec init; r Rec; h OrderedDict; m method; t Tensor 4096;"
+         "r ._state_dict_hooks h; h [0] m; m __self__ r; r .weight t",
+         "hook_captures_owner", "m __self__ r", "m.py:6", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
 test_packed_output(void **state)
 {
     static const struct cut_case cases[] = {
@@ -525,6 +563,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hook_captures_owner),
+        cmocka_unit_test(test_hook_tables),
         cmocka_unit_test(test_packed_output),
         cmocka_unit_test(test_lambda_on_self),
         cmocka_unit_test(test_other_captures),

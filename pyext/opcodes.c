@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* By name, so that the numbers of a version never matter. */
+
+#include "opcodes.h"
+
+#include <string.h>
+
+#include "bytecode.h"
+
+static const struct {
+    const char *name;
+    enum action action;
+} actions[] = {
+    {"NOP", ACT_KEEP},
+    {"CACHE", ACT_KEEP},
+    {"RESUME", ACT_KEEP},
+    {"PRECALL", ACT_KEEP},
+    {"KW_NAMES", ACT_KEEP},
+    {"PUSH_NULL", ACT_LOAD_NULL},
+    {"COPY", ACT_COPY},
+    {"BUILD_SLICE", ACT_SLICE},
+    {"BINARY_SLICE", ACT_TAKE_SLICE},
+    {"STORE_SLICE", ACT_STORE_SLICE},
+    {"DELETE_SUBSCR", ACT_DELETE_ITEM},
+    {"COMPARE_OP", ACT_COMPARE},
+    {"NOT_TAKEN", ACT_KEEP},
+    {"EXTENDED_ARG", ACT_EXTEND},
+    {"LOAD_FAST", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_CHECK", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_BORROW", ACT_LOAD_LOCAL},
+    {"LOAD_DEREF", ACT_LOAD_LOCAL},
+    {"LOAD_CLASSDEREF", ACT_LOAD_LOCAL},
+    {"LOAD_FAST_LOAD_FAST", ACT_LOAD_TWO},
+    {"LOAD_FAST_BORROW_LOAD_FAST_BORROW", ACT_LOAD_TWO},
+    {"LOAD_NAME", ACT_LOAD_NAME},
+    {"LOAD_GLOBAL", ACT_LOAD_GLOBAL},
+    {"LOAD_CONST", ACT_LOAD_CONSTANT},
+    {"LOAD_SMALL_INT", ACT_LOAD_NUMBER},
+    {"LOAD_COMMON_CONSTANT", ACT_LOAD_COMMON},
+#if PY_VERSION_HEX < 0x030E0000
+    {"BINARY_SUBSCR", ACT_LOAD_ITEM},
+    {"BINARY_OP", ACT_TAKE_TWO},
+#else
+    {"BINARY_OP", ACT_LOAD_ITEM},
+#endif
+#if PY_VERSION_HEX < 0x030C0000
+    {"LOAD_METHOD", ACT_LOAD_METHOD},
+    {"LOAD_ATTR", ACT_LOAD_PLAIN_ATTR},
+#else
+    {"LOAD_ATTR", ACT_LOAD_ATTR},
+    {"LOAD_SUPER_ATTR", ACT_LOAD_SUPER},
+#endif
+    {"UNARY_NEGATIVE", ACT_TAKE_ONE},
+    {"CONVERT_VALUE", ACT_TAKE_ONE},
+    {"FORMAT_SIMPLE", ACT_TAKE_ONE},
+    {"FORMAT_WITH_SPEC", ACT_TAKE_TWO},
+    {"FORMAT_VALUE", ACT_TAKE_FORMAT},
+    {"BUILD_STRING", ACT_TAKE_MANY},
+    {"BUILD_TUPLE", ACT_TAKE_MANY},
+    {"CALL", ACT_TAKE_CALL},
+    {"CALL_KW", ACT_TAKE_CALL_KEYS},
+    {"STORE_FAST", ACT_STORE_LOCAL},
+    {"STORE_FAST_LOAD_FAST", ACT_STORE_AND_LOAD},
+    {"STORE_FAST_STORE_FAST", ACT_STORE_TWO},
+    {"STORE_DEREF", ACT_STORE_CELL},
+    {"STORE_NAME", ACT_STORE_NAME},
+    {"STORE_GLOBAL", ACT_STORE_GLOBAL},
+    {"STORE_ATTR", ACT_STORE_ATTR},
+    {"STORE_SUBSCR", ACT_STORE_ITEM},
+    {"MAKE_FUNCTION", ACT_FUNCTION},
+    {"DELETE_FAST", ACT_DELETE_LOCAL},
+    {"DELETE_DEREF", ACT_DELETE_LOCAL},
+    {"DELETE_NAME", ACT_DELETE_NAME},
+    {"DELETE_GLOBAL", ACT_DELETE_NAME},
+    {"BUILD_LIST", ACT_BUILD},
+    {"BUILD_MAP", ACT_BUILD_MAP},
+    {"BUILD_SET", ACT_BUILD},
+    {"JUMP_BACKWARD", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_TRUE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_FALSE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_NONE", ACT_LOOP},
+    {"POP_JUMP_BACKWARD_IF_NOT_NONE", ACT_LOOP},
+    {"PUSH_EXC_INFO", ACT_HANDLER},
+};
+
+void
+cm_bytecode_init(struct cm_bytecode *self, PyObject *numbers, PyObject *base,
+                 PyObject *caches)
+{
+    memcpy(self->base, PyBytes_AS_STRING(base), 256);
+    memcpy(self->caches, PyBytes_AS_STRING(caches), 256);
+    memset(self->action, ACT_OTHER, 256);
+    self->action[255] = ACT_UNKNOWN;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(actions); i++) {
+        PyObject *number = PyDict_GetItemString(numbers, actions[i].name);
+        if (number != NULL) {
+            self->action[PyLong_AsLong(number) & 255] =
+                (uint8_t)actions[i].action;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_OPCODES_H
+#define CM_OPCODES_H
+
+/* What the interpreter's instructions do to references, as far as the pass of
+ * bytecode.c cares. */
+
+enum action {
+    ACT_OTHER = 0, /* forgets what was pushed */
+    ACT_KEEP,      /* changes nothing that matters */
+    ACT_EXTEND,
+    ACT_LOAD_LOCAL,
+    ACT_LOAD_TWO,
+    ACT_LOAD_NAME,
+    ACT_LOAD_GLOBAL,
+    ACT_LOAD_CONSTANT,
+    ACT_LOAD_NUMBER,
+    ACT_LOAD_COMMON,
+    ACT_LOAD_OTHER,
+    ACT_LOAD_ATTR,
+    ACT_LOAD_PLAIN_ATTR,
+    ACT_LOAD_METHOD,
+    ACT_LOAD_SUPER,
+    ACT_LOAD_ITEM,
+    ACT_LOAD_NULL,
+    ACT_COPY,
+    ACT_SLICE,       /* the key of an item */
+    ACT_TAKE_SLICE,  /* x[a:b] */
+    ACT_STORE_SLICE, /* x[a:b] = ... */
+    ACT_DELETE_ITEM,
+    ACT_COMPARE,
+    ACT_TAKE_ONE, /* what was pushed goes, and something comes */
+    ACT_TAKE_TWO,
+    ACT_TAKE_MANY,
+    ACT_TAKE_FORMAT,
+    ACT_TAKE_CALL,
+    ACT_TAKE_CALL_KEYS,
+    ACT_STORE_LOCAL,
+    ACT_STORE_AND_LOAD,
+    ACT_STORE_TWO,
+    ACT_STORE_CELL,
+    ACT_STORE_NAME,
+    ACT_STORE_GLOBAL,
+    ACT_STORE_ATTR,
+    ACT_STORE_ITEM,
+    ACT_FUNCTION,
+    ACT_DELETE_LOCAL,
+    ACT_DELETE_NAME,
+    ACT_BUILD,
+    ACT_BUILD_MAP,
+    ACT_LOOP,
+    ACT_HANDLER,
+    ACT_UNKNOWN,
+};
+
+#endif
