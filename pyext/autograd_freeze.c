@@ -169,6 +169,48 @@ cm_freezer_walk(struct cm_freezer *self)
     return status == CM_OK ? mark_vertices(self) : status;
 }
 
+bool
+cm_freezer_is_dying(const struct cm_freezer *self, PyObject *object)
+{
+    uint32_t number = cm_grad_of(&self->grad, (uint64_t)(uintptr_t)object);
+    return number != 0 && (self->vertex_marks[number] & DYING);
+}
+
+/* Garbage that leads to memory in C++ alone was not kept, nor walked from. */
+static bool
+was_walked_from(const struct cm_freezer *self)
+{
+    const PyTypeObject *last = NULL;
+    bool concerns = false;
+    for (size_t i = 0; i < self->chosen_count; i++) {
+        PyObject *object = self->chosen[i];
+        if (Py_TYPE(object) != last) {
+            last = Py_TYPE(object);
+            concerns = cm_grad_concerns(Py_TYPE(object));
+        }
+        if (concerns && !(self->flags[i] & (CM_KEPT | CM_PRESERVED))
+            && cm_grad_leads(object)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+cm_freezer_saw_all(void *freezer)
+{
+    const struct cm_freezer *self = freezer;
+    if (!cm_grad_ready() || self->grad.cut) {
+        return false;
+    }
+    for (size_t i = 1; i <= self->grad.vertex_count; i++) {
+        if (self->grad.vertices[i].cut) {
+            return false;
+        }
+    }
+    return was_walked_from(self);
+}
+
 /* ---- copying */
 
 static struct cm_type_id

@@ -334,6 +334,18 @@ shares_with_garbage(struct cm_freezer *self, PyObject *object, size_t listed)
     return false;
 }
 
+/* After a scan there is nothing to look at later.  The flag stays where a
+ * tensor's death is up to autograd. */
+static bool
+is_foretold(struct cm_freezer *self, size_t at, bool storage, size_t listed)
+{
+    if (storage || !cm_grad_ready()) {
+        return shares_with_garbage(self, self->chosen[at], listed);
+    }
+    self->flags[at] |= CM_DOUBTED;
+    return true;
+}
+
 static bool
 is_dead_all_the_same(struct cm_freezer *self, size_t at, Py_ssize_t references,
                      size_t listed)
@@ -344,9 +356,9 @@ is_dead_all_the_same(struct cm_freezer *self, size_t at, Py_ssize_t references,
         return others == 0;
     }
     return cm_devices_read(self->devices, self->chosen[at], &memory)
-           && (memory.preserved || memory.is_storage)
+           && memory.preserved
            && (self->heap->generation >= 0
-               || shares_with_garbage(self, self->chosen[at], listed));
+               || is_foretold(self, at, memory.is_storage, listed));
 }
 
 /* It lives on: nothing of it is lost when it is not copied. */
@@ -362,8 +374,9 @@ take_back_flag(struct cm_freezer *self, size_t at)
 }
 
 /* A preserved object is dead when its references are the garbage's and at most
- * the one of C++.  After a collection that is looked at (fate.h); a scan must
- * believe it, and does only for bases and views of what is garbage. */
+ * the one of C++.  After a collection that is looked at (fate.h).  A scan asks
+ * autograd whose uses C++'s are; where that cannot be read it believes it, and
+ * does only for bases and views of what is garbage. */
 static enum cm_status
 judge_preserved(struct cm_freezer *self, size_t listed)
 {
@@ -459,6 +472,27 @@ keep_leading(struct cm_freezer *self)
     }
     self->kept_count = count;
     return status;
+}
+
+enum cm_status
+cm_freezer_settle(struct cm_freezer *self, size_t *lived_on)
+{
+    *lived_on = 0;
+    for (size_t i = 0; i < self->chosen_count; i++) {
+        if ((self->flags[i] & CM_DOUBTED)
+            && !cm_freezer_is_dying(self, self->chosen[i])) {
+            take_back_flag(self, i);
+            ++*lived_on;
+        }
+        self->flags[i] &= (uint8_t)~CM_DOUBTED;
+    }
+    if (*lived_on == 0) {
+        return CM_OK;
+    }
+    for (size_t i = 0; i < self->chosen_count; i++) {
+        self->flags[i] &= (uint8_t)~CM_KEPT;
+    }
+    return keep_leading(self);
 }
 
 enum cm_status

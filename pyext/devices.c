@@ -357,6 +357,15 @@ cm_devices_alive(const struct cm_devices *self,
     }
 }
 
+bool
+cm_devices_count_all(const struct cm_devices *self,
+                     const struct cm_storage *storage)
+{
+    size_t index = (size_t)storage->reader - 1;
+    (void)self;
+    return index < READER_COUNT && readers[index]->counts_all;
+}
+
 CM_HOT bool
 cm_devices_host_counts(const struct cm_devices *self)
 {

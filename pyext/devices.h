@@ -67,6 +67,9 @@ const char *cm_devices_field(struct cm_devices *self, PyObject *object,
 void cm_devices_alive(const struct cm_devices *self,
                       const struct cm_storage *storages, size_t count,
                       enum cm_alive *answers);
+/* Is each use that was counted an object that can be read, or autograd's? */
+bool cm_devices_count_all(const struct cm_devices *self,
+                          const struct cm_storage *storage);
 /* Whether memory of the host is looked for by now. */
 bool cm_devices_host_counts(const struct cm_devices *self);
 /* An accelerator is in use in this process. */

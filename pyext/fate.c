@@ -78,11 +78,11 @@ cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
 struct shared {
     struct cm_heap *heap;
     struct cm_devices *devices;
-    bool (*is_dead)(void *context, PyObject *object);
-    void *context;
+    const struct cm_fate_known *known;
     uint32_t *places; /* owned: storage ids by hash of their key; 0: empty */
     size_t place_count;
-    bool *is_shared; /* owned, per storage id */
+    bool *is_shared;     /* owned, per storage id, as the next */
+    uint32_t *uses_kept; /* by its Python object that only it keeps */
 };
 
 static size_t
@@ -107,7 +107,9 @@ index_storages(struct shared *self)
     }
     self->places = cm_calloc(self->place_count, sizeof(*self->places));
     self->is_shared = cm_calloc(count + 1, sizeof(*self->is_shared));
-    if (self->places == NULL || self->is_shared == NULL) {
+    self->uses_kept = cm_calloc(count + 1, sizeof(*self->uses_kept));
+    if (self->places == NULL || self->is_shared == NULL
+        || self->uses_kept == NULL) {
         return false;
     }
     for (size_t i = 1; i <= count; i++) {
@@ -117,18 +119,23 @@ index_storages(struct shared *self)
     return true;
 }
 
-/* An object that only C++ holds (a view's base) is no holder itself: who holds
- * it is looked at. */
+/* An object that only C++ holds is no holder itself: a view's base, whose uses
+ * are counted; a storage's own Python object, which goes with the storage. */
 static void
 look_at_live(struct shared *self, PyObject *object)
 {
     struct cm_device_memory memory;
-    if (!cm_devices_read(self->devices, object, &memory)
-        || (memory.preserved && Py_REFCNT(object) <= 1)) {
+    if (!cm_devices_read(self->devices, object, &memory)) {
         return;
     }
     uint32_t id = self->places[find_place(self, memory.storage_key)];
-    if (id != 0 && !self->is_dead(self->context, object)) {
+    if (id == 0 || self->known->is_dead(self->known->context, object)) {
+        return;
+    }
+    if (memory.preserved && Py_REFCNT(object) <= 1) {
+        self->uses_kept[id] += memory.is_storage && !memory.lent;
+    }
+    else {
         self->is_shared[id] = true;
     }
 }
@@ -158,21 +165,30 @@ has_open_questions(const struct cm_heap *heap)
     return false;
 }
 
+static void
+decide_all(const struct shared *self)
+{
+    bool whole = self->heap->nodes_cut == 0
+                 && self->known->is_whole(self->known->context);
+    for (size_t i = 1; i <= self->heap->storage_count; i++) {
+        struct cm_storage *storage = &self->heap->storages[i];
+        uint32_t known = storage->uses_here + self->uses_kept[i];
+        bool used = whole && storage->use_count > known
+                    && cm_devices_count_all(self->devices, storage);
+        decide(storage, !self->is_shared[i] && !used);
+    }
+}
+
 void
 cm_fate_foretell(struct cm_heap *heap, struct cm_devices *devices,
-                 bool (*is_dead)(void *context, PyObject *object),
-                 void *context)
+                 const struct cm_fate_known *known)
 {
-    struct shared shared = {.heap = heap,
-                            .devices = devices,
-                            .is_dead = is_dead,
-                            .context = context};
+    struct shared shared = {.heap = heap, .devices = devices, .known = known};
     if (has_open_questions(heap) && index_storages(&shared)
         && look_at_heap(&shared)) {
-        for (size_t i = 1; i <= heap->storage_count; i++) {
-            decide(&heap->storages[i], !shared.is_shared[i]);
-        }
+        decide_all(&shared);
     }
     cm_free(shared.places);
     cm_free(shared.is_shared);
+    cm_free(shared.uses_kept);
 }

@@ -8,7 +8,9 @@
  * hold storages from C++ as well.  So:
  *   after a collection  it is looked at: the storage is gone or it is not;
  *   after a scan        it is foretold: a storage that a live object shares
- *                       stays, one that only garbage and C++ hold goes.
+ *                       stays.  Of others all uses are known where autograd
+ *                       could be read to its end: one use more than those stays
+ *                       too.  Where it could not, C++ is taken for garbage's.
  * Both leave the answer in use_count: 0 (goes) or more than uses_here. */
 
 #include <Python.h>
@@ -19,9 +21,15 @@
 /* Outside the unreachable phase, with the GIL.  Marks the nodes that live on
  * as survivors too. */
 void cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices);
-/* `is_dead` answers for objects of the heap.  May allocate GC objects. */
+/* What the freeze knows, for foretelling. */
+struct cm_fate_known {
+    bool (*is_dead)(void *context, PyObject *object); /* of the heap's */
+    /* Is all that C++ holds on their behalf in the heap too? */
+    bool (*is_whole)(void *context);
+    void *context;
+};
+/* May allocate GC objects. */
 void cm_fate_foretell(struct cm_heap *heap, struct cm_devices *devices,
-                      bool (*is_dead)(void *context, PyObject *object),
-                      void *context);
+                      const struct cm_fate_known *known);
 
 #endif

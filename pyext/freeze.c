@@ -350,12 +350,24 @@ count_left_out(struct cm_freezer *self)
     }
 }
 
+/* What is dying does not change when fewer are kept; what leads there does. */
+static enum cm_status
+walk_settled(struct cm_freezer *self)
+{
+    size_t lived_on = 0;
+    enum cm_status status = cm_freezer_walk(self);
+    if (status == CM_OK) {
+        status = cm_freezer_settle(self, &lived_on);
+    }
+    return status == CM_OK && lived_on != 0 ? cm_freezer_walk(self) : status;
+}
+
 static enum cm_status
 copy_chosen(struct cm_freezer *self)
 {
     cm_tags_watch_begin();
     self->order_count = 0;
-    enum cm_status status = cm_freezer_walk(self);
+    enum cm_status status = walk_settled(self);
     if (status == CM_OK) {
         status = copy_nodes(self);
     }

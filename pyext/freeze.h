@@ -45,5 +45,7 @@ enum cm_status cm_freeze(struct cm_freezer *self,
 /* Was this object among the dead of the freeze done last?  Valid until the
  * next one; for cm_fate_foretell(). */
 bool cm_freezer_knows_dead(void *freezer, PyObject *object);
+/* Is all in its heap that C++ holds on behalf of these dead?  In the same way. */
+bool cm_freezer_saw_all(void *freezer);
 
 #endif

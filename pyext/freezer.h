@@ -16,8 +16,9 @@
 
 /* PRESERVED: a device-backed object that garbage refers to and the collector
  * takes for reachable: it is in an older generation, or its framework's C++
- * side holds a reference to it. */
-enum { CM_DEVICE = 1, CM_KEPT = 2, CM_PRESERVED = 4 };
+ * side holds a reference to it.  DOUBTED: dead if what C++ holds of it is: only
+ * the walk through autograd tells. */
+enum { CM_DEVICE = 1, CM_KEPT = 2, CM_PRESERVED = 4, CM_DOUBTED = 8 };
 
 struct place {
     PyObject *object;
@@ -87,6 +88,11 @@ uint32_t cm_freezer_position(const struct cm_freezer *self, PyObject *object);
 
 /* Follows autograd from the kept objects; before their nodes are copied. */
 enum cm_status cm_freezer_walk(struct cm_freezer *self) CM_CHECKED;
+/* Once it was walked: C++ has no use of this tensor but by what is dead. */
+bool cm_freezer_is_dying(const struct cm_freezer *self, PyObject *object);
+/* Takes back the doubted that live on and keeps anew; how many those were. */
+enum cm_status cm_freezer_settle(struct cm_freezer *self, size_t *lived_on)
+    CM_CHECKED;
 /* Once the kept objects have their nodes: those behind them in C++. */
 enum cm_status cm_freezer_copy_vertices(struct cm_freezer *self) CM_CHECKED;
 /* The references that C++ has on this object's behalf. */

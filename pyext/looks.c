@@ -50,8 +50,9 @@ on_scanned(void *context, const struct cm_garbage *garbage)
     heap.trigger = self->trigger;
     heap.iteration = self->iteration;
     cm_allocations_explain(&heap, self->records);
-    cm_fate_foretell(&heap, self->devices, cm_freezer_knows_dead,
-                     self->freezer);
+    struct cm_fate_known known = {cm_freezer_knows_dead, cm_freezer_saw_all,
+                                  self->freezer};
+    cm_fate_foretell(&heap, self->devices, &known);
     self->scanned[self->scanned_count++] = heap;
 }
 

@@ -28,6 +28,7 @@ struct cm_device_memory {
     uint64_t bytes;
     uint32_t use_count; /* uses the framework counts; 0: not known */
     bool preserved;     /* C++ holds one reference to the object too */
+    bool lent;          /* what it stands for counts no use for it */
     bool forgotten;     /* and nobody else does */
     bool accelerator;   /* false: host memory (a CPU tensor) */
     uint8_t reader;     /* filled by cm_devices_read() */
@@ -89,7 +90,9 @@ struct cm_reader {
                   size_t count, enum cm_alive *answers);
     /* Drops the references that `state` holds. */
     void (*forget)(void *state);
-    bool untracked; /* some of its types are not tracked by the collector */
+    bool counts_all; /* use_count counts objects that read() knows, and what
+                      * autograd.h sees: others are held by somebody else */
+    bool untracked;  /* some of its types are not tracked by the collector */
 };
 
 extern const struct cm_reader cm_torch_reader;

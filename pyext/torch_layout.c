@@ -272,13 +272,13 @@ parse_probe(PyObject *facts, struct probe *probe)
 /* What stands in each 32-bit half of the first words of a StorageImpl or a
  * TensorImpl: cumem._torch asks before and after it makes more views. */
 static PyObject *
-halves_of(uintptr_t storage)
+halves_of(uintptr_t base)
 {
     PyObject *result = PyTuple_New(CM_TORCH_STORAGE_WORDS * 2);
     for (Py_ssize_t i = 0; result != NULL && i < CM_TORCH_STORAGE_WORDS * 2;
          i++) {
         PyObject *number =
-            PyLong_FromUnsignedLong(cm_half_at(storage, (size_t)i * 4));
+            PyLong_FromUnsignedLong(cm_half_at(base, (size_t)i * 4));
         if (number == NULL) {
             Py_CLEAR(result);
             break;
@@ -286,6 +286,24 @@ halves_of(uintptr_t storage)
         PyTuple_SET_ITEM(result, i, number);
     }
     return result;
+}
+
+/* The same of an object that may be gone: all 0 where nothing can be read. */
+static PyObject *
+peeked_halves(uintptr_t base)
+{
+    uint64_t words[CM_TORCH_STORAGE_WORDS] = {0};
+    (void)cm_torch_peek(base, words, CM_TORCH_STORAGE_WORDS);
+    return halves_of((uintptr_t)words);
+}
+
+static PyObject *
+take_kept(long object_half, long storage_half)
+{
+    learnt_layout.object_kept = object_half > 0 ? (size_t)object_half * 4 : 0;
+    learnt_layout.storage_kept =
+        storage_half > 0 ? (size_t)storage_half * 4 : 0;
+    Py_RETURN_NONE;
 }
 
 static PyObject *
@@ -333,9 +351,12 @@ take_probes(PyObject *list, Py_ssize_t host_count)
     Py_RETURN_NONE;
 }
 
-/* Three forms, in the order in which cumem._torch calls them:
+/* Five forms; the last three in the order in which cumem._torch calls them:
  *   ("halves", storage)             -> 32-bit halves of a StorageImpl
+ *   ("peek", address)               -> the same of what may be gone
  *   ("probes", list, host_count)    -> finds the layout, or raises
+ *   ("kept", half of a tensor, half of a storage object): the lowest byte says
+ *    that only C++ holds the object, each -1 when there is none
  *   ("types", tensor, storage, half of a StorageImpl that counts its uses,
  *    half of a TensorImpl that does, each -1 when unknown, whether C++ holds
  *    a reference to the object of a tensor that it uses) -> ready */
@@ -354,6 +375,14 @@ cm_torch_probe(PyObject *module, PyObject *facts)
     if (strcmp(step, "halves") == 0) {
         uintptr_t storage = (uintptr_t)PyLong_AsUnsignedLongLong(a);
         return PyErr_Occurred() ? NULL : halves_of(storage);
+    }
+    if (strcmp(step, "peek") == 0) {
+        uintptr_t base = (uintptr_t)PyLong_AsUnsignedLongLong(a);
+        return PyErr_Occurred() ? NULL : peeked_halves(base);
+    }
+    if (strcmp(step, "kept") == 0 && b != NULL) {
+        long half = PyLong_AsLong(a), storage_half = PyLong_AsLong(b);
+        return PyErr_Occurred() ? NULL : take_kept(half, storage_half);
     }
     if (strcmp(step, "probes") == 0 && PyList_CheckExact(a) && b != NULL) {
         Py_ssize_t host_count = PyLong_AsSsize_t(b);

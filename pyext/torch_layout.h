@@ -25,6 +25,9 @@ struct cm_torch_layout {
     size_t object_impl, impl_storage, impl_dims, impl_dtype;
     size_t storage_object, storage_data, storage_bytes, storage_device;
     size_t storage_uses, impl_uses;
+    /* Up to torch 2.9: the byte of an object that says that only C++ holds it,
+     * and that it is none of the uses itself; 0: not known. */
+    size_t object_kept, storage_kept;
     struct cm_torch_dtype dtypes[CM_TORCH_DTYPES];
     size_t dtype_count;
     uint64_t storage_vtable; /* first word of every StorageImpl; 0: differs */

@@ -210,6 +210,20 @@ torch_shape(const void *state, PyObject *object, char *text, size_t room)
                    text, room);
 }
 
+/* Whether C++ holds one of the references to an object: from torch 2.10 on when
+ * it uses what the object stands for, before when nobody else holds it. */
+static void
+read_kept(const struct cm_torch_layout *layout, uintptr_t object, size_t kept,
+          uint32_t uses, struct cm_device_memory *result)
+{
+    if (!layout->counts_cpp && kept != 0) {
+        result->lent = *(const unsigned char *)(object + kept) == 1;
+        result->preserved = result->lent;
+        return;
+    }
+    result->preserved = uses > 1;
+}
+
 static bool
 torch_read(const void *state, PyObject *object,
            struct cm_device_memory *result)
@@ -219,8 +233,13 @@ torch_read(const void *state, PyObject *object,
     memset(result, 0, sizeof(*result));
     if (is_subtype(Py_TYPE(object), layout->storage)) {
         uintptr_t storage = cm_word_at(address, layout->storage_object);
+        if (storage == 0 || !read_storage(layout, storage, storage, result)) {
+            return false;
+        }
         result->is_storage = true;
-        return storage != 0 && read_storage(layout, storage, storage, result);
+        read_kept(layout, address, layout->storage_kept,
+                  layout->counts_cpp ? result->use_count : 0, result);
+        return true;
     }
     if (!is_subtype(Py_TYPE(object), layout->tensor)) {
         return false;
@@ -230,8 +249,9 @@ torch_read(const void *state, PyObject *object,
     if (storage == 0 || !read_storage(layout, storage, storage, result)) {
         return false;
     }
-    result->preserved =
-        layout->has_impl_uses && cm_half_at(impl, layout->impl_uses) > 1;
+    read_kept(layout, address, layout->object_kept,
+              layout->has_impl_uses ? cm_half_at(impl, layout->impl_uses) : 0,
+              result);
     result->forgotten =
         layout->counts_cpp && result->preserved && Py_REFCNT(object) == 1;
     return true;
@@ -327,5 +347,6 @@ const struct cm_reader cm_torch_reader = {
     .field = torch_field,
     .alive = torch_alive,
     .forget = torch_forget,
+    .counts_all = true,
     .untracked = false, /* UntypedStorage is a Python class: tracked */
 };

@@ -69,6 +69,35 @@ def _is_counted(tensor):
     return during == before + 1
 
 
+def _kept_half(get):
+    """Index of the 32-bit half of the object that get() returns whose lowest byte is 1 while only
+    C++ holds that object, and lends it what it stands for: up to torch 2.9.  Or -1.
+    """
+    thing = get()
+    address = id(thing)
+    held = _core.torch_probe("peek", address)
+    del thing
+    kept = _core.torch_probe("peek", address)
+    thing = get()
+    again = _core.torch_probe("peek", address)
+    if id(thing) != address:
+        return -1  # it was not kept
+    found = [
+        i for i in range(object.__basicsize__ // 4, len(held))
+        if [halves[i] & 0xFF for halves in (held, kept, again)] == [0, 1, 0]
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else -1
+
+
+def _probe_kept(torch, tensor):
+    """How an object is known that only C++ holds, where C++ does not hold a reference to it."""
+    with torch.inference_mode(False):  # a view then knows its base
+        view = torch.empty(2, device="cpu").view(-1)
+    _core.torch_probe(
+        "kept", _kept_half(lambda: view._base), _kept_half(tensor.untyped_storage)
+    )
+
+
 def _probe_nodes(torch):
     """Where an autograd node keeps its number: from two nodes on the CPU, which never run."""
     with torch.enable_grad(), torch.inference_mode(False):
@@ -103,6 +132,7 @@ def probe():
     keep.append((tensor, storage))
     facts.append(fact)
     _core.torch_probe("probes", facts, hosts)
+    _probe_kept(torch, torch.empty(2, device="cpu"))
     tensor, storage = keep[0]
     _core.torch_probe(
         "types", torch._C.TensorBase, type(storage).__mro__[1],
