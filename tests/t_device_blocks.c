@@ -3,7 +3,11 @@
 
 /* What an allocator tells in its own order: the line that events wait in. */
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../detector/blocks.h"
 #include "../detector/device_blocks.h"
@@ -12,7 +16,7 @@
 #define BASE UINT64_C(0x7f0000000000)
 #define SEGMENT (UINT64_C(2) << 20)
 
-enum { MANY = 100000, PLACES = 40, EVENTS = 20000 };
+enum { MANY = 100000, PLACES = 40, EVENTS = 20000, FORKS = 2000 };
 
 static struct cm_event
 event_of(enum cm_event_kind kind, size_t place, uint64_t allocated)
@@ -201,6 +205,103 @@ counts_what_it_has_no_memory_for(void **state)
     cm_fail_each(tell_one, NULL);
 }
 
+/* The first event of each device, over and over. */
+static void *
+meet_devices(void *context)
+{
+    const atomic_bool *stop = context;
+    while (!atomic_load(stop)) {
+        struct cm_blocks *blocks = cm_blocks_new(1000);
+        for (int device = 0; device < CM_MAX_DEVICES; device++) {
+            struct cm_event event = event_of(CM_EVENT_ALLOCATE, 0, 512);
+            event.device = (int16_t)device;
+            tell(blocks, event);
+        }
+        cm_blocks_free(blocks);
+    }
+    return NULL;
+}
+
+/* A fork waits for the locks and for their list, the maker of a device for
+ * its lock's place in the list.  That they wait for each other is seen as the
+ * alarm that ends the program. */
+static void
+meets_devices_while_the_program_forks(void **state)
+{
+    (void)state;
+    atomic_bool stop = false;
+    pthread_t thread;
+    alarm(120);
+    assert_int_equal(pthread_create(&thread, NULL, meet_devices, &stop), 0);
+    for (int at = 0; at < FORKS; at++) {
+        int status = -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    alarm(0);
+}
+
+struct meeting {
+    struct cm_blocks *blocks;
+    pthread_barrier_t *barrier;
+    const struct cm_address_filter *filters[CM_MAX_DEVICES];
+    uint64_t base;
+};
+
+static void *
+meet_together(void *context)
+{
+    struct meeting *meeting = context;
+    for (int device = 0; device < CM_MAX_DEVICES; device++) {
+        struct cm_event event = {.kind = CM_EVENT_ALLOCATE,
+                                 .address = meeting->base,
+                                 .bytes = 512,
+                                 .device = (int16_t)device};
+        pthread_barrier_wait(meeting->barrier);
+        tell(meeting->blocks, event);
+        meeting->filters[device] = cm_blocks_filter(meeting->blocks, device);
+    }
+    return NULL;
+}
+
+/* Two threads may make one and the same: both are told the one that stays. */
+static void
+makes_a_device_once(void **state)
+{
+    (void)state;
+    long live = cm_alloc_live();
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    struct meeting meetings[2];
+    pthread_barrier_t barrier;
+    pthread_t threads[2];
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (size_t i = 0; i < 2; i++) {
+        meetings[i] = (struct meeting){
+            .blocks = blocks, .barrier = &barrier, .base = BASE + i * 512};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, meet_together, &meetings[i]), 0);
+    }
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    for (int device = 0; device < CM_MAX_DEVICES; device++) {
+        struct cm_block_use use;
+        cm_blocks_use(blocks, device, &use);
+        assert_int_equal(use.live_count, 2);
+        assert_ptr_equal(meetings[0].filters[device],
+                         meetings[1].filters[device]);
+    }
+    assert_int_equal(cm_blocks_devices(blocks), CM_MAX_DEVICES);
+    cm_blocks_free(blocks);
+    assert_int_equal(cm_alloc_live(), live);
+    pthread_barrier_destroy(&barrier);
+}
+
 int
 main(void)
 {
@@ -210,6 +311,8 @@ main(void)
         cmocka_unit_test(takes_at_once_what_a_line_does_not),
         cmocka_unit_test(goes_on_where_the_line_is_full),
         cmocka_unit_test(counts_what_it_has_no_memory_for),
+        cmocka_unit_test(meets_devices_while_the_program_forks),
+        cmocka_unit_test(makes_a_device_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
