@@ -280,33 +280,52 @@ with cumem.observe_tensor_cycles(bool):
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
-def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
-    done = run_ok(START + """
+# As an engine's thread does: no Python frame, while others wait.
+WITHOUT_PYTHON = START + """
 import threading
-class Slow(torch.autograd.Function):
+from cumem import _core
+libc = ctypes.CDLL(None)
+def allocate_without_python(address):
+    handle = ctypes.c_uint64()
+    function = ctypes.cast(fake.fake_from_thread, ctypes.c_void_p)
+    assert libc.pthread_create(ctypes.byref(handle), None, function, ctypes.c_void_p(address)) == 0
+    libc.pthread_join(handle, None)
+class Step(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x, step):
+        ctx.step = step
         return x * 2
     @staticmethod
     def backward(ctx, grad):
-        # As an engine's thread does: no Python frame, while another one waits.
-        thread = ctypes.CDLL(None).pthread_create
-        handle = ctypes.c_uint64()
-        pairs = ctypes.cast(fake.fake_from_thread, ctypes.c_void_p)
-        assert thread(ctypes.byref(handle), None, pairs, ctypes.c_void_p(grad.data_ptr())) == 0
-        ctypes.CDLL(None).pthread_join(handle, None)
-        global keep
-        keep = Node(grad)
-        keep.link = keep
-        return grad
+        ctx.step(grad)
+        return grad, None
+def block_at(address):
+    (_, _, _, _, thread, awaited, frames), = [b for b in _core.blocks() if b[0] == address]
+    return awaited, [name for _, _, name in frames]
+"""
 
-reports = []
+
+def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
+    done = run_ok(WITHOUT_PYTHON + """
+reports, seen = [], []
+def step(grad):
+    allocate_without_python(grad.data_ptr())
+    seen.append(block_at(grad.data_ptr()))
+    global keep
+    keep = Node(grad)
+    keep.link = keep
 with cumem.observe_tensor_cycles(lambda html: reports.append(html.report)):
     x = torch.zeros(1 << 20, requires_grad=True)
     assert hook()["backward"] is True
     def train():
-        Slow.apply(x).sum().backward()
+        Step.apply(x, step).sum().backward()
     train()
+    (awaited, names), = seen
+    # Where train() waits, not where the step runs that made the thread.
+    assert awaited and names[-2:] == ["train", "<module>"], seen
+    assert "step" not in names and any(n.endswith("backward") for n in names), seen
+    allocate_without_python(BASE)   # nobody waits any more
+    assert block_at(BASE) == (False, []), block_at(BASE)
     del keep
     x = None
     gc.collect()
