@@ -39,7 +39,8 @@ static struct {
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
     bool searched;              /* guarded by the GIL */
     _Atomic uint64_t thread;    /* of the forward pass; UINT64_MAX: several */
-    _Atomic uint32_t between;   /* the frame between two stacks: its code */
+    /* Frames that are no code's: between two stacks, for several threads. */
+    _Atomic uint32_t between, several;
 } forward CM_EVENT_DATA;
 
 /* A node's number plus 1, and the site that made it in the lower 24 bits: eight
@@ -166,26 +167,46 @@ cm_forward_site_of(uint64_t node)
 
 /* ---- two stacks as one */
 
-/* The code of the frame between them; 0: no room. */
+/* The code of a frame that only says something; 0: no room. */
 static uint32_t
-frame_between(struct cm_objects *objects)
+saying_frame(struct cm_objects *objects, _Atomic uint32_t *known,
+             const char *says)
 {
-    uint32_t known = atomic_load(&forward.between);
-    if (known == 0) {
-        struct cm_code_id id = {0};
+    struct cm_code_id id = {atomic_load(known)};
+    if (id.index == 0) {
         struct cm_code code = {
             .filename = cm_texts_intern(objects->texts, "<autograd>"),
             .name = cm_texts_intern(objects->texts, "backward"),
-            .qualified_name = cm_texts_intern(
-                objects->texts, "backward of the line above, for"),
+            .qualified_name = cm_texts_intern(objects->texts, says),
             .library = true,
         };
         if (cm_records_add_code(objects->records, &code, &id) == CM_OK) {
-            known = id.index;
-            atomic_store(&forward.between, known);
+            atomic_store(known, id.index);
         }
     }
-    return known;
+    return id.index;
+}
+
+static uint32_t
+frame_between(struct cm_objects *objects)
+{
+    return saying_frame(objects, &forward.between,
+                        "backward of the line above, for");
+}
+
+struct cm_site_id
+cm_forward_several(struct cm_objects *objects)
+{
+    struct cm_frame frame = {
+        .code = {saying_frame(objects, &forward.several,
+                              "one of several threads in backward()")}};
+    struct cm_site site = {.frames = &frame, .frame_count = 1};
+    struct cm_site_id id = {0};
+    return frame.code.index != 0
+                   && cm_records_add_site(objects->records, &site, &id)
+                          == CM_OK
+               ? id
+               : (struct cm_site_id){0};
 }
 
 /* `marked`: with the frame between them; else what cannot be joined is told

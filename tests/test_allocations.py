@@ -337,6 +337,66 @@ print("train" in names, any(name.endswith("backward") for name in names))
     assert done.out == "True True\n"
 
 
+def test_of_several_threads_in_backward_none_is_named(stand_in, tmp_path):
+    run_ok(WITHOUT_PYTHON + """
+both, done = threading.Event(), threading.Event()
+def first(grad):
+    assert both.wait(30)
+    allocate_without_python(BASE)
+    done.set()
+def second(grad):
+    both.set()
+    assert done.wait(30)
+def train_a():
+    Step.apply(torch.zeros(9, requires_grad=True), first).sum().backward()
+def train_b():
+    Step.apply(torch.zeros(9, requires_grad=True), second).sum().backward()
+def alone(grad):
+    allocate_without_python(BASE + 512)
+def train_c():
+    Step.apply(torch.zeros(9, requires_grad=True), alone).sum().backward()
+with cumem.observe_tensor_cycles(print):
+    threads = [threading.Thread(target=train) for train in (train_a, train_b)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert block_at(BASE) == (True, ["one of several threads in backward()"]), block_at(BASE)
+    train_c()
+    awaited, names = block_at(BASE + 512)
+    assert awaited and "train_c" in names, names
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_backward_pass_within_one_is_the_one_that_waits(stand_in, tmp_path):
+    """Past a depth of 60 torch hands the step to another thread, which then
+    waits as well: they are one chain."""
+    run_ok(WITHOUT_PYTHON + """
+ran_in = set()
+def within(depth):
+    def step(grad):
+        ran_in.add(threading.get_native_id())
+        if depth == 1:
+            allocate_without_python(BASE)
+        else:
+            with torch.enable_grad():
+                innermost(depth - 1) if depth == 2 else outer(depth - 1)
+    return step
+def outer(depth):
+    Step.apply(torch.zeros(9, requires_grad=True), within(depth)).sum().backward()
+def innermost(depth):
+    Step.apply(torch.zeros(9, requires_grad=True), within(depth)).sum().backward()
+for depth in (3, 63):
+    ran_in.clear()
+    with cumem.observe_tensor_cycles(print):
+        outer(depth)
+        awaited, names = block_at(BASE)
+        assert awaited and "innermost" in names, names
+        free()
+    assert len(ran_in) == (1 if depth == 3 else 2), ran_in
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_every_live_block_can_be_listed(stand_in, tmp_path):
     done = run_ok(START + """
 import threading
