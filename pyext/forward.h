@@ -7,7 +7,7 @@
  * autograd numbers its nodes in the order in which a thread makes them; with
  * each tensor we note how far the number has come, and at which line.
  *
- * Known for programs whose forward pass runs in one thread. */
+ * Known of one thread's nodes, whose numbers no other has come near. */
 
 #include <Python.h>
 

@@ -489,6 +489,25 @@ with cumem.observe_tensor_cycles(print):
     other = threading.Thread(target=lambda: x * 3)
     other.start(); other.join()
     assert _core.forward_of(numbers[0]) == 0 and "several" in hook()["forward"]
+    # Numbers that the other one has not come near are this thread's again.
+    def number():
+        return (x * 2).grad_fn._sequence_nr()
+    while (latest := number()) < 400:
+        pass
+    assert hook()["forward"].startswith("by autograd's own numbers"), hook()
+    assert _core.forward_of(latest) and not _core.forward_of(numbers[0])
+    other = threading.Thread(target=lambda: x * 3)   # far behind
+    other.start(); other.join()
+    assert _core.forward_of(latest) and hook()["forward"].startswith("by"), hook()
+    def ahead():
+        while number() < 1000:
+            pass
+        number.latest = number()
+    other = threading.Thread(target=ahead)
+    other.start(); other.join()
+    assert not _core.forward_of(latest) and _core.forward_of(number.latest)
+    number()                                          # now this one is behind
+    assert not _core.forward_of(latest)
 assert _core.forward_of(numbers[0]) == 0
 """, cwd=tmp_path, STAND_IN=stand_in)
 
