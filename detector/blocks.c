@@ -14,8 +14,6 @@
 #include "hot.h"
 #include "sought.h"
 
-#define MS UINT64_C(1000000)
-
 struct cm_blocks {
     /* By index + 1, the host's first; owned; none moves. */
     _Atomic(struct cm_device_blocks *) devices[CM_MAX_DEVICES + 1];
@@ -211,13 +209,14 @@ cm_blocks_clear(struct cm_blocks *self)
 /* ---- looking up */
 
 static struct cm_block
-block_of(const struct cm_blocks *self, const struct cm_block_entry *entry)
+block_of(const struct cm_blocks *self, const struct cm_device_blocks *device,
+         const struct cm_block_entry *entry)
 {
     return (struct cm_block){
         .address = entry->address,
         .bytes = entry->bytes,
         .stream = cm_streams_handle(&self->streams, entry->stream),
-        .time_ns = entry->time_ms * MS,
+        .time_ns = cm_device_blocks_time_ns(device, entry),
         .thread = entry->thread,
         .site = {entry->site},
         .device = (int16_t)(entry->device - 1),
@@ -233,7 +232,7 @@ find_in_device(struct cm_blocks *self, int index, uint64_t address,
     const struct cm_block_entry *entry =
         device != NULL ? cm_device_blocks_find(device, address) : NULL;
     if (entry != NULL) {
-        *result = block_of(self, entry);
+        *result = block_of(self, device, entry);
     }
     if (device != NULL) {
         cm_lock_give(&device->lock);
@@ -253,13 +252,14 @@ cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
 }
 
 static void
-match_entry(const struct cm_blocks *self, const struct cm_block_entry *entry,
-            const struct cm_sought *all, size_t count,
-            struct cm_block *results)
+match_entry(const struct cm_blocks *self,
+            const struct cm_device_blocks *device,
+            const struct cm_block_entry *entry, const struct cm_sought *all,
+            size_t count, struct cm_block *results)
 {
     for (size_t i = cm_sought_from(all, count, entry->address);
          i < count && all[i].address - entry->address < entry->bytes; i++) {
-        results[all[i].index] = block_of(self, entry);
+        results[all[i].index] = block_of(self, device, entry);
     }
 }
 
@@ -273,7 +273,8 @@ match_device(const struct cm_blocks *self,
         const struct cm_block_table *table = &device->tables[i];
         for (size_t k = 0; k < table->capacity; k++) {
             if (table->entries[k].live) {
-                match_entry(self, &table->entries[k], all, count, results);
+                match_entry(self, device, &table->entries[k], all, count,
+                            results);
             }
         }
     }
@@ -320,7 +321,7 @@ copy_device(const struct cm_blocks *self,
         const struct cm_block_table *table = &device->tables[i];
         for (size_t k = 0; k < table->capacity; k++) {
             if (table->entries[k].live) {
-                to[copied++] = block_of(self, &table->entries[k]);
+                to[copied++] = block_of(self, device, &table->entries[k]);
             }
         }
     }

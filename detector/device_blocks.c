@@ -4,9 +4,9 @@
 #include "device_blocks.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "alloc.h"
+#include "clock.h"
 #include "hot.h"
 
 #define AHEAD 8u
@@ -122,13 +122,29 @@ release(struct cm_device_blocks *self, const struct cm_waiting *event,
     forget(self, table, entry);
 }
 
+/* What an entry has of it. */
 static uint32_t
-now_ms(void)
+note_time(struct cm_device_blocks *self, uint64_t time_ns)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint32_t)((uint64_t)t.tv_sec * 1000
-                      + (uint64_t)t.tv_nsec / 1000000);
+    uint64_t time_ms = time_ns / MS;
+    if (time_ms > self->latest_ms) {
+        self->latest_ms = time_ms;
+    }
+    return (uint32_t)time_ms;
+}
+
+static uint32_t
+note_now(struct cm_device_blocks *self)
+{
+    return note_time(self, cm_clock_ns(CLOCK_MONOTONIC_COARSE));
+}
+
+uint64_t
+cm_device_blocks_time_ns(const struct cm_device_blocks *self,
+                         const struct cm_block_entry *entry)
+{
+    uint32_t before = (uint32_t)self->latest_ms - entry->time_ms;
+    return (self->latest_ms - before) * MS;
 }
 
 static inline void
@@ -194,7 +210,7 @@ take_lasting(struct cm_device_blocks *self, const struct batch *batch)
 {
     const struct cm_event_line *line = &self->line;
     uint64_t hashes[AHEAD] = {0};
-    uint32_t now = now_ms(), sought = 0, taken = 0;
+    uint32_t now = note_now(self), sought = 0, taken = 0;
     uint32_t first = next_lasting(batch, 0), ahead = first;
     for (uint32_t i = first; i < batch->count;
          i = next_lasting(batch, i + 1)) {
@@ -254,8 +270,8 @@ take_at_once(struct cm_device_blocks *self, const struct cm_event *event)
     if (event->kind <= CM_EVENT_FREE) {
         self->events++;
         take_event(self, &waiting, cm_block_hash(event->address),
-                   event->time_ns != 0 ? (uint32_t)(event->time_ns / MS)
-                                       : now_ms());
+                   event->time_ns != 0 ? note_time(self, event->time_ns)
+                                       : note_now(self));
     }
 }
 

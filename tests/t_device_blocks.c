@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "../detector/blocks.h"
+#include "../detector/clock.h"
 #include "../detector/device_blocks.h"
 #include "fail_each.h"
 
 #define BASE UINT64_C(0x7f0000000000)
+#define DAY_NS (UINT64_C(86400) * 1000000000)
 #define SEGMENT (UINT64_C(2) << 20)
 
 enum { MANY = 100000, PLACES = 40, EVENTS = 20000, FORKS = 2000 };
@@ -166,6 +168,64 @@ takes_at_once_what_a_line_does_not(void **state)
     cm_blocks_free(blocks);
 }
 
+static uint64_t
+time_of(struct cm_blocks *blocks, size_t place)
+{
+    struct cm_block block, *copies, around = {.bytes = 0};
+    uint64_t inside = BASE + place * 512 + 1;
+    size_t count;
+    assert_true(cm_blocks_at(blocks, BASE + place * 512, &block));
+    assert_int_equal(cm_blocks_match(blocks, &inside, 1, &around), CM_OK);
+    assert_int_equal(around.time_ns, block.time_ns);
+    assert_int_equal(cm_blocks_copy(blocks, &copies, &count), CM_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(copies[i].address != block.address
+                    || copies[i].time_ns == block.time_ns);
+    }
+    cm_free(copies);
+    return block.time_ns;
+}
+
+/* A clock that runs since the machine does: 32 bits of milliseconds are full
+ * after 49.7 days. */
+static void
+tells_the_time_of_a_machine_that_runs_for_long(void **state)
+{
+    (void)state;
+    const uint64_t days[] = {1, 49, 50, 75, 99};
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    for (size_t i = 0; i < 5; i++) {
+        struct cm_event event = event_of(CM_EVENT_ALLOCATE, i, 512);
+        event.time_ns = days[i] * DAY_NS + 7000000;
+        tell(blocks, event);
+        assert_int_equal(time_of(blocks, i), event.time_ns);
+        for (size_t k = 0; k < i; k++) {
+            if (days[i] - days[k] < 49) {
+                assert_int_equal(time_of(blocks, k),
+                                 days[k] * DAY_NS + 7000000);
+            }
+        }
+    }
+    /* The order of two does not turn with the one that came later. */
+    struct cm_event late = event_of(CM_EVENT_ALLOCATE, 7, 512);
+    late.time_ns = 98 * DAY_NS;
+    tell(blocks, late);
+    assert_int_equal(time_of(blocks, 7), 98 * DAY_NS);
+    cm_blocks_free(blocks);
+}
+
+static void
+tells_when_it_took_in_what_has_no_time(void **state)
+{
+    (void)state;
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    uint64_t before = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
+    tell(blocks, event_of(CM_EVENT_ALLOCATE, 0, 512));
+    assert_in_range(time_of(blocks, 0), before - 1000000,
+                    cm_clock_ns(CLOCK_MONOTONIC_COARSE));
+    cm_blocks_free(blocks);
+}
+
 static void
 goes_on_where_the_line_is_full(void **state)
 {
@@ -309,6 +369,8 @@ main(void)
         cmocka_unit_test(tells_totals_without_a_lock),
         cmocka_unit_test(counts_what_comes_and_goes_within_the_line),
         cmocka_unit_test(takes_at_once_what_a_line_does_not),
+        cmocka_unit_test(tells_the_time_of_a_machine_that_runs_for_long),
+        cmocka_unit_test(tells_when_it_took_in_what_has_no_time),
         cmocka_unit_test(goes_on_where_the_line_is_full),
         cmocka_unit_test(counts_what_it_has_no_memory_for),
         cmocka_unit_test(meets_devices_while_the_program_forks),
