@@ -139,6 +139,44 @@ counts_what_comes_and_goes_within_the_line(void **state)
     come_and_go(CM_DEVICE_HOST);
 }
 
+/* The first one's free is not told; `asked`: bit n, after event n. */
+static void
+lose_a_free(unsigned asked, struct cm_block_use *use,
+            struct cm_blocks_counts *counts)
+{
+    struct cm_blocks *blocks = cm_blocks_new(MANY);
+    const enum cm_event_kind kinds[] = {CM_EVENT_ALLOCATE, CM_EVENT_ALLOCATE,
+                                        CM_EVENT_FREE};
+    for (unsigned i = 0; i < 3; i++) {
+        tell(blocks, (struct cm_event){.kind = (uint8_t)kinds[i],
+                                       .address = BASE,
+                                       .bytes = 512 * (i + 1),
+                                       .device = CM_DEVICE_HOST});
+        if (asked >> i & 1) {
+            cm_blocks_use(blocks, CM_DEVICE_HOST, use);
+        }
+    }
+    cm_blocks_use(blocks, CM_DEVICE_HOST, use);
+    cm_blocks_counts(blocks, counts);
+    cm_blocks_free(blocks);
+}
+
+static void
+says_the_same_whenever_it_is_asked(void **state)
+{
+    (void)state;
+    for (unsigned asked = 0; asked < 8; asked++) {
+        struct cm_block_use use;
+        struct cm_blocks_counts counts;
+        lose_a_free(asked, &use, &counts);
+        assert_int_equal(use.live_count, 0);
+        assert_int_equal(use.live_bytes, 0);
+        assert_int_equal(use.allocations, 2);
+        assert_int_equal(counts.lost, 1);
+        assert_int_equal(counts.unknown, 0);
+    }
+}
+
 /* The one has a time of its own, the others are no blocks of a line. */
 static void
 takes_at_once_what_a_line_does_not(void **state)
@@ -368,6 +406,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_totals_without_a_lock),
         cmocka_unit_test(counts_what_comes_and_goes_within_the_line),
+        cmocka_unit_test(says_the_same_whenever_it_is_asked),
         cmocka_unit_test(takes_at_once_what_a_line_does_not),
         cmocka_unit_test(tells_the_time_of_a_machine_that_runs_for_long),
         cmocka_unit_test(tells_when_it_took_in_what_has_no_time),
