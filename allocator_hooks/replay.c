@@ -232,7 +232,7 @@ walk(const char *bytes, size_t length, const struct cm_sink *sink)
     for (const char *at = bytes; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         struct cursor line = {at, stop != NULL ? stop : end};
-        at = line.end + 1;
+        at = stop != NULL ? stop + 1 : end;
         number++;
         if (line.end - line.at > MAX_LINE
             || memchr(line.at, '\0', (size_t)(line.end - line.at)) != NULL) {

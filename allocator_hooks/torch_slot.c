@@ -98,9 +98,7 @@ note_mismatch(void)
 static CM_HOT_PART bool
 write_down(struct cm_event_line *line, const struct cm_event *event)
 {
-    bool freed = event->kind == CM_EVENT_FREE;
-    uint64_t change = freed ? -event->bytes : event->bytes;
-    if (CM_SELDOM(CM_GET(&line->allocated) + change != event->allocated)) {
+    if (CM_SELDOM(!cm_event_line_follows(line, event))) {
         note_mismatch();
     }
     return cm_event_line_write(line, event);

@@ -14,13 +14,10 @@
 #include "hot.h"
 #include "sought.h"
 
-#define MS UINT64_C(1000000)
-
 struct cm_blocks {
     /* By index + 1, the host's first; owned; none moves. */
     _Atomic(struct cm_device_blocks *) devices[CM_MAX_DEVICES + 1];
-    size_t most_in_table;  /* written before use */
-    struct cm_lock making; /* of a device's first event */
+    size_t most_in_table; /* written before use */
     struct cm_streams streams;
     _Atomic uint64_t out_of_memory, lost;
     _Atomic int devices_seen;
@@ -30,11 +27,9 @@ struct cm_blocks *
 cm_blocks_new(size_t max_blocks)
 {
     struct cm_blocks *self = cm_calloc(1, sizeof(*self));
-    if (self == NULL || cm_lock_init(&self->making) != CM_OK) {
-        cm_free(self);
-        return NULL;
+    if (self != NULL) {
+        self->most_in_table = max_blocks / CM_BLOCK_TABLES + 1;
     }
-    self->most_in_table = max_blocks / CM_BLOCK_TABLES + 1;
     return self;
 }
 
@@ -50,7 +45,6 @@ cm_blocks_free(struct cm_blocks *self)
             cm_device_blocks_free(device);
         }
     }
-    cm_lock_release(&self->making);
     cm_free(self);
 }
 
@@ -77,26 +71,6 @@ known_device(const struct cm_blocks *self, const struct cm_event *event)
                : NULL;
 }
 
-/* Before: self->making is held. */
-static struct cm_device_blocks *
-add_device(struct cm_blocks *self, int index)
-{
-    struct cm_device_blocks *device = device_at(self, index);
-    if (device != NULL) {
-        return device;
-    }
-    device = cm_device_blocks_new(index, &self->streams, self->most_in_table);
-    if (device == NULL) {
-        return NULL;
-    }
-    atomic_store_explicit(&self->devices[index + 1], device,
-                          memory_order_release);
-    if (index >= atomic_load(&self->devices_seen)) {
-        atomic_store(&self->devices_seen, index + 1);
-    }
-    return device;
-}
-
 /* The device with its lock taken and nothing waiting; NULL: never seen. */
 static struct cm_device_blocks *
 hold(struct cm_blocks *self, int index)
@@ -109,13 +83,39 @@ hold(struct cm_blocks *self, int index)
     return device;
 }
 
+static void
+count_device_seen(struct cm_blocks *self, int index)
+{
+    int seen = atomic_load(&self->devices_seen);
+    while (seen <= index
+           && !atomic_compare_exchange_weak(&self->devices_seen, &seen,
+                                            index + 1)) {
+    }
+}
+
+/* At its first event, under no lock: a device brings a lock of its own, and
+ * locks are leaves.  Of two threads that come at once one makes it in vain.
+ * Counted before it is there, so that a child forked in between has no device
+ * that is not counted.  NULL: no memory. */
 static struct cm_device_blocks *
 make_device(struct cm_blocks *self, int index)
 {
-    cm_lock_take(&self->making);
-    struct cm_device_blocks *device = add_device(self, index);
-    cm_lock_give(&self->making);
-    return device;
+    struct cm_device_blocks *there = device_at(self, index);
+    if (there != NULL) {
+        return there;
+    }
+    struct cm_device_blocks *made =
+        cm_device_blocks_new(index, &self->streams, self->most_in_table);
+    if (made == NULL) {
+        return NULL;
+    }
+    count_device_seen(self, index);
+    if (atomic_compare_exchange_strong(&self->devices[index + 1], &there,
+                                       made)) {
+        return made;
+    }
+    cm_device_blocks_free(made);
+    return there;
 }
 
 static struct cm_device_blocks *
@@ -209,13 +209,14 @@ cm_blocks_clear(struct cm_blocks *self)
 /* ---- looking up */
 
 static struct cm_block
-block_of(const struct cm_blocks *self, const struct cm_block_entry *entry)
+block_of(const struct cm_blocks *self, const struct cm_device_blocks *device,
+         const struct cm_block_entry *entry)
 {
     return (struct cm_block){
         .address = entry->address,
         .bytes = entry->bytes,
         .stream = cm_streams_handle(&self->streams, entry->stream),
-        .time_ns = entry->time_ms * MS,
+        .time_ns = cm_device_blocks_time_ns(device, entry),
         .thread = entry->thread,
         .site = {entry->site},
         .device = (int16_t)(entry->device - 1),
@@ -231,7 +232,7 @@ find_in_device(struct cm_blocks *self, int index, uint64_t address,
     const struct cm_block_entry *entry =
         device != NULL ? cm_device_blocks_find(device, address) : NULL;
     if (entry != NULL) {
-        *result = block_of(self, entry);
+        *result = block_of(self, device, entry);
     }
     if (device != NULL) {
         cm_lock_give(&device->lock);
@@ -251,13 +252,14 @@ cm_blocks_at(struct cm_blocks *self, uint64_t address, struct cm_block *result)
 }
 
 static void
-match_entry(const struct cm_blocks *self, const struct cm_block_entry *entry,
-            const struct cm_sought *all, size_t count,
-            struct cm_block *results)
+match_entry(const struct cm_blocks *self,
+            const struct cm_device_blocks *device,
+            const struct cm_block_entry *entry, const struct cm_sought *all,
+            size_t count, struct cm_block *results)
 {
     for (size_t i = cm_sought_from(all, count, entry->address);
          i < count && all[i].address - entry->address < entry->bytes; i++) {
-        results[all[i].index] = block_of(self, entry);
+        results[all[i].index] = block_of(self, device, entry);
     }
 }
 
@@ -271,7 +273,8 @@ match_device(const struct cm_blocks *self,
         const struct cm_block_table *table = &device->tables[i];
         for (size_t k = 0; k < table->capacity; k++) {
             if (table->entries[k].live) {
-                match_entry(self, &table->entries[k], all, count, results);
+                match_entry(self, device, &table->entries[k], all, count,
+                            results);
             }
         }
     }
@@ -318,7 +321,7 @@ copy_device(const struct cm_blocks *self,
         const struct cm_block_table *table = &device->tables[i];
         for (size_t k = 0; k < table->capacity; k++) {
             if (table->entries[k].live) {
-                to[copied++] = block_of(self, &table->entries[k]);
+                to[copied++] = block_of(self, device, &table->entries[k]);
             }
         }
     }

@@ -4,9 +4,9 @@
 #include "device_blocks.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "alloc.h"
+#include "clock.h"
 #include "hot.h"
 
 #define AHEAD 8u
@@ -122,13 +122,29 @@ release(struct cm_device_blocks *self, const struct cm_waiting *event,
     forget(self, table, entry);
 }
 
+/* What an entry has of it. */
 static uint32_t
-now_ms(void)
+note_time(struct cm_device_blocks *self, uint64_t time_ns)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint32_t)((uint64_t)t.tv_sec * 1000
-                      + (uint64_t)t.tv_nsec / 1000000);
+    uint64_t time_ms = time_ns / MS;
+    if (time_ms > self->latest_ms) {
+        self->latest_ms = time_ms;
+    }
+    return (uint32_t)time_ms;
+}
+
+static uint32_t
+note_now(struct cm_device_blocks *self)
+{
+    return note_time(self, cm_clock_ns(CLOCK_MONOTONIC_COARSE));
+}
+
+uint64_t
+cm_device_blocks_time_ns(const struct cm_device_blocks *self,
+                         const struct cm_block_entry *entry)
+{
+    uint32_t before = (uint32_t)self->latest_ms - entry->time_ms;
+    return (self->latest_ms - before) * MS;
 }
 
 static inline void
@@ -153,7 +169,10 @@ struct batch {
 
 /* What was allocated and freed within the line is counted and no more, as are
  * most blocks of a training loop.  Not where the highest total would have to
- * be added up (nobody asks for the host's), and seldom where there are few. */
+ * be added up (nobody asks for the host's), and seldom where there are few.  A
+ * look into the tables for each is a third more of what an event costs here:
+ * taken where totals say that an event was lost, and for the host, which has
+ * none. */
 static inline void
 pair_up(struct cm_device_blocks *self, struct batch *batch)
 {
@@ -171,11 +190,15 @@ pair_up(struct cm_device_blocks *self, struct batch *batch)
     }
 }
 
-/* The next one that stays, from `i` on; `count`: none. */
-static inline uint32_t
-next_lasting(const struct batch *batch, uint32_t i)
+/* The next one that the tables are asked for, from `i` on; `count`: none. */
+static CM_HOT_PART uint32_t
+next_sought(const struct cm_event_line *line, const struct batch *batch,
+            uint32_t i, bool checks)
 {
-    while (i < batch->count && batch->gone[i]) {
+    while (i < batch->count && batch->gone[i]
+           && !(checks
+                && cm_event_line_at(line, batch->first + i)->kind
+                       == CM_EVENT_ALLOCATE)) {
         i++;
     }
     return i;
@@ -189,23 +212,57 @@ seek(struct cm_device_blocks *self, const struct cm_waiting *event)
     return hash;
 }
 
-CM_HOT static void
-take_lasting(struct cm_device_blocks *self, const struct batch *batch)
+/* It leaves nothing, nor what is there yet: that one's free was not told. */
+static inline void
+take_pair(struct cm_device_blocks *self, const struct cm_waiting *event,
+          uint64_t hash)
+{
+    struct cm_block_table *table = &self->tables[table_of(hash)];
+    struct cm_block_entry *entry =
+        cm_block_table_find(table, event->address, hash);
+    if (entry != NULL) {
+        forget(self, table, entry);
+        self->lost++;
+    }
+}
+
+static CM_HOT_PART void
+take_each(struct cm_device_blocks *self, const struct batch *batch,
+          bool checks)
 {
     const struct cm_event_line *line = &self->line;
     uint64_t hashes[AHEAD] = {0};
-    uint32_t now = now_ms(), sought = 0, taken = 0;
-    uint32_t first = next_lasting(batch, 0), ahead = first;
+    uint32_t now = note_now(self), sought = 0, taken = 0;
+    uint32_t first = next_sought(line, batch, 0, checks), ahead = first;
     for (uint32_t i = first; i < batch->count;
-         i = next_lasting(batch, i + 1)) {
+         i = next_sought(line, batch, i + 1, checks)) {
         for (; sought < taken + AHEAD && ahead < batch->count; sought++) {
             hashes[sought % AHEAD] =
                 seek(self, cm_event_line_at(line, batch->first + ahead));
-            ahead = next_lasting(batch, ahead + 1);
+            ahead = next_sought(line, batch, ahead + 1, checks);
         }
-        take_event(self, cm_event_line_at(line, batch->first + i),
-                   hashes[taken++ % AHEAD], now);
+        const struct cm_waiting *event =
+            cm_event_line_at(line, batch->first + i);
+        uint64_t hash = hashes[taken++ % AHEAD];
+        if (checks && batch->gone[i]) {
+            take_pair(self, event, hash);
+        }
+        else {
+            take_event(self, event, hash, now);
+        }
     }
+}
+
+CM_HOT static void
+take_lasting(struct cm_device_blocks *self, const struct batch *batch)
+{
+    take_each(self, batch, false);
+}
+
+CM_HOT static __attribute__((noinline)) void
+take_checked(struct cm_device_blocks *self, const struct batch *batch)
+{
+    take_each(self, batch, true);
 }
 
 CM_HOT void
@@ -219,7 +276,12 @@ cm_device_blocks_take_in(struct cm_device_blocks *self)
     if (batch.count != 0) {
         self->events += batch.count;
         pair_up(self, &batch);
-        take_lasting(self, &batch);
+        if (self->number == 0 || CM_GET(&self->line.doubted)) {
+            take_checked(self, &batch);
+        }
+        else {
+            take_lasting(self, &batch);
+        }
         atomic_store_explicit(&self->line.taken, written,
                               memory_order_release);
     }
@@ -254,8 +316,8 @@ take_at_once(struct cm_device_blocks *self, const struct cm_event *event)
     if (event->kind <= CM_EVENT_FREE) {
         self->events++;
         take_event(self, &waiting, cm_block_hash(event->address),
-                   event->time_ns != 0 ? (uint32_t)(event->time_ns / MS)
-                                       : now_ms());
+                   event->time_ns != 0 ? note_time(self, event->time_ns)
+                                       : note_now(self));
     }
 }
 
@@ -268,6 +330,11 @@ cm_device_blocks_take(struct cm_device_blocks *self,
             renew_filter(self);
         }
         cm_address_filter_add(&self->filter, event->address);
+    }
+    if (CM_GET(&self->line.tells_totals) && !event->in_order
+        && event->kind <= CM_EVENT_FREE
+        && (event->allocated | event->reserved) != 0) {
+        (void)cm_event_line_follows(&self->line, event);
     }
     if (CM_GET(&self->in_order) || !cm_event_line_write(&self->line, event)) {
         take_at_once(self, event);
@@ -290,6 +357,7 @@ cm_device_blocks_clear(struct cm_device_blocks *self)
     for (size_t i = 0; i < CM_BLOCK_TABLES; i++) {
         clear_table(self, &self->tables[i]);
     }
+    CM_SET(&self->line.doubted, false);
 }
 
 size_t

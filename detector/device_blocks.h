@@ -43,6 +43,7 @@ struct cm_device_blocks {
     uint32_t rests; /* times to come in which no pairs are sought */
     uint64_t events, lost, unknown;
     uint64_t bytes, allocations, peak_bytes; /* as the tables have them */
+    uint64_t latest_ms;                      /* no block is younger */
     size_t most_in_table;
     void *room; /* owned: where this lies, aligned */
     struct cm_block_table tables[CM_BLOCK_TABLES];
@@ -68,6 +69,10 @@ void cm_device_blocks_clear(struct cm_device_blocks *self);
 /* The live block that starts there; NULL: none.  Before: nothing waits. */
 const struct cm_block_entry *cm_device_blocks_find(
     const struct cm_device_blocks *self, uint64_t address);
+/* An entry has room for 49.7 days of milliseconds: since when it is live if
+ * that is no longer before the newest one. */
+uint64_t cm_device_blocks_time_ns(const struct cm_device_blocks *self,
+                                  const struct cm_block_entry *entry);
 size_t cm_device_blocks_count(const struct cm_device_blocks *self);
 
 #endif

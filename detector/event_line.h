@@ -40,6 +40,7 @@ struct cm_event_line {
     uint64_t stream;        /* of the last event: CM_STREAM_UNKNOWN at first */
     uint16_t stream_number;
     _Atomic bool tells_totals;
+    _Atomic bool doubted;       /* some event was not told: a free, perhaps */
     struct cm_streams *streams; /* borrowed; written before use */
     /* The reader's. */
     _Alignas(64) _Atomic uint32_t taken; /* events, since the start */
@@ -97,6 +98,21 @@ cm_event_line_tell(struct cm_event_line *self, const struct cm_event *event)
     }
 }
 
+/* By the writer, before an event of an allocator that tells its total: whether
+ * that is what the last one and the event's bytes make.  Else the line is
+ * doubted. */
+static CM_HOT_PART bool
+cm_event_line_follows(struct cm_event_line *self, const struct cm_event *event)
+{
+    bool freed = event->kind == CM_EVENT_FREE;
+    uint64_t change = freed ? -event->bytes : event->bytes;
+    if (CM_SELDOM(CM_GET(&self->allocated) + change != event->allocated)) {
+        CM_SET(&self->doubted, true);
+        return false;
+    }
+    return true;
+}
+
 static CM_HOT_PART bool
 cm_event_line_has_room(struct cm_event_line *self, uint32_t written)
 {
@@ -140,7 +156,8 @@ cm_event_line_write(struct cm_event_line *self, const struct cm_event *event)
 }
 
 /* Of the events first, first + 1, ... those of blocks that were allocated and
- * freed among them.  Returns how many blocks; not each one is found. */
+ * freed among them.  Returns how many blocks; not each one is found.  Where a
+ * free was not told, an older block of the address may be left. */
 uint32_t cm_event_line_pairs(const struct cm_event_line *self, uint32_t first,
                              uint32_t count, bool gone[CM_LINE_EVENTS]);
 

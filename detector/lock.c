@@ -16,7 +16,9 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h> // abort()
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,12 +27,46 @@ static struct cm_lock *list;    /* guarded by list_mutex */
 static int fork_handlers_error; /* written once, by pthread_once */
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
+#ifdef CM_DEBUG
+static _Thread_local const struct cm_lock *held; /* borrowed; NULL: none */
+
+static void
+check(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+void
+cm_lock_check_none(void)
+{
+    check(held == NULL);
+}
+
+void
+cm_lock_note_taken(const struct cm_lock *self)
+{
+    held = self;
+}
+
+void
+cm_lock_note_given(const struct cm_lock *self)
+{
+    check(held == self);
+    held = NULL;
+}
+#endif
+
+/* All at once, which nobody else may. */
 static void
 before_fork(void)
 {
+    cm_lock_check_none();
     pthread_mutex_lock(&list_mutex);
     for (struct cm_lock *lock = list; lock != NULL; lock = lock->next) {
         cm_lock_take(lock);
+        cm_lock_note_given(lock);
     }
 }
 
@@ -38,6 +74,7 @@ static void
 after_fork_in_parent(void)
 {
     for (struct cm_lock *lock = list; lock != NULL; lock = lock->next) {
+        cm_lock_note_taken(lock);
         cm_lock_give(lock);
     }
     pthread_mutex_unlock(&list_mutex);
@@ -62,6 +99,7 @@ add_fork_handlers(void)
 enum cm_status
 cm_lock_init(struct cm_lock *self)
 {
+    cm_lock_check_none();
     pthread_once(&fork_handlers_once, add_fork_handlers);
     if (fork_handlers_error != 0) {
         return CM_NO_MEMORY;
@@ -81,6 +119,7 @@ cm_lock_init(struct cm_lock *self)
 void
 cm_lock_release(struct cm_lock *self)
 {
+    cm_lock_check_none();
     pthread_mutex_lock(&list_mutex);
     if (self->next != NULL) {
         self->next->previous = self->previous;

@@ -7,8 +7,9 @@
  * of these locks, so a child never inherits one that is held, nor data that
  * its holder was changing.
  *
- * Leaf: while one is held, no other lock is taken, nothing of the user's runs
- * and the process does not fork. */
+ * Leaf: while one is held, no other lock is taken, made or released, nothing
+ * of the user's runs and the process does not fork.  A debug build aborts
+ * where a thread does so. */
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -30,20 +31,47 @@ void cm_lock_release(struct cm_lock *self);
 void cm_lock_wait(struct cm_lock *self);
 void cm_lock_wake(struct cm_lock *self);
 
+/* What a debug build knows of the calling thread. */
+#ifdef CM_DEBUG
+void cm_lock_check_none(void);
+void cm_lock_note_taken(const struct cm_lock *self);
+void cm_lock_note_given(const struct cm_lock *self);
+#else
+static inline void
+cm_lock_check_none(void)
+{
+}
+
+static inline void
+cm_lock_note_taken(const struct cm_lock *self)
+{
+    (void)self;
+}
+
+static inline void
+cm_lock_note_given(const struct cm_lock *self)
+{
+    (void)self;
+}
+#endif
+
 static inline void
 cm_lock_take(struct cm_lock *self)
 {
     uint32_t is_free = 0;
+    cm_lock_check_none();
     if (!atomic_compare_exchange_strong_explicit(&self->state, &is_free, 1,
                                                  memory_order_acquire,
                                                  memory_order_relaxed)) {
         cm_lock_wait(self);
     }
+    cm_lock_note_taken(self);
 }
 
 static inline void
 cm_lock_give(struct cm_lock *self)
 {
+    cm_lock_note_given(self);
     if (atomic_exchange_explicit(&self->state, 0, memory_order_release) == 2) {
         cm_lock_wake(self);
     }

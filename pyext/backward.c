@@ -3,7 +3,12 @@
 
 /* run_backward of torch's engine is ours while we listen (method.h).  A stack
  * is captured at the entry and stands in a small table until the function
- * returns. */
+ * returns.
+ *
+ * A thread of the engine's does not say whom it works for.  Those who wait for
+ * each other, as where a step of a backward pass runs one of its own, are one
+ * chain, and the last of them stands for it.  Where several chains wait, it is
+ * one of several. */
 
 #include "backward.h"
 
@@ -22,7 +27,16 @@ enum { MOST_WAITING = 64 };
 struct waiting {
     _Atomic uint64_t order; /* 0: free; 1: being filled; else who came when */
     _Atomic uint64_t thread;
+    _Atomic uint64_t chain; /* the order of its first */
     _Atomic uint32_t site;
+};
+
+/* Who waits, at one moment. */
+struct waiters {
+    uint64_t newest, chain; /* of all; 0: nobody */
+    bool several;           /* chains */
+    uint64_t own_chain;     /* of this thread; 0: it does not wait */
+    struct cm_site_id site; /* of the newest */
 };
 
 static struct {
@@ -54,6 +68,52 @@ take_place(void)
     return NULL;
 }
 
+CM_EVENT_PATH static inline void
+add_waiter(struct waiters *all, const struct waiting *place, uint64_t thread)
+{
+    uint64_t order = atomic_load(&place->order);
+    uint64_t chain = atomic_load(&place->chain);
+    uint32_t site = atomic_load(&place->site);
+    bool own = atomic_load(&place->thread) == thread;
+    if (order <= 1 || atomic_load(&place->order) != order) {
+        return; /* it has left meanwhile */
+    }
+    all->several |= all->chain != 0 && all->chain != chain;
+    all->chain = chain;
+    if (own) {
+        all->own_chain = chain;
+    }
+    if (order > all->newest) {
+        all->newest = order;
+        all->site.index = site;
+    }
+}
+
+CM_EVENT_PATH static struct waiters
+waiters_now(void)
+{
+    struct waiters all = {.newest = 0};
+    uint64_t thread = cm_this_thread();
+    for (size_t i = 0; i < atomic_load(&backward.used); i++) {
+        add_waiter(&all, &backward.waiting[i], thread);
+    }
+    return all;
+}
+
+/* That a thread which enters now belongs to; 0: one of its own.  Who runs a
+ * step of autograd's works for one that waits. */
+static uint64_t
+chain_before(void)
+{
+    if (atomic_load(&backward.waiters) == 0) {
+        return 0;
+    }
+    struct waiters all = waiters_now();
+    return all.own_chain != 0                       ? all.own_chain
+           : !all.several && cm_current_node() != 0 ? all.chain
+                                                    : 0;
+}
+
 static struct waiting *
 enter(void)
 {
@@ -62,10 +122,12 @@ enter(void)
     struct waiting *place =
         objects != NULL && !CM_PASSES(CM_METER_BACKWARD) ? take_place() : NULL;
     if (place != NULL) {
+        uint64_t order = atomic_fetch_add(&backward.last_order, 1) + 1;
+        uint64_t chain = chain_before();
         atomic_store(&place->thread, cm_this_thread());
         atomic_store(&place->site, cm_objects_stack(objects).index);
-        atomic_store(&place->order,
-                     atomic_fetch_add(&backward.last_order, 1) + 1);
+        atomic_store(&place->chain, chain != 0 ? chain : order);
+        atomic_store(&place->order, order);
         atomic_fetch_add(&backward.waiters, 1);
     }
     return place;
@@ -173,25 +235,12 @@ cm_backward_stop(void)
     }
 }
 
-CM_EVENT_PATH struct cm_site_id
-cm_backward_site(void)
-{
-    uint64_t newest = 1;
-    struct cm_site_id site = {0};
-    for (size_t i = 0; i < atomic_load(&backward.used); i++) {
-        uint64_t order = atomic_load(&backward.waiting[i].order);
-        if (order > newest) {
-            newest = order;
-            site.index = atomic_load(&backward.waiting[i].site);
-        }
-    }
-    return site;
-}
-
+/* Of who waits, or that it is one of several; id 0: nobody does. */
 CM_EVENT_PATH static struct cm_site_id
-awaited_stack(struct cm_objects *objects)
+awaited_stack(struct cm_objects *objects, const struct waiters *all)
 {
-    struct cm_site_id waiting = cm_backward_site();
+    struct cm_site_id waiting =
+        all->several ? cm_forward_several(objects) : all->site;
     struct cm_site_id forward = {0};
     if (waiting.index != 0) {
         forward = cm_forward_site();
@@ -200,33 +249,18 @@ awaited_stack(struct cm_objects *objects)
                               : waiting;
 }
 
-/* It runs a step of autograd's, and it is another one that waits. */
-CM_HOT static bool
-works_for_another(void)
-{
-    bool others = false;
-    for (size_t i = 0; i < atomic_load(&backward.used); i++) {
-        if (atomic_load(&backward.waiting[i].order) > 1) {
-            others = true;
-            if (atomic_load(&backward.waiting[i].thread) == cm_this_thread()) {
-                return false;
-            }
-        }
-    }
-    return others && cm_current_node() != 0;
-}
-
 /* Somebody waits.  A step in Python, as compiled code's are, has frames of its
  * own, but nobody calls it there. */
 CM_EVENT_PATH static __attribute__((noinline)) struct cm_site_id
 join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
 {
+    struct waiters all = waiters_now();
     if (site.index == 0) {
-        site = awaited_stack(objects);
+        site = awaited_stack(objects, &all);
         *awaited = site.index != 0;
     }
-    else if (works_for_another()) {
-        struct cm_site_id waiting = awaited_stack(objects);
+    else if (all.newest != 0 && all.own_chain == 0 && cm_current_node() != 0) {
+        struct cm_site_id waiting = awaited_stack(objects, &all);
         *awaited = waiting.index != 0;
         site = *awaited ? cm_forward_append(objects, site, waiting) : site;
     }

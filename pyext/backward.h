@@ -18,11 +18,9 @@ void cm_backward_stop(void);
 void cm_backward_on_enter(void (*hook)(void));
 /* With the GIL: our function is called. */
 bool cm_backward_heard(void);
-/* Of the thread that entered backward() last and has not left it; any thread,
- * without the GIL.  Id 0: nobody waits. */
-struct cm_site_id cm_backward_site(void);
 /* The stack of this thread, or where it runs no Python of who waits for it in
- * backward(): *awaited then.  As the site of a sink (hook.h). */
+ * backward(), or that it is one of several who wait there: *awaited then.  As
+ * the site of a sink (hook.h). */
 struct cm_site_id cm_backward_stack(struct cm_objects *objects, bool *awaited);
 
 #endif

@@ -5,6 +5,11 @@
  * counter of the thread.  Where the number stands in a node is learnt from the
  * grad_fn of two tensors on the CPU.
  *
+ * Nodes of two threads may have one number.  The lines are those of the thread
+ * whose numbers are highest, and they are told from the number on that no
+ * other thread has come near: a second thread's pass costs the lines of the
+ * nodes up to its own number, and what comes after is known again.
+ *
  * Cost: 2 ns for each tensor, some 10 ns for each allocation in backward:
  * stacks that were joined once are found by their two numbers. */
 
@@ -38,8 +43,10 @@ static struct {
     _Atomic uint64_t reached;   /* written by the thread of the forward pass */
     _Atomic uint32_t number_at; /* word of a node; 0: not learnt */
     bool searched;              /* guarded by the GIL */
-    _Atomic uint64_t thread;    /* of the forward pass; UINT64_MAX: several */
-    _Atomic uint32_t between;   /* the frame between two stacks: its code */
+    _Atomic uint64_t thread;    /* of the forward pass: has come furthest */
+    _Atomic uint64_t from;      /* its first number that is no other's */
+    /* Frames that are no code's: between two stacks, for several threads. */
+    _Atomic uint32_t between, several;
 } forward CM_EVENT_DATA;
 
 /* A node's number plus 1, and the site that made it in the lower 24 bits: eight
@@ -65,8 +72,7 @@ cm_forward_start(void)
     atomic_store(&forward.peek, peek);
 }
 
-/* Numbers of several threads are the same: then none is known. */
-CM_EVENT_PATH static bool
+CM_EVENT_PATH static inline bool
 is_forward_thread(void)
 {
     uint64_t self = cm_this_thread();
@@ -74,6 +80,29 @@ is_forward_thread(void)
     return who == self
            || (who == 0
                && atomic_compare_exchange_strong(&forward.thread, &who, self));
+}
+
+/* Some thread's numbers have come this far, or a little further since. */
+static void
+leave_to_others(uint64_t number)
+{
+    uint64_t from = atomic_load(&forward.from);
+    while (from < number + MOST_AT_ONCE
+           && !atomic_compare_exchange_weak(&forward.from, &from,
+                                            number + MOST_AT_ONCE)) {
+    }
+}
+
+/* Another thread's next number.  The one that is ahead is ours from now on. */
+static __attribute__((noinline)) void
+note_other(uint64_t next)
+{
+    uint64_t reached = atomic_load(&forward.reached);
+    leave_to_others(next < reached ? next : reached);
+    if (next > reached) {
+        atomic_store(&forward.reached, next);
+        atomic_store(&forward.thread, cm_this_thread());
+    }
 }
 
 CM_EVENT_PATH static void
@@ -97,12 +126,15 @@ cm_forward_note(struct cm_site_id site, bool newest_alone)
 {
     peek_function *peek = atomic_load(&forward.peek);
     uint64_t next = peek != NULL ? peek() : 0;
-    uint64_t reached = atomic_load(&forward.reached);
-    if (next == 0 || next == reached || site.index == 0) {
+    if (next == 0 || site.index == 0) {
         return;
     }
     if (!is_forward_thread()) {
-        atomic_store(&forward.thread, UINT64_MAX);
+        note_other(next);
+        return;
+    }
+    uint64_t reached = atomic_load(&forward.reached);
+    if (next == reached) {
         return;
     }
     if (newest_alone) {
@@ -125,7 +157,7 @@ site_of(uint64_t number)
     /* A backward pass goes down the numbers. */
     __builtin_prefetch(&ring[(number - LINE) % RING]);
     if (place >> SITE_BITS != ((number + 1) << SITE_BITS) >> SITE_BITS
-        || atomic_load(&forward.thread) == UINT64_MAX) {
+        || number < atomic_load(&forward.from)) {
         return none;
     }
     return (struct cm_site_id){place & ((1u << SITE_BITS) - 1)};
@@ -166,26 +198,46 @@ cm_forward_site_of(uint64_t node)
 
 /* ---- two stacks as one */
 
-/* The code of the frame between them; 0: no room. */
+/* The code of a frame that only says something; 0: no room. */
 static uint32_t
-frame_between(struct cm_objects *objects)
+saying_frame(struct cm_objects *objects, _Atomic uint32_t *known,
+             const char *says)
 {
-    uint32_t known = atomic_load(&forward.between);
-    if (known == 0) {
-        struct cm_code_id id = {0};
+    struct cm_code_id id = {atomic_load(known)};
+    if (id.index == 0) {
         struct cm_code code = {
             .filename = cm_texts_intern(objects->texts, "<autograd>"),
             .name = cm_texts_intern(objects->texts, "backward"),
-            .qualified_name = cm_texts_intern(
-                objects->texts, "backward of the line above, for"),
+            .qualified_name = cm_texts_intern(objects->texts, says),
             .library = true,
         };
         if (cm_records_add_code(objects->records, &code, &id) == CM_OK) {
-            known = id.index;
-            atomic_store(&forward.between, known);
+            atomic_store(known, id.index);
         }
     }
-    return known;
+    return id.index;
+}
+
+static uint32_t
+frame_between(struct cm_objects *objects)
+{
+    return saying_frame(objects, &forward.between,
+                        "backward of the line above, for");
+}
+
+struct cm_site_id
+cm_forward_several(struct cm_objects *objects)
+{
+    struct cm_frame frame = {
+        .code = {saying_frame(objects, &forward.several,
+                              "one of several threads in backward()")}};
+    struct cm_site site = {.frames = &frame, .frame_count = 1};
+    struct cm_site_id id = {0};
+    return frame.code.index != 0
+                   && cm_records_add_site(objects->records, &site, &id)
+                          == CM_OK
+               ? id
+               : (struct cm_site_id){0};
 }
 
 /* `marked`: with the frame between them; else what cannot be joined is told
@@ -269,6 +321,7 @@ cm_forward_stop(void)
 {
     atomic_store(&forward.number_at, 0);
     atomic_store(&forward.thread, 0);
+    atomic_store(&forward.from, 0);
     forward.searched = false;
     atomic_store(&forward.peek, NULL);
     for (size_t i = 0; i < RING; i++) {
@@ -292,7 +345,7 @@ cm_forward_status(void)
     if (atomic_load(&forward.number_at) == 0) {
         return "not learnt";
     }
-    if (atomic_load(&forward.thread) == UINT64_MAX) {
+    if (atomic_load(&forward.reached) < atomic_load(&forward.from)) {
         return "several threads run forward passes";
     }
     return cm_current_node_read()

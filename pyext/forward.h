@@ -7,7 +7,7 @@
  * autograd numbers its nodes in the order in which a thread makes them; with
  * each tensor we note how far the number has come, and at which line.
  *
- * Known for programs whose forward pass runs in one thread. */
+ * Known of one thread's nodes, whose numbers no other has come near. */
 
 #include <Python.h>
 
@@ -35,6 +35,9 @@ struct cm_site_id cm_forward_join(struct cm_objects *objects,
 struct cm_site_id cm_forward_append(struct cm_objects *objects,
                                     struct cm_site_id own,
                                     struct cm_site_id awaited);
+/* The stack of who waits in backward() where several do, and which of them is
+ * not known: a frame that says so.  Any thread; id 0: no room. */
+struct cm_site_id cm_forward_several(struct cm_objects *objects);
 /* Looks for what torch says; with the GIL, once torch is loaded. */
 void cm_forward_start(void);
 /* Nothing is known any more; with the GIL. */

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -105,12 +106,53 @@ can_be_released_in_any_order(void **state)
     }
 }
 
+#ifdef CM_DEBUG
+enum breach { TAKE_SECOND, MAKE_SECOND, RELEASE_SECOND, FORK, BREACHES };
+
+static void
+commit(enum breach breach, struct cm_lock *locks)
+{
+    cm_lock_take(&locks[0]);
+    switch (breach) {
+    case TAKE_SECOND: cm_lock_take(&locks[1]); break;
+    case MAKE_SECOND: _exit(cm_lock_init(&locks[2]) == CM_OK);
+    case RELEASE_SECOND: cm_lock_release(&locks[1]); break;
+    case FORK: _exit(fork() == 0);
+    case BREACHES: break;
+    }
+}
+
+static void
+aborts_a_debug_build_that_takes_it_for_no_leaf(void **state)
+{
+    (void)state;
+    static struct cm_lock locks[3];
+    assert_int_equal(cm_lock_init(&locks[0]), CM_OK);
+    assert_int_equal(cm_lock_init(&locks[1]), CM_OK);
+    for (enum breach breach = TAKE_SECOND; breach < BREACHES; breach++) {
+        int status = -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+            commit(breach, locks);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+    cm_lock_release(&locks[0]);
+    cm_lock_release(&locks[1]);
+}
+#endif
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_free_and_whole_in_a_forked_child),
         cmocka_unit_test(can_be_released_in_any_order),
+#ifdef CM_DEBUG
+        cmocka_unit_test(aborts_a_debug_build_that_takes_it_for_no_leaf),
+#endif
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

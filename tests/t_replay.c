@@ -405,6 +405,10 @@ tell_in_order(void *blocks, const struct cm_event *event)
     struct cm_event_line *line = cm_blocks_line(blocks, event->device);
     struct cm_event copy = *event;
     copy.in_order = true;
+    if (line != NULL && (event->allocated | event->reserved) != 0
+        && atomic_load(&line->tells_totals)) {
+        (void)cm_event_line_follows(line, &copy);
+    }
     if (line == NULL || !cm_event_line_write(line, &copy)) {
         cm_blocks_sink(blocks, &copy);
     }
@@ -414,7 +418,7 @@ static const struct cm_sink ways[] = {{.event = cm_blocks_sink},
                                       {.event = tell_in_order}};
 enum {
     WAYS = sizeof(ways) / sizeof(ways[0]),
-    FILES = 4,
+    FILES = 5,
     SITES = 5,
     TURNS = 1000
 };

@@ -280,33 +280,52 @@ with cumem.observe_tensor_cycles(bool):
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
-def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
-    done = run_ok(START + """
+# As an engine's thread does: no Python frame, while others wait.
+WITHOUT_PYTHON = START + """
 import threading
-class Slow(torch.autograd.Function):
+from cumem import _core
+libc = ctypes.CDLL(None)
+def allocate_without_python(address):
+    handle = ctypes.c_uint64()
+    function = ctypes.cast(fake.fake_from_thread, ctypes.c_void_p)
+    assert libc.pthread_create(ctypes.byref(handle), None, function, ctypes.c_void_p(address)) == 0
+    libc.pthread_join(handle, None)
+class Step(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x, step):
+        ctx.step = step
         return x * 2
     @staticmethod
     def backward(ctx, grad):
-        # As an engine's thread does: no Python frame, while another one waits.
-        thread = ctypes.CDLL(None).pthread_create
-        handle = ctypes.c_uint64()
-        pairs = ctypes.cast(fake.fake_from_thread, ctypes.c_void_p)
-        assert thread(ctypes.byref(handle), None, pairs, ctypes.c_void_p(grad.data_ptr())) == 0
-        ctypes.CDLL(None).pthread_join(handle, None)
-        global keep
-        keep = Node(grad)
-        keep.link = keep
-        return grad
+        ctx.step(grad)
+        return grad, None
+def block_at(address):
+    (_, _, _, _, thread, awaited, frames), = [b for b in _core.blocks() if b[0] == address]
+    return awaited, [name for _, _, name in frames]
+"""
 
-reports = []
+
+def test_a_thread_without_python_works_for_the_one_in_backward(stand_in, tmp_path):
+    done = run_ok(WITHOUT_PYTHON + """
+reports, seen = [], []
+def step(grad):
+    allocate_without_python(grad.data_ptr())
+    seen.append(block_at(grad.data_ptr()))
+    global keep
+    keep = Node(grad)
+    keep.link = keep
 with cumem.observe_tensor_cycles(lambda html: reports.append(html.report)):
     x = torch.zeros(1 << 20, requires_grad=True)
     assert hook()["backward"] is True
     def train():
-        Slow.apply(x).sum().backward()
+        Step.apply(x, step).sum().backward()
     train()
+    (awaited, names), = seen
+    # Where train() waits, not where the step runs that made the thread.
+    assert awaited and names[-2:] == ["train", "<module>"], seen
+    assert "step" not in names and any(n.endswith("backward") for n in names), seen
+    allocate_without_python(BASE)   # nobody waits any more
+    assert block_at(BASE) == (False, []), block_at(BASE)
     del keep
     x = None
     gc.collect()
@@ -316,6 +335,66 @@ names = [frame["name"] for s in report["storages"] if s["site"] for frame in sit
 print("train" in names, any(name.endswith("backward") for name in names))
 """, cwd=tmp_path, STAND_IN=stand_in)
     assert done.out == "True True\n"
+
+
+def test_of_several_threads_in_backward_none_is_named(stand_in, tmp_path):
+    run_ok(WITHOUT_PYTHON + """
+both, done = threading.Event(), threading.Event()
+def first(grad):
+    assert both.wait(30)
+    allocate_without_python(BASE)
+    done.set()
+def second(grad):
+    both.set()
+    assert done.wait(30)
+def train_a():
+    Step.apply(torch.zeros(9, requires_grad=True), first).sum().backward()
+def train_b():
+    Step.apply(torch.zeros(9, requires_grad=True), second).sum().backward()
+def alone(grad):
+    allocate_without_python(BASE + 512)
+def train_c():
+    Step.apply(torch.zeros(9, requires_grad=True), alone).sum().backward()
+with cumem.observe_tensor_cycles(print):
+    threads = [threading.Thread(target=train) for train in (train_a, train_b)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert block_at(BASE) == (True, ["one of several threads in backward()"]), block_at(BASE)
+    train_c()
+    awaited, names = block_at(BASE + 512)
+    assert awaited and "train_c" in names, names
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_backward_pass_within_one_is_the_one_that_waits(stand_in, tmp_path):
+    """Past a depth of 60 torch hands the step to another thread, which then
+    waits as well: they are one chain."""
+    run_ok(WITHOUT_PYTHON + """
+ran_in = set()
+def within(depth):
+    def step(grad):
+        ran_in.add(threading.get_native_id())
+        if depth == 1:
+            allocate_without_python(BASE)
+        else:
+            with torch.enable_grad():
+                innermost(depth - 1) if depth == 2 else outer(depth - 1)
+    return step
+def outer(depth):
+    Step.apply(torch.zeros(9, requires_grad=True), within(depth)).sum().backward()
+def innermost(depth):
+    Step.apply(torch.zeros(9, requires_grad=True), within(depth)).sum().backward()
+for depth in (3, 63):
+    ran_in.clear()
+    with cumem.observe_tensor_cycles(print):
+        outer(depth)
+        awaited, names = block_at(BASE)
+        assert awaited and "innermost" in names, names
+        free()
+    assert len(ran_in) == (1 if depth == 3 else 2), ran_in
+""", cwd=tmp_path, STAND_IN=stand_in)
 
 
 def test_every_live_block_can_be_listed(stand_in, tmp_path):
@@ -410,6 +489,25 @@ with cumem.observe_tensor_cycles(print):
     other = threading.Thread(target=lambda: x * 3)
     other.start(); other.join()
     assert _core.forward_of(numbers[0]) == 0 and "several" in hook()["forward"]
+    # Numbers that the other one has not come near are this thread's again.
+    def number():
+        return (x * 2).grad_fn._sequence_nr()
+    while (latest := number()) < 400:
+        pass
+    assert hook()["forward"].startswith("by autograd's own numbers"), hook()
+    assert _core.forward_of(latest) and not _core.forward_of(numbers[0])
+    other = threading.Thread(target=lambda: x * 3)   # far behind
+    other.start(); other.join()
+    assert _core.forward_of(latest) and hook()["forward"].startswith("by"), hook()
+    def ahead():
+        while number() < 1000:
+            pass
+        number.latest = number()
+    other = threading.Thread(target=ahead)
+    other.start(); other.join()
+    assert not _core.forward_of(latest) and _core.forward_of(number.latest)
+    number()                                          # now this one is behind
+    assert not _core.forward_of(latest)
 assert _core.forward_of(numbers[0]) == 0
 """, cwd=tmp_path, STAND_IN=stand_in)
 
