@@ -45,6 +45,7 @@ enum cm_status cm_summary_write(const struct cm_leak *leak,
 /* How the findings of a document divide under these options. */
 struct cm_summary_counts {
     size_t shown, library, small, more;
+    size_t heavy;  /* of library: cycles of min_bytes at least */
     size_t dead;   /* cycles, in whichever of these */
     size_t cycles; /* shown or more */
     size_t faults; /* leaks and what lingers, shown or more */

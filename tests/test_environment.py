@@ -292,6 +292,86 @@ def test_the_exit_code_says_what_the_warnings_say(tmp_path, program, more, told)
     assert done.returncode == (42 if told else 0), done.stderr
 
 
+# The last reference is stored by a line of the standard library.
+THROUGH_LIBRARIES = {
+    "future": """
+import concurrent.futures
+def work(future, tensor):
+    try:
+        raise RuntimeError("bad")
+    except RuntimeError as error:
+        future.set_exception(error)
+def make():
+    future = concurrent.futures.Future()
+    work(future, torch.zeros(1 << 20))
+    try:
+        future.result()
+    except RuntimeError:
+        pass
+""",
+    "context manager": """
+import contextlib
+class Session:
+    def __init__(self):
+        self.tensor = torch.zeros(1 << 20)
+        self.stack = contextlib.ExitStack()
+        self.stack.enter_context(self.scope())
+    @contextlib.contextmanager
+    def scope(self):
+        yield self
+make = Session
+""",
+    "queue": """
+import queue
+class Worker:
+    def __init__(self):
+        self.jobs = queue.Queue()
+        self.tensor = torch.zeros(1 << 20)
+        self.jobs.put((self, 3))
+make = Worker
+""",
+    "user dict": """
+import collections
+def make():
+    config = collections.UserDict()
+    config["tensor"] = torch.zeros(1 << 20)
+    config["sub"] = collections.UserDict(root=config)
+""",
+    "weak keys": """
+import weakref
+class Owner:
+    def __init__(self):
+        self.tensor = torch.zeros(1 << 20)
+        self.subs = weakref.WeakKeyDictionary()
+        self.subs[self] = self
+make = Owner
+""",
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_LIBRARIES)
+def test_what_the_program_stores_through_a_library_is_its_own(tmp_path, name):
+    (tmp_path / "train.py").write_text(
+        f"import gc, torch\n{THROUGH_LIBRARIES[name]}\nfor _ in range(3): make()\ngc.collect()\n")
+    done = cumem_run(tmp_path, "--error-exitcode", "42", "train.py")
+    assert "\n#1 DEAD CYCLE x3, 4.0 MiB each" in done.stderr, done.stderr
+    assert done.returncode == 42, done.stderr
+
+
+def test_a_cycle_of_a_librarys_own_is_hidden_and_said_so(tmp_path):
+    (tmp_path / "train.py").write_text("""
+import gc, torch
+from unittest import mock
+mock.MagicMock(return_value=torch.zeros(1 << 20))
+gc.collect()
+""")
+    done = cumem_run(tmp_path, "-o", "r.json", "--error-exitcode", "42", "train.py")
+    assert done.stderr.startswith("cumem: up to 4.0 MiB of cpu tensors was dead"), done.stderr
+    assert done.stderr.endswith("\nhidden: 1 in libraries (--all) | cyclereport r.json\n"), done.stderr
+    assert "#1" not in done.stderr
+    assert done.returncode == 0
+
+
 def test_a_report_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "train.py").write_text(LEAK)
     done = cumem_run(tmp_path, "-o", "no/such.json", "train.py")
