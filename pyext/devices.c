@@ -383,6 +383,22 @@ cm_devices_learning(const struct cm_devices *self)
     return self->slots[0].learnt == CM_LEARNT_LATER;
 }
 
+bool
+cm_devices_wait(const struct cm_devices *self)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    bool found = false;
+    if (modules == NULL || !PyDict_CheckExact(modules)) {
+        return false;
+    }
+    for (size_t i = 0; i < READER_COUNT && !found; i++) {
+        found =
+            self->slots[i].learnt == CM_LEARNT_LATER
+            && PyDict_GetItemWithError(modules, self->slots[i].name) != NULL;
+    }
+    return found;
+}
+
 void
 cm_devices_forget(struct cm_devices *self)
 {

@@ -54,6 +54,51 @@ assert torch.cuda.device_count() == 0
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
 
 
+def test_torch_is_noticed_where_no_collection_comes(tmp_path):
+    """Collection is off before the import: the first tensors have their stacks, and the cut its line."""
+    (tmp_path / "train.py").write_text("""
+import gc
+gc.disable()
+import torch
+class Node: pass
+def main():
+    for _ in range(3):
+        a, b = Node(), Node()
+        a.tensor = torch.zeros(1 << 20)
+        a.peer, b.peer = b, a
+main()
+assert gc.get_stats()[2]["collections"] == 0
+""")
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment(CUMEM_WARN_CYCLES=1), timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "#1 DEAD CYCLE x3, 4.0 MiB each" in done.stderr, done.stderr
+    assert "train.py:9 main: a.tensor" in done.stderr and "train.py:10  a.peer" in done.stderr, done.stderr
+    assert "not known" not in done.stderr, done.stderr
+
+
+def test_torch_imported_on_a_thread_is_noticed_too(tmp_path):
+    (tmp_path / "train.py").write_text("""
+import gc, threading
+gc.disable()
+def load():
+    global torch
+    import torch
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+class Ring: pass
+ring = Ring()
+ring.me = ring
+ring.tensor = torch.zeros(1 << 20)
+del ring
+""")
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment(CUMEM_WARN_CYCLES=1), timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "train.py:13 <module>: ring.tensor" in done.stderr, done.stderr
+
+
 # A torch.cuda that says on standard output which of its functions is called; as the real one, it
 # reads the environment when it is initialised, and takes an allocator only before it has used one.
 TELLING = """
