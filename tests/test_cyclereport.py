@@ -188,7 +188,7 @@ def test_baseline_leaves_out_what_was_there(leak, tmp_path):
     "fingerprint 3f9a2c", "fingerprint 3F9A2C0000000001", "type Trainer",
     "type __main__.Tr*", "file train.py", "file */model.py",
     "file home/*/model.py", "function Encoder.*", "function forward",
-    "  type   Trainer\t# no: a comment has its own line\n# yes\ntype Trainer",
+    "  type   Trainer\t# behind a blank\n# on its own line", "fingerprint 3f9a2c # known",
 ])
 def test_suppressions(leak, tmp_path, rule):
     (tmp_path / "cumem.supp").write_text(f"# ours\n\n{rule}\n")

@@ -254,6 +254,13 @@ def test_suppressions_silence_a_type(tmp_path):
     assert "DEAD CYCLE" not in done.err and "cumem.supp: line 3" in done.err, done.err
 
 
+@pytest.mark.parametrize("rule", ["type Node", "type __main__.Node", "type Node  # known"])
+def test_a_class_of_the_program_is_named_as_it_is_told_or_in_full(tmp_path, rule):
+    (tmp_path / "cumem.supp").write_text(rule + "\n")
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert done.err == "", done.err
+
+
 def test_children_start_by_themselves_and_forked_ones_are_silent(tmp_path):
     done = run_ok(LEAK + """
 import subprocess
