@@ -32,7 +32,7 @@ enum { EXIT_DONE = 0, EXIT_FINDINGS = 1, EXIT_TROUBLE = 2 };
 struct program {
     struct cm_options options;
     struct cm_leak leak;
-    size_t suppressed;
+    size_t suppressed, known; /* findings left out; dead cycles among them */
     struct cm_leak_finding *shown; /* owned: the findings to show */
     struct cm_summary_counts counts;
 };
@@ -81,6 +81,15 @@ read_leak(const char *path, struct cm_leak *leak)
     return status;
 }
 
+static void
+leave_out(struct program *self, const struct cm_suppressions *rules)
+{
+    size_t cycles = self->leak.cycle_count;
+
+    self->suppressed += cm_suppressions_apply_leak(rules, &self->leak);
+    self->known += cycles - self->leak.cycle_count;
+}
+
 static enum cm_status
 apply_suppressions(struct program *self)
 {
@@ -100,7 +109,7 @@ apply_suppressions(struct program *self)
         if (problems.length > 0) {
             say(problems.bytes, "", "");
         }
-        self->suppressed += cm_suppressions_apply_leak(&rules, &self->leak);
+        leave_out(self, &rules);
     }
     cm_buffer_release(&problems);
     cm_suppressions_release(&rules);
@@ -144,7 +153,7 @@ apply_baseline(struct program *self)
         status = cm_suppressions_add(&rules, cm_buffer_text(&text), &problems);
     }
     if (status == CM_OK) {
-        self->suppressed += cm_suppressions_apply_leak(&rules, &self->leak);
+        leave_out(self, &rules);
     }
     cm_buffer_release(&text);
     cm_buffer_release(&problems);
@@ -163,6 +172,7 @@ summary_options(const struct program *self, bool colour)
         .min_bytes = self->options.min_bytes,
         .top = self->options.top,
         .suppressed = self->suppressed,
+        .known = self->known,
     };
 }
 
@@ -248,6 +258,7 @@ write_page(const struct program *self, const char *path)
         .min_bytes = self->options.min_bytes,
         .top = self->options.top,
         .suppressed = self->suppressed,
+        .known = self->known,
     };
     struct cm_buffer content = {0};
     enum cm_status status = CM_NO_MEMORY;

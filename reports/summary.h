@@ -28,6 +28,7 @@ struct cm_summary_options {
     uint64_t min_bytes; /* findings under this at once are only counted */
     size_t top;         /* findings shown; 0: all of them */
     size_t suppressed;  /* findings that were taken out before */
+    size_t known;       /* dead cycles among them */
     /* Only these fingerprints are shown, NULL: any.  Others are not counted
      * as hidden: for warnings that bring what is new. */
     const uint64_t *only;

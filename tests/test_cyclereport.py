@@ -173,8 +173,12 @@ def test_fail_on(leak, tmp_path):
 def test_baseline_leaves_out_what_was_there(leak, tmp_path):
     text = run(leak.name, "--baseline", leak.name, "--format=text",
                "--fail-on=cycle", cwd=tmp_path)
-    assert text == ("cumem [rank 3]: no dead cycle holds device memory "
+    assert text == ("cumem [rank 3]: only known dead cycles hold device memory "
                     "(17 suppressed)\n")
+    run(leak.name, "--baseline", leak.name, "--format=html", "-o", "page.html",
+        cwd=tmp_path)
+    assert "<h1>Only known dead cycles hold device memory.</h1>" in \
+        (tmp_path / "page.html").read_text()
     earlier = leak_file.example()
     del earlier["cycles"][0]
     save(tmp_path / "earlier.json", earlier)
