@@ -187,14 +187,10 @@ wants_colour(const char *output)
            && strcmp(term, "dumb") != 0;
 }
 
-/* Writes a result that was made with `status`; says what went wrong. */
+/* Says what went wrong with the result for `path`. */
 static enum cm_status
-deliver(const struct program *self, enum cm_status status, const char *path,
-        const struct cm_buffer *content)
+tell(enum cm_status status, const char *path)
 {
-    if (status == CM_OK) {
-        status = cm_output_write(path, content, self->options.force);
-    }
     if (status == CM_MISUSE) {
         say(path, " exists and is no page or drawing of cyclereport's",
             " (-f overwrites it)");
@@ -204,6 +200,17 @@ deliver(const struct program *self, enum cm_status status, const char *path,
             reason(status));
     }
     return status;
+}
+
+/* Writes a result that was made with `status`. */
+static enum cm_status
+deliver(const struct program *self, enum cm_status status, const char *path,
+        const struct cm_buffer *content)
+{
+    if (status == CM_OK) {
+        status = cm_output_write(path, content, self->options.force);
+    }
+    return tell(status, path);
 }
 
 static enum cm_status
@@ -326,7 +333,8 @@ write_drawing(const struct program *self, const char *path)
     return status;
 }
 
-/* The summary, and the page beside the input or where -o says. */
+/* The summary, and the page beside the input or where -o says: then it is
+ * known before the summary whether it can be. */
 static enum cm_status
 write_both(const struct program *self)
 {
@@ -335,7 +343,10 @@ write_both(const struct program *self)
     bool standard = page != NULL && strcmp(page, "-") == 0;
     enum cm_status status = CM_OK;
 
-    if (!standard) {
+    if (page != NULL && !standard) {
+        status = tell(cm_output_check(page, self->options.force), page);
+    }
+    if (status == CM_OK && !standard) {
         status = write_text(self, "-");
     }
     if (page == NULL && strcmp(self->options.input, "-") != 0) {
