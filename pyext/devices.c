@@ -428,6 +428,9 @@ cm_devices_status(const struct cm_devices *self)
 {
     PyObject *result = PyDict_New();
     for (size_t i = 0; result != NULL && i < READER_COUNT; i++) {
+        if (readers[i] == &cm_interface_reader) { /* no framework's own */
+            continue;
+        }
         PyObject *text = PyUnicode_FromString(slot_text(&self->slots[i]));
         if (text == NULL
             || PyDict_SetItemString(result, readers[i]->module, text) < 0) {
