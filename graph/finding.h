@@ -73,8 +73,8 @@ struct cm_finding {
     char *no_cut_reason; /* owned: why no line is given; NULL when one is */
     struct cm_place places[CM_MAX_PLACES];
     uint32_t place_count;
-    char *library; /* owned: the installed package that the cut lies
-                            * in, NULL when it lies in the user's code */
+    char *library; /* owned: the installed package that the whole cycle lives
+                    * in, NULL when something of it is the user's */
 };
 
 struct cm_findings {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Whose cycle it is.  The place of the cut decides; without one, a cycle all
- * of whose types and allocation frames are a library's is the library's.
- * The package is read off the path of its file. */
+/* Whose cycle it is.  A library's own is one that lives wholly inside it: the
+ * place of the cut is the library's, or is not known and all allocation frames
+ * are, and nothing of the user's is a member: no instance of a class of the
+ * user's, no function, frame or generator.  What the user stores through a
+ * library (queue.put(self), future.set_exception(error)) stays the user's.
+ * The package is read off the path of its file.  Cost: one walk over the
+ * members. */
 
 #include "made.h"
 
 #include <string.h>
 
 #include "name.h"
-
-#define MAX_MEMBERS 256
 
 /* What stands behind site-packages/ or dist-packages/, without its ".py". */
 static char *
@@ -52,6 +54,7 @@ is_library_site(const struct cm_cycle *cycle, struct cm_site_id id)
     return !site->cut;
 }
 
+/* Every stack that is known, and one is. */
 static bool
 is_allocated_in_libraries(const struct cm_cycle *cycle)
 {
@@ -59,63 +62,100 @@ is_allocated_in_libraries(const struct cm_cycle *cycle)
 
     for (uint32_t i = 0; i < cycle->payload_count; i++) {
         const struct cm_node *node = &heap->nodes[cycle->payload[i]];
+        struct cm_site_id of_storage = {0};
 
-        if (!is_library_site(cycle, node->site)
-            || (node->storage.index != 0
-                && !is_library_site(
-                    cycle, heap->storages[node->storage.index].site))) {
+        if (node->storage.index != 0) {
+            of_storage = heap->storages[node->storage.index].site;
+        }
+        if ((node->site.index == 0 && of_storage.index == 0)
+            || !is_library_site(cycle, node->site)
+            || !is_library_site(cycle, of_storage)) {
             return false;
         }
     }
     return true;
 }
 
-/* The first instance's type, if all instances are of library types. */
-static const struct cm_type *
-library_type(const struct cm_cycle *cycle)
+/* What a cycle is made of, as far as it says whose it is. */
+struct members {
+    const struct cm_type *first; /* of a library's objects; NULL: none */
+    bool users;                  /* something of the user's is there */
+    bool has_code;               /* functions and frames of libraries */
+    bool has_collection;
+    bool has_class;
+};
+
+/* Types whose objects belong to whoever fills them. */
+static bool
+is_collection(const struct cm_cycle *cycle, const struct cm_type *type)
 {
-    const struct cm_type *first = NULL;
+    static const char *const modules[] = {
+        "builtins", "collections",
+        "queue",    "_queue",
+        "types",    "asyncio.queues",
+        "_asyncio", "asyncio.futures",
+        "weakref",  "concurrent.futures._base",
+    };
+    const char *module = cm_records_text(cycle->records, type->module);
+    bool found = false;
 
-    for (uint32_t i = 0; i < cycle->size && i < MAX_MEMBERS; i++) {
-        const struct cm_node *node = cm_cycle_node(cycle, cycle->nodes[i]);
-        const struct cm_type *type =
-            cm_records_type(cycle->records, node->type);
-        const struct cm_code *code =
-            cm_records_code(cycle->records, node->code);
-
-        if (node->code.index != 0 && !code->library) {
-            return NULL;
-        }
-        if (node->species != CM_OBJECT) {
-            continue;
-        }
-        if (!type->library) {
-            return NULL;
-        }
-        first = first != NULL ? first : type;
+    for (size_t i = 0; i < sizeof modules / sizeof *modules && !found; i++) {
+        found = strcmp(module, modules[i]) == 0;
     }
-    return first;
+    return found;
+}
+
+/* Of these the class says whose they are. */
+static bool
+is_instance(const struct cm_node *node)
+{
+    return node->species == CM_OBJECT || node->species == CM_EXCEPTION
+           || node->species == CM_PARTIAL || node->species == CM_TENSOR
+           || node->species == CM_STORAGE;
+}
+
+static void
+look_at_member(const struct cm_cycle *cycle, const struct cm_node *node,
+               struct members *result)
+{
+    const struct cm_type *type = cm_records_type(cycle->records, node->type);
+
+    if (node->code.index != 0) {
+        bool library = cm_records_code(cycle->records, node->code)->library;
+
+        result->users |= !library;
+        result->has_code |= library;
+    }
+    result->has_class |= node->species == CM_TYPE;
+    if (!is_instance(node)) {
+        return;
+    }
+    result->users |= !type->library;
+    if (is_collection(cycle, type)) {
+        result->has_collection = true;
+    }
+    else if (result->first == NULL && node->species == CM_OBJECT) {
+        result->first = type;
+    }
+}
+
+static struct members
+look_at_members(const struct cm_cycle *cycle)
+{
+    struct members result = {0};
+
+    for (uint32_t i = 0; i < cycle->size && !result.users; i++) {
+        look_at_member(cycle, cm_cycle_node(cycle, cycle->nodes[i]), &result);
+    }
+    return result;
 }
 
 /* A class made by a library brings its cycle along, whoever allocates. */
 static bool
-has_class(const struct cm_cycle *cycle)
+is_born_in_library(const struct cm_cycle *cycle, const struct members *members)
 {
-    for (uint32_t i = 0; i < cycle->size && i < MAX_MEMBERS; i++) {
-        if (cm_cycle_node(cycle, cycle->nodes[i])->species == CM_TYPE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* NULL: it is the user's own. */
-static const struct cm_type *
-type_of_library_cycle(const struct cm_cycle *cycle)
-{
-    return has_class(cycle) || is_allocated_in_libraries(cycle)
-               ? library_type(cycle)
-               : NULL;
+    return members->first != NULL
+           && (members->has_class || is_allocated_in_libraries(cycle));
 }
 
 /* By the file of a method, which tells the standard library from a package;
@@ -137,21 +177,27 @@ cm_made_library(const struct cm_cycle *cycle, const struct cm_made *made,
                 char **package)
 {
     struct cm_code_id code = made->places[0].code;
+    bool placed = made->place_count > 0;
+    struct members members;
 
     *package = NULL;
-    if (made->place_count > 0) {
-        if (!cm_records_code(cycle->records, code)->library) {
-            return CM_OK;
-        }
+    if (placed && !cm_records_code(cycle->records, code)->library) {
+        return CM_OK;
+    }
+    members = look_at_members(cycle);
+    if (members.users) {
+        return CM_OK;
+    }
+    if (!placed && is_born_in_library(cycle, &members)) {
+        *package = package_of_type(cycle, members.first);
+    }
+    else if (placed
+             && (members.first != NULL || members.has_code
+                 || !members.has_collection)) {
         *package = package_of_code(cycle, code);
     }
     else {
-        const struct cm_type *type = type_of_library_cycle(cycle);
-
-        if (type == NULL) {
-            return CM_OK;
-        }
-        *package = package_of_type(cycle, type);
+        return CM_OK;
     }
     return *package != NULL ? CM_OK : CM_NO_MEMORY;
 }

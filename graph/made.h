@@ -46,8 +46,8 @@ cm_made_finder cm_made_by_class;     /* the class statement */
 cm_made_finder cm_made_by_torch;     /* no line: torch made it */
 cm_made_finder cm_made_nowhere;
 
-/* `package` becomes the installed package that the place lies in or, without a
- * place, in which the whole cycle lives; NULL: the user's own code. */
+/* `package` becomes the installed package that the whole cycle lives in, the
+ * place with it; NULL: something of it is the user's own. */
 enum cm_status cm_made_library(const struct cm_cycle *cycle,
                                const struct cm_made *made, char **package)
     CM_CHECKED;

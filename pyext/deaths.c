@@ -29,6 +29,7 @@ static struct {
     uint64_t turns;             /* begun so far, in the process */
     uint64_t ended_ns;
     const char *why_not; /* constant; NULL: heard, or never started */
+    void (*on_module)(void);
     _Atomic uint64_t noted[WORDS];
 } deaths;
 
@@ -86,12 +87,27 @@ is_noted(const PyCodeObject *code)
     return noted;
 }
 
+/* Of this interpreter: on 3.11 all of them come by. */
+static bool
+is_module(const PyCodeObject *code)
+{
+    return code->co_name != NULL && PyUnicode_CheckExact(code->co_name)
+           && PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0
+           && PyInterpreterState_Get() == deaths.objects->interpreter;
+}
+
 static void
 note_death(const PyCodeObject *code)
 {
-    if (deaths.objects != NULL && is_noted(code)) {
+    if (deaths.objects == NULL) {
+        return;
+    }
+    if (is_noted(code)) {
         atomic_store(&deaths.objects->turn, 0);
         deaths.ended_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
+    }
+    if (deaths.on_module != NULL && is_module(code)) {
+        deaths.on_module();
     }
 }
 
@@ -194,7 +210,14 @@ cm_deaths_stop(const struct cm_objects *objects)
     }
     atomic_store(&deaths.objects->turn, 0);
     deaths.objects = NULL;
+    deaths.on_module = NULL;
     hear_no_more();
+}
+
+void
+cm_deaths_on_module(void (*hook)(void))
+{
+    deaths.on_module = hook;
 }
 
 void
@@ -219,6 +242,12 @@ void
 cm_deaths_stop(const struct cm_objects *objects)
 {
     (void)objects;
+}
+
+void
+cm_deaths_on_module(void (*hook)(void))
+{
+    (void)hook;
 }
 
 void

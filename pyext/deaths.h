@@ -24,6 +24,10 @@ void cm_deaths_start(struct cm_objects *objects);
 void cm_deaths_stop(const struct cm_objects *objects);
 /* Now and then: after a quiet while a new turn begins. */
 void cm_deaths_rest(void);
+/* Called when the code of a module ends, as it does once an import has run it
+ * (from its file): from within a deallocation, with the GIL and perhaps an
+ * exception set.  NULL: nobody asks. */
+void cm_deaths_on_module(void (*hook)(void));
 /* How code is told apart; constant text. */
 const char *cm_deaths_status(void);
 

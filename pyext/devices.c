@@ -392,6 +392,22 @@ cm_devices_learning(const struct cm_devices *self)
     return self->slots[0].learnt == CM_LEARNT_LATER;
 }
 
+bool
+cm_devices_wait(const struct cm_devices *self)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    bool found = false;
+    if (modules == NULL || !PyDict_CheckExact(modules)) {
+        return false;
+    }
+    for (size_t i = 0; i < READER_COUNT && !found; i++) {
+        found =
+            self->slots[i].learnt == CM_LEARNT_LATER
+            && PyDict_GetItemWithError(modules, self->slots[i].name) != NULL;
+    }
+    return found;
+}
+
 void
 cm_devices_forget(struct cm_devices *self)
 {
@@ -421,6 +437,9 @@ cm_devices_status(const struct cm_devices *self)
 {
     PyObject *result = PyDict_New();
     for (size_t i = 0; result != NULL && i < READER_COUNT; i++) {
+        if (readers[i] == &cm_interface_reader) { /* no framework's own */
+            continue;
+        }
         PyObject *text = PyUnicode_FromString(slot_text(&self->slots[i]));
         if (text == NULL
             || PyDict_SetItemString(result, readers[i]->module, text) < 0) {

@@ -77,6 +77,8 @@ bool cm_devices_accelerator(const struct cm_devices *self);
 void cm_devices_saw_accelerator(struct cm_devices *self);
 /* A framework was imported whose layout is not learnt yet. */
 bool cm_devices_learning(const struct cm_devices *self);
+/* One of them is in sys.modules and not learnt yet. */
+bool cm_devices_wait(const struct cm_devices *self);
 /* Everything learnt is given up; it is learnt again when it is needed. */
 void cm_devices_forget(struct cm_devices *self);
 /* [new; never]: {"torch": "struct layout", ...}; NULL without memory. */

@@ -2,13 +2,15 @@
  * Copyright the cumem authors */
 
 /* What appears while the program runs: frameworks that are imported, devices
- * that are initialised.  They are looked for at each collection, and once more
- * when a tensor is made and something still waits. */
+ * that are initialised.  They are looked for at each collection, when the code
+ * of a module has run (where the program has switched collection off, none may
+ * come), and once more when a tensor is made and something still waits. */
 
 #include "session_private.h"
 #include "../detector/hot.h"
 
 #include "allocations.h"
+#include "deaths.h"
 #include "driver_events.h"
 #include "steps.h"
 #include "tags.h"
@@ -111,6 +113,42 @@ notice_pending(void *context)
     return 0;
 }
 
+static void
+post_notice(struct cm_session *self)
+{
+    self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
+}
+
+/* Then sys.modules may be gone, which Python takes for a fatal error. */
+static bool
+is_finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
+/* Within an import, whose modules' code ends one by one: the last one is the
+ * framework's own.  Its import is not quite over then, but its tensors tell us
+ * to look again. */
+static void
+on_module(void)
+{
+    struct cm_session *self = cm_session_main();
+    if (self != NULL && !self->silent && !self->notice_pending
+        && !is_finalizing() && cm_devices_wait(self->devices)) {
+        post_notice(self);
+    }
+}
+
+void
+cm_session_hear_imports(void)
+{
+    cm_deaths_on_module(on_module);
+}
+
 /* A device that will be initialised is of a torch with its allocator. */
 static bool
 waits(const struct cm_session *self)
@@ -132,7 +170,7 @@ cm_session_on_tensor(void)
     uint32_t until = cm_steps_consider(self);
     bool each = cm_touched_look();
     if (!self->notice_pending && cm_session_has_news(self)) {
-        self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
+        post_notice(self);
         each = true;
     }
     return each || waits(self) ? 0 : until;

@@ -507,6 +507,7 @@ start_tags(struct cm_session *self, bool stacks)
     self->stacks = stacks;
     if (main_session == self && stacks) {
         cm_deaths_start(self->objects);
+        cm_session_hear_imports();
     }
     if (main_session == self && cm_tags_start(self->objects, stacks) == 0) {
         cm_tags_on_tensor(cm_session_on_tensor);

@@ -105,6 +105,8 @@ cm_session_see_collector(struct cm_session *self)
 void cm_session_check_collector(struct cm_session *self);
 /* Looks for what was imported or initialised since. */
 void cm_session_notice(struct cm_session *self);
+/* The same after imports, from now on, where the ends of code are heard. */
+void cm_session_hear_imports(void);
 /* What the devices hold by now, for the report and for what grows outside the
  * frameworks; seldom. */
 void cm_session_ask_memory(struct cm_session *self);

@@ -336,7 +336,8 @@ add_trouble(struct cm_digest *self, struct cm_buffer *text)
     }
 }
 
-/* Before: lock held.  The summary of what is new. */
+/* Before: lock held.  The summary of what is new; of what is a library's own
+ * its last line has the number. */
 static void
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 {
@@ -350,7 +351,7 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
     cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown != 0
+    if (counts.shown + counts.heavy != 0
         && cm_summary_write(&self->leak, &options, &text) == CM_OK) {
         add_trouble(self, &text);
         cm_digest_queue(self, &text);

@@ -35,6 +35,7 @@ struct cm_html_options {
     size_t top;         /* findings written out; 0: CM_HTML_MAX_FINDINGS */
     size_t suppressed;  /* findings that a suppression or a baseline took out
                          * of the document before */
+    size_t known;       /* dead cycles among them */
     const char *report_name; /* file to name as the source, NULL: the base
                               * name of leak->source_path, if any */
 };

@@ -532,7 +532,8 @@ cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
 
         cm_json_fail(self, NULL,
                      at >= length ? "byte %zu: the file ends too early"
-                                  : "byte %zu: this is no JSON",
+                                  : "byte %zu: this is no JSON; expected a "
+                                    "leak.json that cumem wrote",
                      at);
     }
 }

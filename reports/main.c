@@ -32,7 +32,7 @@ enum { EXIT_DONE = 0, EXIT_FINDINGS = 1, EXIT_TROUBLE = 2 };
 struct program {
     struct cm_options options;
     struct cm_leak leak;
-    size_t suppressed;
+    size_t suppressed, known; /* findings left out; dead cycles among them */
     struct cm_leak_finding *shown; /* owned: the findings to show */
     struct cm_summary_counts counts;
 };
@@ -81,6 +81,15 @@ read_leak(const char *path, struct cm_leak *leak)
     return status;
 }
 
+static void
+leave_out(struct program *self, const struct cm_suppressions *rules)
+{
+    size_t cycles = self->leak.cycle_count;
+
+    self->suppressed += cm_suppressions_apply_leak(rules, &self->leak);
+    self->known += cycles - self->leak.cycle_count;
+}
+
 static enum cm_status
 apply_suppressions(struct program *self)
 {
@@ -100,7 +109,7 @@ apply_suppressions(struct program *self)
         if (problems.length > 0) {
             say(problems.bytes, "", "");
         }
-        self->suppressed += cm_suppressions_apply_leak(&rules, &self->leak);
+        leave_out(self, &rules);
     }
     cm_buffer_release(&problems);
     cm_suppressions_release(&rules);
@@ -144,7 +153,7 @@ apply_baseline(struct program *self)
         status = cm_suppressions_add(&rules, cm_buffer_text(&text), &problems);
     }
     if (status == CM_OK) {
-        self->suppressed += cm_suppressions_apply_leak(&rules, &self->leak);
+        leave_out(self, &rules);
     }
     cm_buffer_release(&text);
     cm_buffer_release(&problems);
@@ -163,6 +172,7 @@ summary_options(const struct program *self, bool colour)
         .min_bytes = self->options.min_bytes,
         .top = self->options.top,
         .suppressed = self->suppressed,
+        .known = self->known,
     };
 }
 
@@ -177,14 +187,10 @@ wants_colour(const char *output)
            && strcmp(term, "dumb") != 0;
 }
 
-/* Writes a result that was made with `status`; says what went wrong. */
+/* Says what went wrong with the result for `path`. */
 static enum cm_status
-deliver(const struct program *self, enum cm_status status, const char *path,
-        const struct cm_buffer *content)
+tell(enum cm_status status, const char *path)
 {
-    if (status == CM_OK) {
-        status = cm_output_write(path, content, self->options.force);
-    }
     if (status == CM_MISUSE) {
         say(path, " exists and is no page or drawing of cyclereport's",
             " (-f overwrites it)");
@@ -194,6 +200,17 @@ deliver(const struct program *self, enum cm_status status, const char *path,
             reason(status));
     }
     return status;
+}
+
+/* Writes a result that was made with `status`. */
+static enum cm_status
+deliver(const struct program *self, enum cm_status status, const char *path,
+        const struct cm_buffer *content)
+{
+    if (status == CM_OK) {
+        status = cm_output_write(path, content, self->options.force);
+    }
+    return tell(status, path);
 }
 
 static enum cm_status
@@ -248,6 +265,7 @@ write_page(const struct program *self, const char *path)
         .min_bytes = self->options.min_bytes,
         .top = self->options.top,
         .suppressed = self->suppressed,
+        .known = self->known,
     };
     struct cm_buffer content = {0};
     enum cm_status status = CM_NO_MEMORY;
@@ -315,7 +333,8 @@ write_drawing(const struct program *self, const char *path)
     return status;
 }
 
-/* The summary, and the page beside the input or where -o says. */
+/* The summary, and the page beside the input or where -o says: then it is
+ * known before the summary whether it can be. */
 static enum cm_status
 write_both(const struct program *self)
 {
@@ -324,7 +343,10 @@ write_both(const struct program *self)
     bool standard = page != NULL && strcmp(page, "-") == 0;
     enum cm_status status = CM_OK;
 
-    if (!standard) {
+    if (page != NULL && !standard) {
+        status = tell(cm_output_check(page, self->options.force), page);
+    }
+    if (status == CM_OK && !standard) {
         status = write_text(self, "-");
     }
     if (page == NULL && strcmp(self->options.input, "-") != 0) {

@@ -100,6 +100,52 @@ cm_output_write(const char *path, const struct cm_buffer *content, bool force)
     return status;
 }
 
+/* Whether a file can be made beside `path`. */
+static enum cm_status
+check_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct cm_buffer folder = {0};
+    enum cm_status status;
+    int error;
+
+    cm_buffer_add(&folder, path,
+                  slash != NULL ? (size_t)(slash - path) + 1 : 0);
+    if (slash == NULL) {
+        cm_buffer_add_text(&folder, ".");
+    }
+    status = cm_buffer_status(&folder);
+    if (status == CM_OK && access(cm_buffer_text(&folder), W_OK | X_OK) != 0) {
+        status = CM_IO;
+    }
+    error = errno;
+    cm_buffer_release(&folder);
+    errno = error;
+    return status;
+}
+
+enum cm_status
+cm_output_check(const char *path, bool force)
+{
+    struct stat there, itself;
+    bool exists = stat(path, &there) == 0;
+
+    if (!exists && errno != ENOENT) {
+        return CM_IO;
+    }
+    if (exists && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        return CM_IO;
+    }
+    if (exists && !S_ISREG(there.st_mode)) {
+        return access(path, W_OK) == 0 ? CM_OK : CM_IO;
+    }
+    if (!force && lstat(path, &itself) == 0 && !is_ours(path)) {
+        return CM_MISUSE;
+    }
+    return check_folder(path);
+}
+
 void
 cm_output_page_name(const char *input, struct cm_buffer *result)
 {

@@ -15,6 +15,8 @@
 enum cm_status cm_output_write(const char *path,
                                const struct cm_buffer *content, bool force)
     CM_CHECKED;
+/* What cm_output_write() would refuse for its place alone, without writing. */
+enum cm_status cm_output_check(const char *path, bool force) CM_CHECKED;
 /* Where the page of `input` goes: cycle-X.html beside leak-X.json, else
  * cycle.html beside it.  Appended. */
 void cm_output_page_name(const char *input, struct cm_buffer *result);

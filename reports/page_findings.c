@@ -223,6 +223,7 @@ cm_sheet_summarize(struct cm_sheet *self)
         .all = true,
         .all_frames = self->options->all_frames,
         .report_name = "",
+        .known = self->options->known,
         .only_count = self->count,
     };
     uint64_t *only = cm_calloc(self->count + 1, sizeof(*only));

@@ -134,7 +134,9 @@ add_plain_header(struct cm_summary_writer *self,
     }
     else {
         cm_line_add(&self->line, CM_PAINT_NONE,
-                    "no dead cycle holds device memory");
+                    self->options->known > 0
+                        ? "only known dead cycles hold device memory"
+                        : "no dead cycle holds device memory");
         if (self->options->suppressed > 0) {
             cm_line_addf(&self->line, CM_PAINT_QUIET, " (%zu suppressed)",
                          self->options->suppressed);

@@ -28,6 +28,7 @@ struct cm_summary_options {
     uint64_t min_bytes; /* findings under this at once are only counted */
     size_t top;         /* findings shown; 0: all of them */
     size_t suppressed;  /* findings that were taken out before */
+    size_t known;       /* dead cycles among them */
     /* Only these fingerprints are shown, NULL: any.  Others are not counted
      * as hidden: for warnings that bring what is new. */
     const uint64_t *only;
@@ -45,6 +46,7 @@ enum cm_status cm_summary_write(const struct cm_leak *leak,
 /* How the findings of a document divide under these options. */
 struct cm_summary_counts {
     size_t shown, library, small, more;
+    size_t heavy;  /* of library: cycles of min_bytes at least */
     size_t dead;   /* cycles, in whichever of these */
     size_t cycles; /* shown or more */
     size_t faults; /* leaks and what lingers, shown or more */

@@ -70,6 +70,8 @@ count_cycle(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
     count = count_of(cycle->peak_bytes, cycle->library_package.index != 0,
                      options, counts);
     counts->dead++;
+    counts->heavy +=
+        count == &counts->library && cycle->peak_bytes >= options->min_bytes;
     counts->cycles += count == &counts->shown || count == &counts->more;
     return count;
 }

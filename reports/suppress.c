@@ -74,6 +74,18 @@ trim(char *text)
     return text;
 }
 
+/* A comment begins a line or stands behind a blank. */
+static void
+cut_comment(char *line)
+{
+    for (char *at = strchr(line, '#'); at != NULL; at = strchr(at + 1, '#')) {
+        if (at == line || strchr(BLANK, at[-1]) != NULL) {
+            *at = '\0';
+            return;
+        }
+    }
+}
+
 /* CM_BAD_INPUT for what is no rule; nothing for blank lines and comments. */
 static enum cm_status
 add_line(struct cm_suppressions *self, char *line)
@@ -82,8 +94,9 @@ add_line(struct cm_suppressions *self, char *line)
     char *glob;
     enum cm_status status;
 
+    cut_comment(line);
     line = trim(line);
-    if (line[0] == '\0' || line[0] == '#') {
+    if (line[0] == '\0') {
         return CM_OK;
     }
     glob = line + strcspn(line, BLANK);
@@ -194,18 +207,37 @@ file_matches(const char *glob, const char *name)
     return true;
 }
 
+/* Classes of the program itself are told without their module. */
+static bool
+type_matches(const char *glob, const char *name)
+{
+    static const char program[] = "__main__.";
+    size_t length = sizeof(program) - 1;
+
+    return cm_glob_matches(glob, name)
+           || (strncmp(glob, program, length) == 0
+               && fnmatch(glob + length, name, 0) == 0);
+}
+
+static bool
+matches(const struct cm_suppression *rule, const char *name)
+{
+    switch (rule->kind) {
+    case CM_SUPPRESS_FILE: return file_matches(rule->glob, name);
+    case CM_SUPPRESS_TYPE: return type_matches(rule->glob, name);
+    case CM_SUPPRESS_FUNCTION: return cm_glob_matches(rule->glob, name);
+    case CM_SUPPRESS_FINGERPRINT: break;
+    }
+    return false;
+}
+
 /* Whether a rule of this kind matches the name. */
 static bool
 names(const struct cm_suppressions *self, enum cm_suppression_kind kind,
       const char *name)
 {
     for (size_t i = 0; i < self->count; i++) {
-        const struct cm_suppression *rule = &self->items[i];
-
-        if (rule->kind == kind
-            && (kind == CM_SUPPRESS_FILE
-                    ? file_matches(rule->glob, name)
-                    : cm_glob_matches(rule->glob, name))) {
+        if (self->items[i].kind == kind && matches(&self->items[i], name)) {
             return true;
         }
     }

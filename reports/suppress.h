@@ -9,10 +9,11 @@
  *     type *.TensorDict         an object of the cycle
  *     file vendor/<glob>        where the cut is made or memory is allocated
  *     function Encoder.*        the same
- *     # comment
+ *     # comment              also behind a rule, after a blank
  *
  * Globs are the shell's; of a type or function the last part, and of a file
- * the last components, are enough. */
+ * the last components, are enough.  A class of the program itself is "Trainer"
+ * or "__main__.Trainer". */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -35,7 +35,7 @@
 #include "../detector/heap.h"
 #include "../detector/records.h"
 
-enum { BUILT_MAX = 128, BUILT_WORD = 64, BUILT_STORES = 16 };
+enum { BUILT_MAX = 512, BUILT_WORD = 64, BUILT_STORES = 16 };
 
 struct built_code {
     char name[BUILT_WORD], file[BUILT_WORD], qualified[BUILT_WORD];

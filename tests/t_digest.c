@@ -151,6 +151,33 @@ test_small_findings_are_written_but_not_said(void **state)
     assert_true(exists(scene->folder, "leak.json"));
 }
 
+/* Of a cycle that lives wholly in a library a person hears that it is there,
+ * and how to see it. */
+static void
+test_librarys_findings_are_counted_aloud(void **state)
+{
+    struct scene *scene = *state;
+    struct built *built =
+        built_new("library H lit; code i /v/site-packages/lit/h.py:3 H.f lib;"
+                  "store i attr me self 4; methods H i; o H; t Tensor 4194304;"
+                  "o .me o; o .t t");
+    struct cm_digest *digest = cm_digest_new(built->records);
+
+    cm_digest_output(digest, scene->path, true, UINT64_C(1) << 30);
+    assert_int_equal(cm_digest_add(digest, &built->heap), CM_OK);
+    assert_false(cm_digest_warns(digest)); /* too small */
+    cm_digest_output(digest, scene->path, true, 1 << 20);
+    assert_int_equal(cm_digest_add(digest, &built->heap), CM_OK);
+    char *text = cm_digest_take_warning(digest);
+    assert_non_null(text);
+    assert_null(strstr(text, "#1"));
+    assert_non_null(strstr(text, "4.0 MiB"));
+    assert_non_null(strstr(text, "\nhidden: 1 in libraries (--all) | cycle"));
+    cm_free(text);
+    cm_digest_free(digest);
+    built_free(built);
+}
+
 static void
 test_a_file_that_is_there_is_left_alone(void **state)
 {
@@ -545,6 +572,7 @@ main(void)
         WITH_SCENE(test_suppressed_findings_are_left_out),
         WITH_SCENE(test_growth_is_said_when_it_has_doubled),
         WITH_SCENE(test_small_findings_are_written_but_not_said),
+        WITH_SCENE(test_librarys_findings_are_counted_aloud),
         WITH_SCENE(test_a_file_that_is_there_is_left_alone),
         WITH_SCENE(test_a_folder_that_is_not_there_is_counted),
         WITH_SCENE(test_an_event_is_a_document_of_its_own),

@@ -359,8 +359,10 @@ test_refuses_and_names_the_place(void **state)
     (void)state;
     expect_refused("", "byte 0: the file ends too early");
     expect_refused("{'a':1", "byte 6: the file ends too early");
-    expect_refused("{'a':1}}", "byte 7: this is no JSON");
-    expect_refused("{'a' 1}", "byte 5: this is no JSON");
+    expect_refused("{'a':1}}", "byte 7: this is no JSON; expected a "
+                               "leak.json that cumem wrote");
+    expect_refused("{'a' 1}", "byte 5: this is no JSON; expected a "
+                              "leak.json that cumem wrote");
     expect_refused("7", "expected a JSON object");
     expect_refused("{}", "format: expected \"cumem-leak\"");
     expect_refused("{'format':'cumem-leak','version':99}",

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -43,12 +44,12 @@ test_library(void **state)
                   "o H; t Tensor 8; o .me o; o .t t",
                   "torch");
     check_library("code i /v/dist-packages/six.py:3 H.__init__ lib;"
-                  "store i attr me self 4; methods H i; o H; t Tensor 8;"
-                  "o .me o; o .t t",
+                  "store i attr me self 4; methods H i; library H six; o H;"
+                  "t Tensor 8; o .me o; o .t t",
                   "six");
     check_library("code i /usr/lib/python3.11/queue.py:3 Q.__init__ lib;"
-                  "store i attr me self 4; methods Q i; o Q; t Tensor 8;"
-                  "o .me o; o .t t",
+                  "store i attr me self 4; methods Q i; library Q sched; o Q;"
+                  "t Tensor 8; o .me o; o .t t",
                   "python");
     /* The user's own store wins over the library's. */
     check_library("code i /v/site-packages/torch/h.py:3 H.__init__ lib;"
@@ -77,6 +78,78 @@ test_library(void **state)
     check_library("library H lit.core; o H; p Mine; t Tensor 8; o .mine p;"
                   "p .h o; o .t t",
                   NULL);
+}
+
+/* A library's line stored it, for the user. */
+static void
+test_what_the_user_stores_through_a_library(void **state)
+{
+    static const char queue[] =
+        "code i /usr/lib/python3.11/queue.py:3 Queue._init lib;"
+        "store i attr queue self 4; methods Queue i; library Queue queue;"
+        "library deque collections; t Tensor 8;";
+    static const char future[] =
+        "code s /usr/lib/python3.11/concurrent/futures/_base.py:3 "
+        "Future.set_exception lib; store s attr _exception self 4;"
+        "methods Future s; library Future concurrent.futures._base;"
+        "library exception builtins; t Tensor 8;";
+    char heap[1024];
+
+    (void)state;
+    /* An instance of the user's class is a member. */
+    snprintf(heap, sizeof heap,
+             "%s w Worker; q Queue; d deque; p tuple; w .q q; q .queue d;"
+             "d [0] p; p [0] w; w .t t",
+             queue);
+    check_library(heap, NULL);
+    /* A collection is whose who fills it. */
+    snprintf(heap, sizeof heap,
+             "%s q Queue; d deque; q .queue d; d [0] q;"
+             "d [1] t",
+             queue);
+    check_library(heap, NULL);
+    /* A frame of the user's; one of the library's. */
+    snprintf(heap, sizeof heap,
+             "code main a.py:1 main; %s o Future; e exception; b traceback;"
+             "f frame code=main line=3; o ._exception e; e __traceback__ b;"
+             "b tb_frame f; f local:f o; f local:t t",
+             future);
+    check_library(heap, NULL);
+    snprintf(heap, sizeof heap,
+             "code main /v/site-packages/lit/h.py:1 main lib;"
+             "%s o Future;"
+             "e exception; b traceback; f frame code=main line=3;"
+             "o ._exception e; e __traceback__ b; b tb_frame f; f local:f o;"
+             "f local:t t",
+             future);
+    check_library(heap, "python");
+    /* A stack that nobody recorded is no library's. */
+    check_library("library H lit.core; o H; t Tensor 8; o .me o; o .t t",
+                  NULL);
+}
+
+/* The user's object is the last of many members. */
+static void
+test_one_of_the_users_among_many(void **state)
+{
+    char heap[16384];
+    int used, count = 300;
+
+    (void)state;
+    used = snprintf(heap, sizeof heap,
+                    "code i /v/site-packages/lit/h.py:3 H.__init__ lib;"
+                    "store i attr me self 4; methods H i; library H lit;"
+                    "m Mine; t Tensor 8;");
+    for (int i = 0; i < count; i++) {
+        used += snprintf(heap + used, sizeof heap - (size_t)used, "o%d H;", i);
+    }
+    for (int i = 0; i + 1 < count; i++) {
+        used += snprintf(heap + used, sizeof heap - (size_t)used,
+                         "o%d .me o%d;", i, i + 1);
+    }
+    snprintf(heap + used, sizeof heap - (size_t)used,
+             "o%d .me m; m .me o0; o0 .t t", count - 1);
+    check_library(heap, NULL);
 }
 
 static void
@@ -157,6 +230,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_library),
+        cmocka_unit_test(test_what_the_user_stores_through_a_library),
+        cmocka_unit_test(test_one_of_the_users_among_many),
         cmocka_unit_test(test_reason_when_there_is_no_place),
         cmocka_unit_test(test_order_of_places),
     };

@@ -43,13 +43,17 @@ test_finding(void **state)
 static void
 test_nothing_found(void **state)
 {
-    const struct cm_summary_options none = {0}, some = {.suppressed = 3};
+    const struct cm_summary_options none = {0}, some = {.suppressed = 3},
+                                    known = {.suppressed = 3, .known = 1};
 
     (void)state;
     expect_summary(LEAK_HEAD "'pid':1}", &none,
                    "cumem: no dead cycle holds device memory\n");
     expect_summary(LEAK_HEAD "'pid':1}", &some,
                    "cumem: no dead cycle holds device memory (3 "
+                   "suppressed)\n");
+    expect_summary(LEAK_HEAD "'pid':1}", &known,
+                   "cumem: only known dead cycles hold device memory (3 "
                    "suppressed)\n");
     expect_summary(LEAK_HEAD "'cycles':[{'class':'resurrected',"
                              "'peak_bytes':5}]}",

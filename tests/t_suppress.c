@@ -79,6 +79,9 @@ test_rules(void **state)
         "function Enc.*",
         "# a comment\r\n\r\n\t function\tforward \r\n",
         "type Nothing\ntype Trainer",
+        "fingerprint 3f9a2c # known",
+        "type Train?r\t# our own\r\nfile nothing.py",
+        "type __main__.cell", /* as "cell", which has no module here */
     };
     static const char *const others[] = {
         "",
@@ -93,6 +96,8 @@ test_rules(void **state)
         "function T",
         "function f",
         "#type Trainer",
+        "type Trainer#",         /* a comment has a blank before it */
+        "type __main__.Trainer", /* it is m.Trainer */
     };
 
     (void)state;

@@ -173,8 +173,12 @@ def test_fail_on(leak, tmp_path):
 def test_baseline_leaves_out_what_was_there(leak, tmp_path):
     text = run(leak.name, "--baseline", leak.name, "--format=text",
                "--fail-on=cycle", cwd=tmp_path)
-    assert text == ("cumem [rank 3]: no dead cycle holds device memory "
+    assert text == ("cumem [rank 3]: only known dead cycles hold device memory "
                     "(17 suppressed)\n")
+    run(leak.name, "--baseline", leak.name, "--format=html", "-o", "page.html",
+        cwd=tmp_path)
+    assert "<h1>Only known dead cycles hold device memory.</h1>" in \
+        (tmp_path / "page.html").read_text()
     earlier = leak_file.example()
     del earlier["cycles"][0]
     save(tmp_path / "earlier.json", earlier)
@@ -188,7 +192,7 @@ def test_baseline_leaves_out_what_was_there(leak, tmp_path):
     "fingerprint 3f9a2c", "fingerprint 3F9A2C0000000001", "type Trainer",
     "type __main__.Tr*", "file train.py", "file */model.py",
     "file home/*/model.py", "function Encoder.*", "function forward",
-    "  type   Trainer\t# no: a comment has its own line\n# yes\ntype Trainer",
+    "  type   Trainer\t# behind a blank\n# on its own line", "fingerprint 3f9a2c # known",
 ])
 def test_suppressions(leak, tmp_path, rule):
     (tmp_path / "cumem.supp").write_text(f"# ours\n\n{rule}\n")

@@ -54,6 +54,51 @@ assert torch.cuda.device_count() == 0
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
 
 
+def test_torch_is_noticed_where_no_collection_comes(tmp_path):
+    """Collection is off before the import: the first tensors have their stacks, and the cut its line."""
+    (tmp_path / "train.py").write_text("""
+import gc
+gc.disable()
+import torch
+class Node: pass
+def main():
+    for _ in range(3):
+        a, b = Node(), Node()
+        a.tensor = torch.zeros(1 << 20)
+        a.peer, b.peer = b, a
+main()
+assert gc.get_stats()[2]["collections"] == 0
+""")
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment(CUMEM_WARN_CYCLES=1), timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "#1 DEAD CYCLE x3, 4.0 MiB each" in done.stderr, done.stderr
+    assert "train.py:9 main: a.tensor" in done.stderr and "train.py:10  a.peer" in done.stderr, done.stderr
+    assert "not known" not in done.stderr, done.stderr
+
+
+def test_torch_imported_on_a_thread_is_noticed_too(tmp_path):
+    (tmp_path / "train.py").write_text("""
+import gc, threading
+gc.disable()
+def load():
+    global torch
+    import torch
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+class Ring: pass
+ring = Ring()
+ring.me = ring
+ring.tensor = torch.zeros(1 << 20)
+del ring
+""")
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment(CUMEM_WARN_CYCLES=1), timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "train.py:13 <module>: ring.tensor" in done.stderr, done.stderr
+
+
 # A torch.cuda that says on standard output which of its functions is called; as the real one, it
 # reads the environment when it is initialised, and takes an allocator only before it has used one.
 TELLING = """
@@ -209,6 +254,13 @@ def test_suppressions_silence_a_type(tmp_path):
     assert "DEAD CYCLE" not in done.err and "cumem.supp: line 3" in done.err, done.err
 
 
+@pytest.mark.parametrize("rule", ["type Node", "type __main__.Node", "type Node  # known"])
+def test_a_class_of_the_program_is_named_as_it_is_told_or_in_full(tmp_path, rule):
+    (tmp_path / "cumem.supp").write_text(rule + "\n")
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert done.err == "", done.err
+
+
 def test_children_start_by_themselves_and_forked_ones_are_silent(tmp_path):
     done = run_ok(LEAK + """
 import subprocess
@@ -290,6 +342,86 @@ def test_the_exit_code_says_what_the_warnings_say(tmp_path, program, more, told)
     done = cumem_run(tmp_path, "--error-exitcode", "42", *more, "train.py")
     assert ("\n#1 " in done.stderr) == told, done.stderr
     assert done.returncode == (42 if told else 0), done.stderr
+
+
+# The last reference is stored by a line of the standard library.
+THROUGH_LIBRARIES = {
+    "future": """
+import concurrent.futures
+def work(future, tensor):
+    try:
+        raise RuntimeError("bad")
+    except RuntimeError as error:
+        future.set_exception(error)
+def make():
+    future = concurrent.futures.Future()
+    work(future, torch.zeros(1 << 20))
+    try:
+        future.result()
+    except RuntimeError:
+        pass
+""",
+    "context manager": """
+import contextlib
+class Session:
+    def __init__(self):
+        self.tensor = torch.zeros(1 << 20)
+        self.stack = contextlib.ExitStack()
+        self.stack.enter_context(self.scope())
+    @contextlib.contextmanager
+    def scope(self):
+        yield self
+make = Session
+""",
+    "queue": """
+import queue
+class Worker:
+    def __init__(self):
+        self.jobs = queue.Queue()
+        self.tensor = torch.zeros(1 << 20)
+        self.jobs.put((self, 3))
+make = Worker
+""",
+    "user dict": """
+import collections
+def make():
+    config = collections.UserDict()
+    config["tensor"] = torch.zeros(1 << 20)
+    config["sub"] = collections.UserDict(root=config)
+""",
+    "weak keys": """
+import weakref
+class Owner:
+    def __init__(self):
+        self.tensor = torch.zeros(1 << 20)
+        self.subs = weakref.WeakKeyDictionary()
+        self.subs[self] = self
+make = Owner
+""",
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_LIBRARIES)
+def test_what_the_program_stores_through_a_library_is_its_own(tmp_path, name):
+    (tmp_path / "train.py").write_text(
+        f"import gc, torch\n{THROUGH_LIBRARIES[name]}\nfor _ in range(3): make()\ngc.collect()\n")
+    done = cumem_run(tmp_path, "--error-exitcode", "42", "train.py")
+    assert "\n#1 DEAD CYCLE x3, 4.0 MiB each" in done.stderr, done.stderr
+    assert done.returncode == 42, done.stderr
+
+
+def test_a_cycle_of_a_librarys_own_is_hidden_and_said_so(tmp_path):
+    (tmp_path / "train.py").write_text("""
+import gc, torch
+from unittest import mock
+mock.MagicMock(return_value=torch.zeros(1 << 20))
+gc.collect()
+""")
+    done = cumem_run(tmp_path, "-o", "r.json", "--error-exitcode", "42", "train.py")
+    assert done.stderr.startswith("cumem: up to 4.0 MiB of cpu tensors was dead"), done.stderr
+    assert done.stderr.endswith("\nhidden: 1 in libraries (--all) | cyclereport r.json\n"), done.stderr
+    assert "#1" not in done.stderr
+    assert done.returncode == 0
 
 
 def test_a_report_that_cannot_be_written_is_named(tmp_path):

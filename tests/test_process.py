@@ -523,6 +523,7 @@ def test_status_says_which_way_and_why(tmp_path):
     run_ok(OBSERVED + """
 status = cumem.status()
 assert status["interceptor"] == "sentinel" and status["why"]
+assert "torch" in status["frameworks"] and "sys" not in status["frameworks"], status
 layouts = status["layouts"]
 assert layouts.pop("code").startswith("by address"), status
 assert layouts == dict.fromkeys(("stack", "attributes", "frames", "collector"), "struct layout"), status
