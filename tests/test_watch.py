@@ -84,6 +84,13 @@ for value in ("gpu:x", -1, [], True):
         assert repr(value) in str(error), error
     else:
         raise SystemExit(f"{value!r} was taken")
+for value in ("x", 1, None):
+    try:
+        cumem.watch(stacks=value)
+    except ValueError as error:
+        assert repr(value) in str(error), error
+    else:
+        raise SystemExit(f"{value!r} was taken")
 assert interceptor() == "none"
 """, cwd=tmp_path)
 

@@ -116,10 +116,12 @@ def watch(path=None, *, devices="auto", stacks=True):
     Raises
     ------
     ValueError
-        For a bad device; it names the value.
+        For a bad device, or `stacks` that is not a bool; it names the value.
     RuntimeError
         Where this interpreter cannot be observed; it says why.
     """
+    if not isinstance(stacks, bool):
+        raise ValueError(f"not True or False: {stacks!r}")
     pattern = os.fspath(path) if path is not None else None
-    watcher = Watcher(_settings.parse_devices(devices), _settings.output_path(pattern), bool(stacks))
+    watcher = Watcher(_settings.parse_devices(devices), _settings.output_path(pattern), stacks)
     return _runtime._add(watcher)
