@@ -9,6 +9,7 @@ from . import _core, _modules, _runtime
 
 _COUNTED = re.compile(r"(.+) of (\d+)")
 _KEY = re.compile(r"\['(\w+)'\]")
+_FRAME = re.compile(r"frame (.+:\d+) in (.+)")
 _TABLES = ("._modules", "._parameters", "._buffers")  # of a torch.nn.Module
 _NOBODY = "not reachable from Python roots: a C extension holds it"
 _ASKER = "held by nothing but the expression that asks"
@@ -38,13 +39,28 @@ class Path:
         *between, (annotation, edge) = steps
         if not between:
             return f"{_start(root, edge)} > {annotation}"
-        (first, held), *rest = between
-        parts = [f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"]
-        parts += [_held(*step) for step in rest]
+        parts = _parts(root, between)
         return " > ".join([*parts, edge, annotation] if edge else [*parts, annotation])
 
     def __repr__(self):
         return f"<Path: {self}>"
+
+
+def way_to(steps):
+    """One line of the way to a place at which things pile up; in a frame of a traceback it
+    begins there."""
+    frames = [(i, found) for i, (what, _) in enumerate(steps) if (found := _FRAME.fullmatch(what))]
+    if frames and frames[-1][0] < len(steps) - 1:
+        at, found = frames[-1]
+        steps = [(f"{found[1]} {found[2]}", ""), *steps[at + 1 :]]
+    (root, _), *steps = _folded(steps)
+    return " > ".join(_parts(root, steps)) if steps else root
+
+
+def _parts(root, steps):
+    (first, held), *rest = steps
+    start = f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"
+    return [start, *(_held(*step) for step in rest)]
 
 
 def _folded(steps):
