@@ -141,12 +141,21 @@ is_in_lru_cache(const struct cm_holding *self)
 }
 
 static bool
+is_cache(const struct cm_holding *self, enum cm_holding_cache which)
+{
+    return (step_at(self, cm_way_lru_cache(self))->cache & which) != 0;
+}
+
+/* Where the objects are few it is the other arguments that get more: on self
+ * the results would be as many. */
+static bool
 is_lru_method(const struct cm_holding *self)
 {
     bool cached = is_in_lru_cache(self);
     const char *name = cached ? cm_way_cached(self) : "";
     const char *dot = strrchr(name, '.');
-    return dot != NULL && !(dot > name && dot[-1] == '>');
+    return dot != NULL && !(dot > name && dot[-1] == '>')
+           && !is_cache(self, CM_CACHE_FEW_OWNERS);
 }
 
 /* torch.optim's and what derives from it keep their state by parameter. */
@@ -343,6 +352,12 @@ say_lru_method(const struct cm_holding *self)
 static char *
 say_lru_cache(const struct cm_holding *self)
 {
+    if (is_cache(self, CM_CACHE_UNSIZED)) {
+        return cm_sentence("give the cache of %s a maxsize: "
+                           "`functools.lru_cache(maxsize=N)`, or call "
+                           "%s.cache_clear() when done",
+                           cm_way_cached(self), cm_way_cached(self));
+    }
     return cm_sentence("give %s's lru_cache a smaller maxsize, or call "
                        "%s.cache_clear() when done",
                        cm_way_cached(self), cm_way_cached(self));

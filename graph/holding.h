@@ -24,6 +24,12 @@
 /* As the first step: no root holds it. */
 #define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 
+enum cm_holding_cache {
+    CM_CACHE_UNSIZED = 1,    /* keeps all results */
+    CM_CACHE_FEW_OWNERS = 2, /* a method's: of few objects, with many arguments
+                              * each */
+};
+
 struct cm_holding_step {
     struct cm_text_id annotation; /* what it is: "list of 17" */
     struct cm_text_id edge;       /* how the step before holds it: "[3]" */
@@ -32,6 +38,7 @@ struct cm_holding_step {
     uint8_t species, role; /* enum cm_species, enum cm_role */
     bool counted;          /* a container: `items` says how many */
     bool bounded;          /* and the program has said how many at most */
+    uint8_t cache;         /* of an lru_cache: enum cm_holding_cache, or-ed */
     uint64_t items;
 };
 

@@ -79,6 +79,7 @@ copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
             .role = from->role,
             .counted = from->counted,
             .bounded = from->bounded,
+            .cache = from->cache,
             .items = from->items,
         };
     }

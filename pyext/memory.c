@@ -12,11 +12,13 @@
 #include "../allocator_hooks/caller.h"
 #include "../allocator_hooks/process_use.h"
 #include "../detector/alloc.h"
+#include "../reports/exhausted.h"
 #include "allocations.h"
 #include "autograd.h"
 #include "driver_events.h"
 #include "live.h"
 #include "session_private.h"
+#include "steps.h"
 #include "unhooked.h"
 
 enum { MOST_HELD = 4096 };
@@ -175,6 +177,42 @@ cm_session_memory(struct cm_session *self, PyObject *rows)
         }
     }
     Py_RETURN_NONE;
+}
+
+/* [0 or -1; raises] */
+static int
+read_kept(PyObject *kept, struct cm_exhausted_use *use)
+{
+    Py_ssize_t count = PyList_GET_SIZE(kept);
+    for (Py_ssize_t i = 0; i < count && i < CM_LEAK_MAX_KEPT; i++) {
+        unsigned long long bytes;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(kept, i), "sK", &use->ways[i],
+                              &bytes)) {
+            return -1;
+        }
+        use->bytes[use->count++] = bytes;
+    }
+    return 0;
+}
+
+PyObject *
+cm_session_exhausted(struct cm_session *self, PyObject *args)
+{
+    struct cm_exhausted_use use = {.asked_bytes = CM_LEAK_UNKNOWN};
+    enum cm_status status = CM_OK;
+    PyObject *asked, *kept;
+    if (!PyArg_ParseTuple(args, "ssOO!:exhausted", &use.error, &use.device,
+                          &asked, &PyList_Type, &kept)
+        || !read_bytes(asked, &use.asked_bytes) || read_kept(kept, &use) < 0) {
+        return NULL;
+    }
+    if (!self->silent && cm_session_is_main(self)) {
+        cm_steps_tell(self);
+        Py_BEGIN_ALLOW_THREADS
+        status = cm_digest_exhausted(self->digest, &use);
+        Py_END_ALLOW_THREADS
+    }
+    return status == CM_OK ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
 /* ---- what no Python object explains */

@@ -63,6 +63,7 @@ SESSION_CALL(watch)
 SESSION_CALL(describe)
 SESSION_CALL(show_texts)
 SESSION_CALL(memory)
+SESSION_CALL(exhausted)
 SESSION_CALL(add_site)
 SESSION_CALL(categories)
 SESSION_CALL(growth)
@@ -129,6 +130,7 @@ static PyMethodDef methods[] = {
     {"describe", core_describe, METH_O, NULL},
     {"show_texts", core_show_texts, METH_O, NULL},
     {"memory", core_memory, METH_O, NULL},
+    {"exhausted", core_exhausted, METH_VARARGS, NULL},
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
     {"looks", core_looks, METH_VARARGS, NULL},

@@ -242,6 +242,7 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     if (cached != NULL) {
         step->annotation = label_of_lru_cache(objects, cached);
         step->code = maker_of(objects, cached);
+        step->cache = cm_unnamed_cache(objects, step->object);
     }
     else if (step->counted && !PyModule_Check(step->object)) {
         step->annotation = label_with_count(objects, step);

@@ -21,8 +21,9 @@ struct cm_step {
     struct cm_type_id type;
     struct cm_code_id code; /* of a function, a frame or a generator */
     uint8_t species, role;
-    bool counted; /* `items` says something */
-    bool bounded; /* and the program has said how many at most */
+    bool counted;  /* `items` says something */
+    bool bounded;  /* and the program has said how many at most */
+    uint8_t cache; /* enum cm_holding_cache, or-ed */
     uint64_t items;
 };
 

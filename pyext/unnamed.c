@@ -6,12 +6,15 @@
 
 #include "unnamed.h"
 
+#include "../graph/holding.h"
 #include "../graph/name.h"
 #include "phrase.h"
 
 enum {
     MOST_SHOWN = 4096,
     MOST_CACHED = 1024, /* a larger size is no bound to rely on */
+    MOST_KEYS = 1024,
+    MOST_OWNERS = MOST_KEYS / 4, /* fewer than so many of the keys are few */
 };
 
 const char cm_unnamed_threads[] = "in each thread";
@@ -164,16 +167,89 @@ is_method(PyObject *function)
     return dot != NULL && dot > text && dot[-1] != '>';
 }
 
+/* None, a number, or NULL: not known. */
+static PyObject *
+maxsize_of(const struct cm_objects *objects, PyObject *object)
+{
+    PyObject *told = cm_attribute(objects, object, "cache_parameters");
+    return told != NULL && PyFunction_Check(told)
+               ? free_variable(told, "maxsize")
+               : NULL;
+}
+
+/* The table stands before the function; no key is a dict. */
+struct table {
+    PyObject *function, *last, *found;
+};
+
+static int
+see_table(PyObject *referent, void *context)
+{
+    struct table *seen = context;
+    bool met = referent == seen->function && seen->last != NULL
+               && PyDict_CheckExact(seen->last);
+    seen->found = met ? seen->last : NULL;
+    seen->last = referent;
+    return met;
+}
+
+static bool
+is_among(PyObject *const *known, size_t count, const PyObject *object)
+{
+    while (count > 0 && known[count - 1] != object) {
+        count--;
+    }
+    return count != 0;
+}
+
+/* The keys of a method's are tuples that begin with its object. */
+static bool
+has_few_owners(PyObject *object, PyObject *function)
+{
+    PyObject *owners[MOST_OWNERS], *key;
+    struct table table = {.function = function};
+    size_t count = 0, keys = 0;
+    Py_ssize_t at = 0;
+    (void)Py_TYPE(object)->tp_traverse(object, see_table, &table);
+    while (table.found != NULL && keys < MOST_KEYS
+           && PyDict_Next(table.found, &at, &key, NULL)) {
+        keys++;
+        if (!PyTuple_Check(key) || PyTuple_GET_SIZE(key) == 0) {
+            return false;
+        }
+        PyObject *owner = PyTuple_GET_ITEM(key, 0);
+        if (!is_among(owners, count, owner)) {
+            if (count == MOST_OWNERS) {
+                return false;
+            }
+            owners[count++] = owner;
+        }
+    }
+    return 4 * count < keys;
+}
+
+uint8_t
+cm_unnamed_cache(const struct cm_objects *objects, PyObject *object)
+{
+    PyObject *cached = cm_unnamed_cached(objects, object);
+    if (cached == NULL) {
+        return 0;
+    }
+    uint8_t unsized = maxsize_of(objects, object) == Py_None;
+    return (uint8_t)(unsized * CM_CACHE_UNSIZED)
+           | (is_method(cached) && has_few_owners(object, cached)
+                  ? CM_CACHE_FEW_OWNERS
+                  : 0);
+}
+
 bool
 cm_unnamed_is_bounded(const struct cm_objects *objects, PyObject *object)
 {
     PyObject *cached = cm_unnamed_cached(objects, object);
-    PyObject *told = cached != NULL && !is_method(cached)
-                         ? cm_attribute(objects, object, "cache_parameters")
-                         : NULL;
-    PyObject *most = told != NULL && PyFunction_Check(told)
-                         ? free_variable(told, "maxsize")
-                         : NULL;
+    bool owned =
+        cached != NULL && is_method(cached) && !has_few_owners(object, cached);
+    PyObject *most =
+        cached != NULL && !owned ? maxsize_of(objects, object) : NULL;
     int overflow = 0;
     return most != NULL && PyLong_CheckExact(most)
            && PyLong_AsLongAndOverflow(most, &overflow) <= MOST_CACHED

@@ -20,8 +20,10 @@ struct cm_text_id cm_unnamed_variable(struct cm_texts *texts, PyObject *tail,
  * something else. */
 PyObject *cm_unnamed_cached(const struct cm_objects *objects,
                             PyObject *object);
+/* What is known of an lru_cache: enum cm_holding_cache, or-ed. */
+uint8_t cm_unnamed_cache(const struct cm_objects *objects, PyObject *object);
 /* Whether it keeps results up to a number that the program has given; a
- * method's keeps every self besides, and is told. */
+ * method's keeps every self besides, and is told where they are many. */
 bool cm_unnamed_is_bounded(const struct cm_objects *objects, PyObject *object);
 /* The parameter that has this value of the function's __defaults__. */
 PyObject *cm_unnamed_parameter(PyObject *function, PyObject *defaults,

@@ -373,6 +373,28 @@ cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
 }
 
 /* Before: lock held. */
+void
+cm_digest_say_exhausted(struct cm_digest *self)
+{
+    struct cm_buffer text = {0};
+    if (!self->warn) {
+        return;
+    }
+    if (write_is_due(self, true)) {
+        (void)write_report(self);
+    }
+    struct cm_summary_options options = {
+        .exhausted = true,
+        .report_name = seen_from_here(self->leak.source_path),
+    };
+    if (cm_summary_write(&self->leak, &options, &text) == CM_OK) {
+        add_trouble(self, &text);
+        cm_digest_queue(self, &text);
+    }
+    cm_buffer_release(&text);
+}
+
+/* Before: lock held. */
 static enum cm_status
 record(struct cm_digest *self, const struct cm_heap *heap,
        const struct cm_findings *findings)

@@ -23,6 +23,7 @@
 #include "memory_use.h"
 
 struct cm_digest;
+struct cm_exhausted_use;
 struct cm_leak_looks;
 
 /* `records` is borrowed and outlives the result. */
@@ -90,6 +91,10 @@ void cm_digest_collector_off(struct cm_digest *self, bool off);
  * (CLOCK_MONOTONIC; 0: not known); what is written has the run's length. */
 void cm_digest_looks(struct cm_digest *self, const struct cm_leak_looks *looks,
                      uint64_t began_ns);
+/* Memory ran out: written at once, and told whoever is warned. */
+enum cm_status cm_digest_exhausted(struct cm_digest *self,
+                                   const struct cm_exhausted_use *use)
+    CM_CHECKED;
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* What comes again and again while the program runs: the list of what grows,
- * the points of the timeline, the collections.  Each takes the lock for as
+ * the points of the timeline, the collections, memory that ran out.  Each takes the lock for as
  * long as it takes to put it into the document. */
 
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "../detector/clock.h"
 #include "collector.h"
 #include "digest_private.h"
+#include "exhausted.h"
 #include "fault.h"
 #include "leak_json.h"
 
@@ -90,6 +91,22 @@ cm_digest_note_run(struct cm_digest *self)
         self->leak.looks.run_us =
             (cm_clock_ns(CLOCK_MONOTONIC) - began_ns) / 1000;
     }
+}
+
+/* --- memory that ran out -------------------------------------------------- */
+
+enum cm_status
+cm_digest_exhausted(struct cm_digest *self, const struct cm_exhausted_use *use)
+{
+    pthread_mutex_lock(&self->lock);
+    enum cm_status status = cm_exhausted_set(&self->leak, use);
+    if (status == CM_OK) {
+        self->dirty = self->urgent = true;
+        cm_digest_say_exhausted(self);
+    }
+    self->counts.no_memory += status == CM_NO_MEMORY;
+    pthread_mutex_unlock(&self->lock);
+    return status;
 }
 
 /* --- growth --------------------------------------------------------------- */

@@ -47,6 +47,9 @@ struct cm_digest {
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
 
+/* Before: lock held.  Writes the report and queues that memory ran out. */
+void cm_digest_say_exhausted(struct cm_digest *self);
+
 /* Before: lock held.  For the user's standard error; with too many the text is
  * dropped. */
 void cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text);

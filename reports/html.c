@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "exhausted.h"
 #include "growth.h"
 #include "memory_use.h"
 #include "memory_why.h"
@@ -155,6 +156,23 @@ add_growth(struct cm_sheet *self)
     cm_buffer_release(&text);
 }
 
+/* Who held most when memory ran out. */
+static void
+add_kept(struct cm_sheet *self)
+{
+    const struct cm_leak_exhausted *exhausted = &self->leak->exhausted;
+    struct cm_buffer text = {0};
+
+    for (size_t i = 0; i < exhausted->kept_count; i++) {
+        cm_buffer_clear(&text);
+        cm_buffer_add_text(&text, ": held ");
+        cm_exhausted_add_kept(self->leak, i, &text);
+        add_verdict_line(self, cm_buffer_text(&text), text.length, false);
+    }
+    cm_sheet_take_failure(self, &text);
+    cm_buffer_release(&text);
+}
+
 struct share {
     const char *class, *name;
     uint64_t bytes;
@@ -270,6 +288,7 @@ add_top(struct cm_sheet *self)
     if (count_growth(self) < self->count) {
         add_growth(self);
     }
+    add_kept(self);
     for (size_t i = 0; i < self->leak->device_count; i++) {
         add_device(self, &self->leak->devices[i]);
     }

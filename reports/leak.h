@@ -163,6 +163,23 @@ struct cm_leak_looks {
     uint64_t run_us; /* of the run, in which that was; 0: not known */
 };
 
+#define CM_LEAK_MAX_KEPT 3
+
+/* Who held most when memory ran out. */
+struct cm_leak_kept {
+    struct cm_text_id way; /* "`train.cache` (dict, 9 items)" */
+    uint64_t bytes;        /* that would go with it */
+};
+
+struct cm_leak_exhausted {
+    bool known; /* memory ran out; else all is empty */
+    int64_t iteration;
+    struct cm_text_id error, device; /* "RuntimeError", "cuda:0"; "" */
+    uint64_t asked_bytes;            /* CM_LEAK_UNKNOWN */
+    struct cm_leak_kept kept[CM_LEAK_MAX_KEPT];
+    size_t kept_count;
+};
+
 /* From a named root to what grows: what an object is ("train.py:80 main", "list
  * of 409"), and how the one before holds it ("local losses", "[0]"; "" for the
  * root). */
@@ -260,6 +277,7 @@ struct cm_leak {
     size_t collection_count, collection_capacity;
     struct cm_leak_collector collector;
     struct cm_leak_looks looks;
+    struct cm_leak_exhausted exhausted;
     char
         *source_path; /* owned: file it was read from or written to, or NULL */
     uint32_t *site_map; /* owned; the ledger's alone, not in the file: the

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "exhausted.h"
 #include "growth_json.h"
 #include "json.h"
 #include "leak_json_read.h"
@@ -538,6 +539,7 @@ read_document(struct cm_leak_reader *self)
     cm_leak_read_each(self, "collections", read_collection);
     cm_collector_read(self);
     cm_looks_read(self);
+    cm_exhausted_read(self);
     if (self->json.status == CM_OK) {
         join_storages(self->leak);
     }

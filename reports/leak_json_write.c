@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "exhausted.h"
 #include "growth_json.h"
 #include "json_write.h"
 
@@ -369,6 +370,7 @@ cm_leak_json_write(const struct cm_leak *leak, struct cm_buffer *out)
     add_collections(&self);
     cm_collector_write(&self);
     cm_looks_write(&self);
+    cm_exhausted_write(&self);
     cm_buffer_add_text(out, "}\n");
     return cm_buffer_status(out);
 }

@@ -154,6 +154,9 @@ cm_memory_set_device(struct cm_leak *leak, const struct cm_device_use *use)
 bool
 cm_memory_ran_out(const struct cm_leak *leak)
 {
+    if (leak->exhausted.known) {
+        return true;
+    }
     for (size_t i = 0; i < leak->device_count; i++) {
         if (leak->devices[i].asked_bytes != 0) {
             return true;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "exhausted.h"
 #include "filenames.h"
 #include "growth.h"
 #include "line.h"
@@ -143,6 +144,47 @@ add_plain_header(struct cm_summary_writer *self,
         }
     }
     cm_line_end(&self->line);
+}
+
+/* Who is told of something new has heard this before. */
+static bool
+tells_exhausted(const struct cm_summary_writer *self)
+{
+    return self->leak->exhausted.known
+           && (self->options->only == NULL || self->options->exhausted);
+}
+
+static void
+add_exhausted(struct cm_summary_writer *self)
+{
+    struct cm_buffer text = {0};
+
+    if (tells_exhausted(self)) {
+        cm_exhausted_add_sentence(self->leak, &text);
+        add_program(self);
+        cm_line_add_wrapped(&self->line, cm_buffer_text(&text),
+                            CM_SUMMARY_INDENT);
+        cm_line_end(&self->line);
+    }
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
+}
+
+static void
+add_kept(struct cm_summary_writer *self)
+{
+    struct cm_buffer text = {0};
+
+    for (size_t i = 0;
+         tells_exhausted(self) && i < self->leak->exhausted.kept_count; i++) {
+        cm_buffer_clear(&text);
+        cm_exhausted_add_kept(self->leak, i, &text);
+        cm_summary_add_label(self, "held");
+        cm_line_add_cut(&self->line, cm_buffer_text(&text), 0);
+        cm_line_end(&self->line);
+    }
+    cm_summary_add_failure(self, &text);
+    cm_buffer_release(&text);
 }
 
 static void
@@ -501,7 +543,15 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
         return status;
     }
     told = counts.shown + counts.library + counts.small + counts.more;
+    add_exhausted(self);
+    if (self->options->exhausted) {
+        counts = (struct cm_summary_counts){0};
+        add_kept(self);
+        add_footer(self, &counts);
+        return CM_OK;
+    }
     add_header(self, &counts);
+    add_kept(self);
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
         status = add_shown(self, shown[i], i + 1);
     }

@@ -33,6 +33,7 @@ struct cm_summary_options {
      * as hidden: for warnings that bring what is new. */
     const uint64_t *only;
     size_t only_count;
+    bool exhausted;          /* nothing is shown but that memory ran out */
     const char *report_name; /* file to name in the last line, NULL: the base
                               * name of leak->source_path, if any */
 };

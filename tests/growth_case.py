@@ -275,10 +275,18 @@ def judge_cycles(self, findings, report):
                           for cycle in dead[len(findings):]]
 
 
-def judge(findings, report):
+def judge_told(self, findings, stderr):
+    """A leak that the last report has no more was told all the same."""
+    if not self.false_alarms and all(one["verdict"] != "leak" for one in findings):
+        told = dict.fromkeys(re.findall(r"^(?:\[.*?\] )?(#\d+ LEAK .*?)(?=  |$)", stderr, re.MULTILINE))
+        self.false_alarms += [f"false alarm: told, {line}" for line in told]
+
+
+def judge(findings, report, stderr=""):
     self = Judgement()
     judge_entries(self, [one for one in findings if one["verdict"] != "cycle"], report)
     judge_cycles(self, [one for one in findings if one["verdict"] == "cycle"], report)
+    judge_told(self, findings, stderr)
     self.verdicts = [entry["verdict"] for entry in alarms_of(report)]
     self.verdicts += ["cycle"] * len(dead_of(report))
     return self

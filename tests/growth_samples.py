@@ -20,7 +20,8 @@ def judge(program):
     label, path, findings = program
     with tempfile.TemporaryDirectory() as folder:
         done = case.run_observed(path, pathlib.Path(folder))
-        judgement = case.judge(findings, case.read_report(pathlib.Path(folder)))
+        judgement = case.judge(findings, case.read_report(pathlib.Path(folder)),
+                               done.stderr)
     if done.returncode != 0:
         judgement.wrong.append(f"exit status {done.returncode}: {done.stderr[-400:]}")
     return judgement

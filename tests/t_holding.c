@@ -69,6 +69,27 @@ test_optimizers(void **state)
     cm_records_free(way.records);
 }
 
+/* Which of its arguments a method's cache has many of. */
+static void
+test_caches(void **state)
+{
+    static const char steps[] =
+        "M||module a;C|.Net|class Net;O|.embed|lru_cache of Net.embed;"
+        "T|cached result|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 2);
+    way.steps[2].cache = CM_CACHE_UNSIZED;
+    assert_advice(&way, "lru_cache on a method", "every self");
+    way.steps[2].cache = CM_CACHE_UNSIZED | CM_CACHE_FEW_OWNERS;
+    assert_advice(&way, "lru_cache",
+                  "cache of Net.embed a maxsize: `functool");
+    way.steps[2].cache = CM_CACHE_FEW_OWNERS;
+    assert_advice(&way, "lru_cache", "give Net.embed's lru_cache a smaller");
+    cm_records_free(way.records);
+}
+
 static void
 test_chains(void **state)
 {
@@ -398,6 +419,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_caches),
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),

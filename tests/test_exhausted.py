@@ -71,3 +71,54 @@ main(lambda: None)
     assert done.code == 0, done
     (cycle,) = report_of(tmp_path)["cycles"]
     assert cycle["trigger"] == "exit", cycle
+
+
+ALONE = LEAK.replace("make_pair(1 << 18)", "")
+
+
+def test_it_is_told_without_dead_cycles(tmp_path):
+    done = run(ALONE + "main(lambda: torch.empty(1 << 50))", cwd=tmp_path)
+    report = report_of(tmp_path)
+    assert report["cycles"] == []
+    told = report["exhausted"]
+    assert (told["iteration"], told["error"], told["asked_bytes"]) == (15, "RuntimeError", 1 << 52)
+    assert told["holders"][0] == {"way": "`__main__.kept` (list, 15 items)", "bytes": 15 << 20}, told
+    lines = done.err.splitlines()
+    at = lines.index("cumem: memory ran out at iteration 15: RuntimeError, 4096 TiB asked for")
+    assert lines[at + 1] == "   held  15 MiB: `__main__.kept` (list, 15 items)", done.err
+    assert lines[at + 2].startswith("cyclereport leak-"), done.err
+    assert done.err.count("memory ran out") == 1, done.err
+
+
+def test_it_is_told_where_nothing_grows(tmp_path):
+    """By the way to it, from the variables of the call that failed: largest first."""
+    done = run(NODES + """
+import logging
+cumem.warn_tensor_cycles(min_bytes=0)
+class Cache:
+    def __init__(self):
+        self.tables = {size: torch.zeros(size << 18) for size in (1, 2, 3)}
+def main():
+    cache, single = Cache(), torch.zeros(2 << 18)
+    torch.empty(1 << 50)
+main()
+""", cwd=tmp_path)
+    report = report_of(tmp_path)
+    assert report["growth"] == report["cycles"] == []
+    first, second = report["exhausted"]["holders"][:2]
+    assert first["bytes"] == 6 << 20 and "tables (dict, 3 items)" in first["way"], report["exhausted"]
+    assert second["bytes"] == 2 << 20 and "single" in second["way"], report["exhausted"]
+    assert "cumem: memory ran out: RuntimeError, 4096 TiB asked for\n   held  6.0 MiB: " in done.err
+
+
+@pytest.mark.parametrize("how, asked", [
+    ("lambda: bytearray(1 << 60)", None), ("lambda: fail(OutOfMemoryError('allocating 1,024 bytes'))", 1024),
+    ("lambda: fail(MemoryError('Unable to allocate 8.00 GiB for an array'))", 8 << 30)])
+def test_what_was_asked_for_is_read(tmp_path, how, asked):
+    run(ALONE + f"main({how})", cwd=tmp_path)
+    assert report_of(tmp_path)["exhausted"].get("asked_bytes") == asked
+
+
+def test_another_end_is_not_told_so(tmp_path):
+    done = run(ALONE + "main(lambda: fail(KeyError(7)))", cwd=tmp_path)
+    assert "exhausted" not in report_of(tmp_path) and "memory ran out" not in done.err

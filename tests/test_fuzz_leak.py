@@ -62,6 +62,9 @@ def example():
     document["timeline"] = grown["timeline"]
     document["collector"] = grown["collector"]
     document["looks"] = grown["looks"]
+    document["exhausted"] = {
+        "iteration": 7, "error": "RuntimeError", "device": "cuda:0", "asked_bytes": MIB,
+        "holders": [{"way": "`a.kept` (list, 3 items)", "bytes": MIB}]}
     document["collections"] = grown["collections"][:3]
     return document
 

@@ -472,3 +472,33 @@ for row in rows:
     assert row["category"] == "saved for backward", row
     assert "write `state = state.detach()`" in row["advice"], row
 """, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("decorator, self_too, verdict", [
+    ("functools.cache", False, "leak"), ("functools.lru_cache(maxsize=64)", False, "growing"),
+    ("functools.lru_cache(maxsize=64)", True, "leak")])
+def test_a_method_with_a_sized_cache_is_bounded_where_its_objects_are_few(
+        decorator, self_too, verdict, tmp_path):
+    done = run_ok(LOOP + f"""
+import functools
+class Rotary:
+    @{decorator}
+    def table(self, offset):
+        return torch.zeros(1 << 18)
+def main():
+    rotary = Rotary()
+    def keep(_):
+        nonlocal rotary
+        if {self_too}:
+            rotary = Rotary()
+        keep.calls += 1
+        rotary.table(keep.calls)
+    keep.calls = 0
+    train(keep, 25)
+    row, = [row for row in cumem.growth() if row["verdict"] != "settled"]
+    assert row["verdict"] == {verdict!r}, row
+    print(row["advice"])
+with cumem.watch():
+    main()
+""", cwd=tmp_path)
+    assert ("every self" if self_too else "maxsize") in done.out, done.out

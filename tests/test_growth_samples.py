@@ -41,7 +41,7 @@ class Run:
     def __init__(self, path, findings, folder):
         self.path, self.folder = path, folder
         self.traced = case.run_observed(path, folder)
-        self.judgement = case.judge(findings, case.read_report(folder))
+        self.judgement = case.judge(findings, case.read_report(folder), self.traced.stderr)
         self.is_healthy = not findings
 
     def check(self, observed):
@@ -301,6 +301,27 @@ def test_what_nobody_is_told_of_is_no_alarm(change, tmp_path):
     report = right_report("P1_losses_list")
     report["growth"][0].update(change)
     assert judge_file("T01_image_classifier", report, tmp_path).problems() == []
+
+
+@pytest.mark.parametrize("name, alarms", [
+    ("T01_image_classifier", 1), ("fixed/P1_losses_list", 1), ("24_activations_only", 1),
+    ("P1_losses_list", 0)])
+def test_what_was_told_and_taken_back_is_a_false_alarm(name, alarms):
+    fixed = name.startswith("fixed/")
+    findings = [] if fixed else case.expected_of(name)
+    told = """cumem: cpu grows by 1.0 MiB per iteration
+#1 LEAK +1.0 MiB per iteration since iteration 2                        [74928d]
+   held  not known: #2 LEAK is another line
+
+cumem: cpu grows by 1.0 MiB per iteration
+#1 LEAK +1.0 MiB per iteration since iteration 2                        [74928d]
+cumem: stopped growing: a.py:6 main, at 31 MiB (told as a leak before)
+"""
+    report = {**case.NOTHING} if fixed else right_report(name)
+    assert case.judge(findings, report, told.replace("#1", "[rank 0] #1")).false_alarms \
+        == ["false alarm: told, #1 LEAK +1.0 MiB per iteration since iteration 2"] * alarms
+    assert case.judge(findings, report, told.replace("#1 LEAK", "#1 DEAD CYCLE")
+                      .replace("#2 LEAK", "#2")).false_alarms == []
 
 
 def test_second_holder_on_the_same_line_fails(tmp_path):

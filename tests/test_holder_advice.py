@@ -230,6 +230,21 @@ def cached_method_of_a_dataclass():
     return ask(cached_values(Sample.normal))
 
 
+class Rotary(nn.Module):
+    @functools.cache
+    def table(self, length, *, offset=0):
+        return torch.zeros(length, 2)
+
+
+@program("lru_cache", "give the cache of Rotary.table a maxsize: `functools.lru_cache(maxsize=N)`")
+def cached_tables_of_few_modules():
+    layers = [Rotary(), Rotary()]
+    for length in range(1, 8):
+        for layer in layers:
+            layer.table(length, offset=length)
+    return ask(cached_values(Rotary.table))
+
+
 @functools.lru_cache(maxsize=100)
 def mask(size):
     return torch.zeros(size)

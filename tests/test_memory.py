@@ -248,5 +248,8 @@ name, = glob.glob("leak-*.json")
 report = json.load(open(name))
 device, = report["devices"]
 print(device["asked_bytes"] // MIB, report["cycles"], len(report["held"]) > 0)
+told = report["exhausted"]
+print(told["error"], told["device"], told["asked_bytes"] // MIB)
 """, cwd=tmp_path, STAND_IN=stand_in)
-    assert done.out == "512 [] True\n"
+    assert done.out == "512 [] True\nOutOfMemoryError cuda:0 512\n"
+    assert "cumem: memory ran out on cuda:0: OutOfMemoryError, 512 MiB asked for" in done.err

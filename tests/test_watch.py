@@ -84,5 +84,81 @@ for value in ("gpu:x", -1, [], True):
         assert repr(value) in str(error), error
     else:
         raise SystemExit(f"{value!r} was taken")
+for value in ("x", 1, None):
+    try:
+        cumem.watch(stacks=value)
+    except ValueError as error:
+        assert repr(value) in str(error), error
+    else:
+        raise SystemExit(f"{value!r} was taken")
 assert interceptor() == "none"
+""", cwd=tmp_path)
+
+
+GROWS = START + """
+def points(rows):
+    return [(row["verdict"], row["series"][-1][0], row["count"]) for row in rows]
+
+def read(path):
+    return json.load(open(path))
+
+kept = []
+def grow(watcher, until):
+    while len(kept) < until:
+        kept.append(torch.zeros(1 << 18))
+        watcher.step()
+"""
+
+
+def test_the_report_is_as_old_as_its_timeline(tmp_path):
+    """Nobody has called cumem.growth(): by itself a look is due when the iterations have doubled."""
+    run_ok(GROWS + """
+with cumem.watch("here.json") as watcher:
+    for until in (15, 30, 37):
+        grow(watcher, until)
+        report = watcher.report
+        assert points(report["growth"]) == [("leak", until, until)], points(report["growth"])
+        assert report["iteration"] == report["timeline"]["devices"][0]["points"][-1][0] == until
+        watcher.save("copy.json")
+        for path in ("copy.json", "here.json"):
+            assert points(read(path)["growth"]) == points(report["growth"]), path
+        assert points(cumem.growth()) == points(report["growth"])
+""", cwd=tmp_path)
+
+
+def test_the_end_of_it_is_in_the_report_and_in_its_file(tmp_path):
+    run_ok(GROWS + """
+with cumem.watch("here.json") as watcher:
+    grow(watcher, 30)
+globals().pop("kept")
+for _ in range(3):
+    assert points(watcher.report["growth"]) == [("leak", 30, 30)]
+assert points(read("here.json")["growth"]) == [("leak", 30, 30)]
+""", cwd=tmp_path)
+
+
+def test_what_a_function_kept_is_in_the_file_when_it_is_over(tmp_path):
+    run_ok(GROWS + """
+@cumem.watch("here.json")
+def train():
+    kept = []
+    for _ in range(27):
+        kept.append(torch.zeros(1 << 18))
+        cumem.step()
+train()
+assert points(read("here.json")["growth"]) == [("leak", 27, 27)], points(read("here.json")["growth"])
+""", cwd=tmp_path)
+
+
+def test_what_no_longer_grows_is_in_the_report(tmp_path):
+    run_ok(GROWS + """
+with cumem.watch("here.json") as watcher:
+    grow(watcher, 30)
+    verdicts = [watcher.report["growth"][0]["verdict"]]
+    for _ in range(90):
+        kept.append(torch.zeros(1 << 18))
+        kept.pop(0)
+        watcher.step()
+    verdicts += [row["verdict"] for row in watcher.report["growth"]]
+    assert verdicts == ["leak", "settled"], verdicts
 """, cwd=tmp_path)

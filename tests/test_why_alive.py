@@ -563,3 +563,23 @@ def test_many_threads_ask_while_others_change_the_heap():
     for thread in churning:
         thread.join()
     assert failed == []
+
+
+def test_what_only_the_caller_has(tmp_path):
+    done = run_ok("""
+import torch, cumem
+ask = cumem.why_alive
+print(*ask(torch.zeros(3)))
+print(*cumem.why_alive(torch.zeros(3), max_paths=2))
+print(*ask(obj=object()))
+class Kept: pass
+import ctypes
+kept = Kept(); ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+number = id(kept); del kept
+print(*ask(ctypes.cast(number, ctypes.py_object).value))
+""", cwd=tmp_path)
+    lines = done.out.splitlines()
+    asker = "held by nothing but the expression that asks > "
+    assert [line.startswith(asker) for line in lines] == [True, True, True, False], lines
+    assert lines[0] == lines[1] == f"{asker}Tensor [3] float32 cpu 12 B", lines
+    assert lines[3].startswith("not reachable from Python roots: a C extension"), lines

@@ -7,24 +7,28 @@ CuPy, JAX and Numba raise alone.  An exception is read by the getters of
 ``BaseException``: no code of the program runs.
 """
 
+import re
 import sys
 
 _MOST_CAUSES = 10
 _WORDS = ("can't allocate memory", "not enough memory", "out of memory", "OUT_OF_MEMORY",
           "RESOURCE_EXHAUSTED")  # fmt: skip
+_SIZE = re.compile(r"allocat\w*:? ([\d.,]*\d) ?(bytes|[KMGTPE]iB)")
+_UNITS = {"bytes": 0, **{f"{letter}iB": 10 * (i + 1) for i, letter in enumerate("KMGTPE")}}
 _FIELDS = vars(BaseException)
 
 
-def is_exhausted():
-    """Whether the exception that nobody caught, or what it came from, is of that kind."""
+def cause():
+    """(class, bytes asked for or None) of the exception that nobody caught, or of what it
+    came from; None: it is not of that kind."""
     known = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     for _ in range(_MOST_CAUSES):
         if not isinstance(known, BaseException):
-            return False
+            return None
         if _is_of_memory(known):
-            return True
+            return type.__dict__["__name__"].__get__(type(known)), _asked(known)
         known = _read(known, "__cause__") or _read(known, "__context__")
-    return False
+    return None
 
 
 def _read(error, name):
@@ -36,6 +40,16 @@ def _is_of_memory(error):
     name, mro = (type.__dict__[field].__get__ for field in ("__name__", "__mro__"))
     if any(cls is MemoryError or name(cls) == "OutOfMemoryError" for cls in mro(type(error))):
         return True
+    return any(word in _text(error) for word in _WORDS)
+
+
+def _text(error):
     arguments = _read(error, "args")
     text = arguments[0] if arguments else None
-    return type(text) is str and any(word in text for word in _WORDS)
+    return text if type(text) is str else ""
+
+
+def _asked(error):
+    """"tried to allocate 4096 bytes" of torch, "Unable to allocate 8.00 EiB" of NumPy."""
+    found = _SIZE.search(_text(error))
+    return int(float(found[1].replace(",", "")) * 2 ** _UNITS[found[2]]) if found else None

@@ -3,13 +3,16 @@
 """Why an object is alive: the ways from named roots to it."""
 
 import re
+import sys
 
-from . import _core, _runtime
+from . import _core, _modules, _runtime
 
 _COUNTED = re.compile(r"(.+) of (\d+)")
 _KEY = re.compile(r"\['(\w+)'\]")
+_FRAME = re.compile(r"frame (.+:\d+) in (.+)")
 _TABLES = ("._modules", "._parameters", "._buffers")  # of a torch.nn.Module
 _NOBODY = "not reachable from Python roots: a C extension holds it"
+_ASKER = "held by nothing but the expression that asks"
 _UNREAD = "not found; variables of running functions cannot be read in this Python"
 _CUT = "not found among the {:,} objects that there was time for"
 _MOST = 1000
@@ -36,13 +39,28 @@ class Path:
         *between, (annotation, edge) = steps
         if not between:
             return f"{_start(root, edge)} > {annotation}"
-        (first, held), *rest = between
-        parts = [f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"]
-        parts += [_held(*step) for step in rest]
+        parts = _parts(root, between)
         return " > ".join([*parts, edge, annotation] if edge else [*parts, annotation])
 
     def __repr__(self):
         return f"<Path: {self}>"
+
+
+def way_to(steps):
+    """One line of the way to a place at which things pile up; in a frame of a traceback it
+    begins there."""
+    frames = [(i, found) for i, (what, _) in enumerate(steps) if (found := _FRAME.fullmatch(what))]
+    if frames and frames[-1][0] < len(steps) - 1:
+        at, found = frames[-1]
+        steps = [(f"{found[1]} {found[2]}", ""), *steps[at + 1 :]]
+    (root, _), *steps = _folded(steps)
+    return " > ".join(_parts(root, steps)) if steps else root
+
+
+def _parts(root, steps):
+    (first, held), *rest = steps
+    start = f"{_start(root, held)} ({_what(first)})" if held else f"{root}: {_what(first)}"
+    return [start, *(_held(*step) for step in rest)]
 
 
 def _folded(steps):
@@ -96,7 +114,7 @@ def why_alive(obj, *, max_paths=3):
         What a user wrote first, libraries next, the interpreter's tables last;
         in each the shortest way from each variable first, what only autograd keeps
         last.  Never empty: where nothing in Python holds the
-        object, one path says so.
+        object, one path says so, or that only the caller's own expression does.
 
     Raises
     ------
@@ -119,6 +137,25 @@ def why_alive(obj, *, max_paths=3):
     _runtime._prepare()
     ways, what, looked_at, cut, unread = _core.why_alive(obj, int(max_paths))
     if not ways:
-        reason = _CUT.format(looked_at) if cut else _UNREAD if unread else _NOBODY
+        only_asked = sys.getrefcount(obj) <= _OF_A_TEMPORARY and not _is_in_cpp(obj)
+        reason = (_ASKER if only_asked else _CUT.format(looked_at) if cut
+                  else _UNREAD if unread else _NOBODY)  # fmt: skip
         ways = [[(reason, ""), (what, "")]]
     return [Path(steps) for steps in ways]
+
+
+def _references(obj, *, max_paths=3):
+    """As why_alive() counts them."""
+    return sys.getrefcount(obj)
+
+
+_OF_A_TEMPORARY = _references(object())
+
+
+def _is_in_cpp(obj):
+    """Whether more than its Python object has the tensor."""
+    torch = sys.modules.get("torch")
+    if not hasattr(torch, "Tensor") or not _modules.is_tensor(obj):
+        return False
+    count = getattr(torch._C.TensorBase, "_use_count", None)
+    return count is None or count(obj) > 1

@@ -439,9 +439,25 @@ def _on_out_of_memory(device, size, total, free):
         return
     try:
         _attached["ran_out"] = True
+        _guarded(_growth.look_now)
+        _note_exhausted("OutOfMemoryError", f"cuda:{device}", size)
         _scan(OOM, {device: size})
     except Exception:
         _core.unraisable(_on_out_of_memory)
+
+
+def _note_exhausted(error, device, asked):
+    """That memory ran out, and who holds most of it, with or without anything dead."""
+    from . import _largest
+
+    kept = []
+    try:
+        with _no_collection():
+            kept = _largest.holders()
+    except Exception:
+        _core.unraisable(_note_exhausted)
+    _core.exhausted(error, device, asked, kept)
+    _core.drain()
 
 
 @contextlib.contextmanager
@@ -498,7 +514,10 @@ def _at_exit():
             return
         try:
             _guarded(_growth.look_now, True)
-            _scan(OOM if not _attached["ran_out"] and _exhausted.is_exhausted() else EXIT)
+            cause = _exhausted.cause() if not _attached["ran_out"] else None
+            if cause is not None and "torch" in sys.modules:
+                _note_exhausted(cause[0], "", cause[1])
+            _scan(OOM if cause is not None else EXIT)
             _note_report(_core.close())
         except Exception:
             _core.unraisable(_at_exit)

@@ -5,7 +5,7 @@
 import functools
 import os
 
-from . import _core, _report, _runtime, _settings, _steps
+from . import _budget, _core, _growth, _report, _runtime, _settings, _steps
 
 
 class Watcher(_runtime.Handle):
@@ -24,7 +24,7 @@ class Watcher(_runtime.Handle):
             return self.remove()
         if not callable(function):
             raise TypeError(f"a function was expected, not {type(function).__name__}")
-        self.remove()
+        self._end(False)
 
         @functools.wraps(function)
         def watched(*args, **keywords):
@@ -46,7 +46,17 @@ class Watcher(_runtime.Handle):
         with _runtime._lock:
             self._calls -= 1
             if self._calls == 0:
-                self.remove()
+                self._end(_budget.allows("holders"))
+
+    def remove(self):
+        """Stop observing; what has grown until now is in the report, and in its file."""
+        self._end(True)
+
+    def _end(self, look):
+        with _runtime._lock:
+            if look and self in _runtime._handles:
+                self._update()
+            super().remove()
 
     def step(self, name=None):
         """End an iteration, as :func:`cumem.step`."""
@@ -54,7 +64,10 @@ class Watcher(_runtime.Handle):
 
     @property
     def report(self):
-        """The ``leak.json`` object, as a dict, of what the process has found so far."""
+        """The ``leak.json`` object, as a dict: what the process has found, as it is now.
+
+        Once nobody observes any more, as it was then.
+        """
         import json
 
         return json.loads(self._document())
@@ -66,12 +79,19 @@ class Watcher(_runtime.Handle):
         _report.write_whole(name, document if name.endswith(".json") else _report._draw(document).encode())
 
     def _document(self):
+        with _runtime._lock:
+            if _runtime._handles:
+                self._update()
+            return _core.document()
+
+    @staticmethod
+    def _update():
+        """What grows is judged when it is asked for: the points of the timeline are not older."""
         _runtime.flush()
-        path = _core.close()
-        if path:
-            with open(path, "rb") as file:
-                return file.read()
-        return _runtime.find_cycles(devices=self._devices)._document
+        _runtime._guarded(_growth.look)
+        with _runtime._no_collection():
+            _runtime._note_memory(snapshot=True)
+        _core.close()
 
 
 def watch(path=None, *, devices="auto", stacks=True):
@@ -96,10 +116,12 @@ def watch(path=None, *, devices="auto", stacks=True):
     Raises
     ------
     ValueError
-        For a bad device; it names the value.
+        For a bad device, or `stacks` that is not a bool; it names the value.
     RuntimeError
         Where this interpreter cannot be observed; it says why.
     """
+    if not isinstance(stacks, bool):
+        raise ValueError(f"not True or False: {stacks!r}")
     pattern = os.fspath(path) if path is not None else None
-    watcher = Watcher(_settings.parse_devices(devices), _settings.output_path(pattern), bool(stacks))
+    watcher = Watcher(_settings.parse_devices(devices), _settings.output_path(pattern), stacks)
     return _runtime._add(watcher)
