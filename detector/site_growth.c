@@ -245,6 +245,10 @@ judge(struct cm_growth *self, const struct cm_series *series,
     if (doubted && state->doubts < MOST_DOUBTS) {
         result->verdict = CM_VERDICT_LEAK; /* not taken back by a tooth */
     }
+    state->leaked |= result->verdict == CM_VERDICT_LEAK;
+    if (state->leaked && result->verdict == CM_VERDICT_OK) {
+        result->verdict = CM_VERDICT_SETTLED; /* whoever was told hears it */
+    }
     state->verdict = (uint8_t)result->verdict;
 }
 

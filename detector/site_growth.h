@@ -39,6 +39,7 @@ struct cm_growth_state {
     uint8_t doubts;  /* boundaries since it was told at which it only grew */
     bool kept;       /* gradients, through the last forward pass */
     bool suspected;  /* its series, when it changed last */
+    bool leaked;     /* it was judged a leak once: it does not just vanish */
     uint64_t bytes, count, peak_bytes;
     /* Of a site that allocates gradients: theirs when they were last counted,
      * and what else of it was live then, such as a workspace of cuBLAS that a

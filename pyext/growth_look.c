@@ -249,8 +249,8 @@ note_names(struct cm_growth_look *self, PyObject *rows)
 /* ---- into the document */
 
 /* Far more bytes than so many new ones of their size would have. */
-static bool
-gets_larger(const struct cm_growth_row *row)
+bool
+cm_growing_larger(const struct cm_growth_row *row)
 {
     double bytes = row->result.bytes_per_iteration * (double)row->count;
     double more = row->result.count_per_iteration * (double)row->bytes;
@@ -266,7 +266,7 @@ category_for_advice(const struct cm_growing *finding)
     if (finding->copy) {
         return CM_HOLDING_COPY;
     }
-    if (gets_larger(row)) {
+    if (cm_growing_larger(row)) {
         return CM_HOLDING_LARGER;
     }
     enum cm_category category =

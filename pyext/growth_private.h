@@ -61,6 +61,8 @@ struct cm_growth_look {
  * has the object. */
 bool cm_growing_block(struct cm_session *session, PyObject *object,
                       struct cm_block *block);
+/* No more of them than before, and more bytes. */
+bool cm_growing_larger(const struct cm_growth_row *row);
 /* Gradients that linger: C++ holds them, behind their parameters. */
 bool cm_growing_gradients(const struct cm_growing *self);
 /* False: no memory. */

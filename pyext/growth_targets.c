@@ -219,6 +219,35 @@ has_few(const struct cm_growing *finding)
            && finding->targets < MOST_TARGETS;
 }
 
+/* What stays as small as it was, made by the same line as what gets larger:
+ * the state that a recurrent layer returns beside its output. */
+static void
+drop_small(struct cm_growth_look *self)
+{
+    uint64_t most[MOST_FINDINGS] = {0};
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < self->target_count; i++) {
+            uint32_t group = self->groups[i];
+            struct cm_block block;
+            if (group >= self->count
+                || !cm_growing_larger(&self->findings[group].row)
+                || !cm_growing_block(self->session, self->targets[i],
+                                     &block)) {
+                continue;
+            }
+            if (round == 0) {
+                most[group] =
+                    block.bytes > most[group] ? block.bytes : most[group];
+            }
+            else if (block.bytes < most[group] / 2) {
+                self->groups[i] = NO_GROUP;
+                self->findings[group].targets--;
+            }
+        }
+    }
+    drop_targets_of_no_group(self);
+}
+
 /* Until one answers that it is enough. */
 static void
 note_each(struct cm_growth_look *self, const struct cm_objects_array *live,
@@ -250,5 +279,6 @@ cm_growing_find(struct cm_growth_look *self)
         }
         drop_targets_of_no_group(self);
     }
+    drop_small(self);
     cm_free(live.items);
 }

@@ -160,5 +160,5 @@ with cumem.watch("here.json") as watcher:
         kept.pop(0)
         watcher.step()
     verdicts += [row["verdict"] for row in watcher.report["growth"]]
-    assert verdicts == ["leak", "settled"], verdicts
+    assert verdicts[0] == "leak" and set(verdicts[1:]) == {"settled"}, verdicts
 """, cwd=tmp_path)
