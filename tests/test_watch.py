@@ -104,7 +104,7 @@ def read(path):
 
 kept = []
 def grow(watcher, until):
-    while len(kept) < until:
+    for _ in range(len(kept), until):
         kept.append(torch.zeros(1 << 18))
         watcher.step()
 """
