@@ -122,12 +122,29 @@ add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
     cm_put(self, first ? ".</h1>\n" : ".</p>\n");
 }
 
+/* That memory ran out comes before everything else. */
+static bool
+add_exhausted(struct cm_sheet *self)
+{
+    struct cm_buffer text = {0};
+
+    if (!self->leak->exhausted.known) {
+        return false;
+    }
+    cm_buffer_add_text(&text, ": ");
+    cm_exhausted_add_sentence(self->leak, &text);
+    add_verdict_line(self, cm_buffer_text(&text), text.length, true);
+    cm_sheet_take_failure(self, &text);
+    cm_buffer_release(&text);
+    return true;
+}
+
 /* The lines of the summary before its first block. */
 static void
 add_verdict(struct cm_sheet *self)
 {
     const char *at = cm_buffer_text(&self->summary);
-    bool first = true;
+    bool first = !add_exhausted(self);
 
     while (strncmp(at, "cumem", 5) == 0) {
         size_t length = strcspn(at, "\n");

@@ -3,8 +3,10 @@
 """Programs that end because memory ran out, where no observer of torch's tells of it."""
 
 import json
+import subprocess
 
 import pytest
+from cumem._report import PROGRAM
 
 from process import NODES, run
 
@@ -88,6 +90,9 @@ def test_it_is_told_without_dead_cycles(tmp_path):
     assert lines[at + 1] == "   held  15 MiB: `__main__.kept` (list, 15 items)", done.err
     assert lines[at + 2].startswith("cyclereport leak-"), done.err
     assert done.err.count("memory ran out") == 1, done.err
+    leak, = tmp_path.glob("leak*.json")
+    page = subprocess.run([PROGRAM, leak, "--format", "html", "-o", "-"], capture_output=True, text=True).stdout
+    assert "<h1>Memory ran out at iteration 15: RuntimeError, 4096 TiB asked for.</h1>" in page, page[:2000]
 
 
 def test_it_is_told_where_nothing_grows(tmp_path):
