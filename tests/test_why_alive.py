@@ -567,13 +567,13 @@ def test_many_threads_ask_while_others_change_the_heap():
 
 def test_what_only_the_caller_has(tmp_path):
     done = run_ok("""
-import torch, cumem
-ask = cumem.why_alive
-print(*ask(torch.zeros(3)))
-print(*cumem.why_alive(torch.zeros(3), max_paths=2))
-print(*ask(obj=object()))
-class Kept: pass
 import ctypes
+import cumem
+ask = cumem.why_alive
+class Kept: pass
+print(*ask(Kept()))
+print(*cumem.why_alive(Kept(), max_paths=2))
+print(*ask(obj=object()))
 kept = Kept(); ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 number = id(kept); del kept
 print(*ask(ctypes.cast(number, ctypes.py_object).value))
@@ -581,5 +581,14 @@ print(*ask(ctypes.cast(number, ctypes.py_object).value))
     lines = done.out.splitlines()
     asker = "held by nothing but the expression that asks > "
     assert [line.startswith(asker) for line in lines] == [True, True, True, False], lines
-    assert lines[0] == lines[1] == f"{asker}Tensor [3] float32 cpu 12 B", lines
+    assert lines[0] == lines[1] == f"{asker}Kept", lines
     assert lines[3].startswith("not reachable from Python roots: a C extension"), lines
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
+def test_a_tensor_that_only_the_caller_has(tmp_path):
+    done = run_ok("""
+import torch, cumem
+print(*cumem.why_alive(torch.zeros(3)))
+""", cwd=tmp_path)
+    assert done.out == "held by nothing but the expression that asks > Tensor [3] float32 cpu 12 B\n", done.out
