@@ -3,8 +3,8 @@
 
 /* What empties a container is looked for in the program's own code that may
  * have filled it: x.clear(), del x[:-n] where x is what a person calls the
- * place, x = x[-n:], an append or a pop behind `len(x) < n`, or a line that sets it
- * anew besides the one that makes it. */
+ * place, x = x[-n:], an append or a pop behind `len(x) < n`, or a line that
+ * sets it anew besides the one that makes it. */
 
 #include "bound.h"
 
@@ -81,13 +81,13 @@ is_done_to(const struct cm_holding *self, const struct cm_store *store,
 }
 
 static bool
-is_one_of(const struct cm_holding *self, struct cm_text_id id,
-          const char *const *names)
+calls_one_of(const struct cm_holding *self, const struct cm_store *store,
+             const char *const *names)
 {
-    while (*names != NULL && !is_name(self, id, *names)) {
+    while (*names != NULL && !is_name(self, store->name, *names)) {
         names++;
     }
-    return *names != NULL;
+    return store->kind == CM_STORE_CALL && *names != NULL;
 }
 
 /* x.clear(), x[:] = [], del x[:-n] */
@@ -98,8 +98,7 @@ clears(const struct cm_holding *self, const struct cm_store *store,
     static const char *const calls[] = {"clear", "reset", NULL};
     return is_done_to(self, store, name)
            && ((store->kind == CM_STORE_REMOVE && store->trimmed)
-               || (store->kind == CM_STORE_CALL
-                   && is_one_of(self, store->name, calls)));
+               || calls_one_of(self, store, calls));
 }
 
 /* One item, which need not be as much as comes. */
@@ -112,8 +111,7 @@ removes(const struct cm_holding *self, const struct cm_store *store,
         "heappop", "heapreplace", "heappushpop", NULL};
     return is_done_to(self, store, name)
            && (store->kind == CM_STORE_REMOVE
-               || (store->kind == CM_STORE_CALL
-                   && is_one_of(self, store->name, calls)));
+               || calls_one_of(self, store, calls));
 }
 
 /* Of losses, in losses.append(x), heappush(losses, x), losses[k] = x. */
@@ -126,8 +124,7 @@ fills(const struct cm_holding *self, const struct cm_store *store,
                                         "setdefault", "heappush",   NULL};
     return is_done_to(self, store, name)
            && (store->kind == CM_STORE_ITEM
-               || (store->kind == CM_STORE_CALL
-                   && is_one_of(self, store->name, calls)));
+               || calls_one_of(self, store, calls));
 }
 
 /* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either

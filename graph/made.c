@@ -30,14 +30,6 @@ code_of(const struct cm_cycle *cycle, struct cm_code_id code)
 /* What a store looks like */
 
 static bool
-is_attribute_store(const struct cm_place_search *self,
-                   const struct cm_store *store)
-{
-    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
-           && strcmp(cm_place_text(self, store->name), self->name) == 0;
-}
-
-static bool
 is_local_store(const struct cm_place_search *self,
                const struct cm_store *store)
 {
@@ -367,7 +359,7 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
 {
     static bool (*const stores[])(const struct cm_place_search *search,
                                   const struct cm_store *store) = {
-        is_attribute_store, is_dict_store, is_setattr};
+        cm_place_sets_attribute, is_dict_store, is_setattr};
     struct cm_name name = name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};

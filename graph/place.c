@@ -142,6 +142,14 @@ cm_place_look_around(struct cm_place_search *self, uint32_t owner)
 /* What counts */
 
 bool
+cm_place_sets_attribute(const struct cm_place_search *self,
+                        const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+bool
 cm_place_fills(const struct cm_place_search *self,
                const struct cm_store *store)
 {

@@ -36,6 +36,10 @@ struct cm_place_search {
 bool cm_place_fills(const struct cm_place_search *self,
                     const struct cm_store *store);
 
+/* Another: x.NAME = ..., no constant. */
+bool cm_place_sets_attribute(const struct cm_place_search *self,
+                             const struct cm_store *store);
+
 /* In one piece of code that stands in the cycle. */
 void cm_place_look_in_code(struct cm_place_search *self,
                            struct cm_code_id code);

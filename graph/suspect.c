@@ -235,21 +235,15 @@ cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
            || find_captured_default(cycle, result);
 }
 
-static bool
-is_store_of(const struct cm_place_search *search, const struct cm_store *store)
-{
-    return store->kind == CM_STORE_ATTRIBUTE
-           && strcmp(cm_place_text(search, store->name), search->name) == 0;
-}
-
 /* Whether a line of the program's own sets the attribute. */
 static bool
 is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
 {
     struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
     struct cm_name name = cm_name_of_label(cycle->records, label);
-    struct cm_place_search search = {
-        .cycle = cycle, .is_wanted = is_store_of, .name = name.text};
+    struct cm_place_search search = {.cycle = cycle,
+                                     .is_wanted = cm_place_sets_attribute,
+                                     .name = name.text};
 
     cm_place_look_around(&search, link.owner);
     cm_place_sort(&search);

@@ -256,14 +256,6 @@ sets_item(const struct cm_place_search *search, const struct cm_store *store)
 }
 
 static bool
-sets_attribute(const struct cm_place_search *search,
-               const struct cm_store *store)
-{
-    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
-           && is_named(search, store->name);
-}
-
-static bool
 sets_variable(const struct cm_place_search *search,
               const struct cm_store *store)
 {
@@ -351,7 +343,8 @@ look_for_variable(const struct cm_holding *self, size_t step,
         }
     }
     if (search->count == 0) {
-        look(self, search, attribute ? sets_attribute : sets_variable);
+        look(self, search,
+             attribute ? cm_place_sets_attribute : sets_variable);
     }
 }
 

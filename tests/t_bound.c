@@ -65,7 +65,18 @@ test_no_line_empties_it(void **state)
                             "main", CM_STORE_CALL, "clear", "outputs"));
 }
 
-/* As above, by two lines of one function. */
+/* Where these are all lines, of one function; the way is freed. */
+static bool
+is_emptied_in(struct way *way, const struct cm_store *stores, uint32_t count)
+{
+    struct cm_code_id code = add_code(way, "main", stores, count, false);
+    way->holding.codes = &code;
+    way->holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way->holding);
+    cm_records_free(way->records);
+    return result;
+}
+
 static bool
 is_bounded_by(enum cm_store_kind first, const char *call,
               enum cm_store_kind second, const char *other, uint32_t line)
@@ -74,12 +85,7 @@ is_bounded_by(enum cm_store_kind first, const char *call,
     way_init(&way, variable, 1);
     struct cm_store stores[] = {store(&way, first, call, "outputs", 4),
                                 store(&way, second, other, "outputs", line)};
-    struct cm_code_id code = add_code(&way, "main", stores, 2, false);
-    way.holding.codes = &code;
-    way.holding.code_count = 1;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_in(&way, stores, 2);
 }
 
 static void
@@ -107,12 +113,7 @@ is_trimmed(const char *steps, const char *name, bool trimmed)
     way_init(&way, steps, 1);
     struct cm_store line = store(&way, CM_STORE_LOCAL, name, "", 5);
     line.trimmed = trimmed;
-    struct cm_code_id code = add_code(&way, "main", &line, 1, false);
-    way.holding.codes = &code;
-    way.holding.code_count = 1;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_in(&way, &line, 1);
 }
 
 static void
