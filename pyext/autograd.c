@@ -299,7 +299,16 @@ cm_grad_kept_by_cpp(PyObject *object)
                   == ((uintptr_t)object | 1);
 }
 
-/* An object and its C++ side hold each other once, in one of two ways. */
+/* Whether a node has its object, which has no use of it. */
+static bool
+is_weakly_used(const struct cm_autograd_layout *layout,
+               const struct cm_grad_vertex *vertex)
+{
+    return vertex->class->kind == CM_CPP_PYTHON_NODE
+           && !layout->functions_count;
+}
+
+/* An object and its C++ side hold each other once, in one of three ways. */
 int64_t
 cm_grad_uses(const struct cm_grad_vertex *vertex, bool python)
 {
@@ -317,10 +326,11 @@ cm_grad_uses(const struct cm_grad_vertex *vertex, bool python)
     if (vertex->object == 0) {
         return vertex->uses;
     }
-    int64_t uses = (int64_t)vertex->uses - 1;
+    bool weakly = is_weakly_used(layout, vertex);
+    int64_t uses = (int64_t)vertex->uses - !weakly;
     if (python) {
         PyObject *object = (PyObject *)(uintptr_t)vertex->object;
-        uses += Py_REFCNT(object) - (mutual && vertex->uses > 1);
+        uses += Py_REFCNT(object) - (weakly || (mutual && vertex->uses > 1));
     }
     return uses;
 }

@@ -432,15 +432,16 @@ uses_behind(PyObject *grad_fn)
 }
 
 static PyObject *
-make_ready(int uses, int tensors_are_mutual, int nodes_are_mutual)
+make_ready(PyObject *const flags[4])
 {
     if (!learnt.found) {
         PyErr_SetString(PyExc_RuntimeError, "the layout comes first");
         return NULL;
     }
-    learnt.layout.has_uses = uses != 0;
-    learnt.layout.tensors_are_mutual = tensors_are_mutual != 0;
-    learnt.layout.nodes_are_mutual = nodes_are_mutual != 0;
+    learnt.layout.has_uses = flags[0] == Py_True;
+    learnt.layout.tensors_are_mutual = flags[1] == Py_True;
+    learnt.layout.nodes_are_mutual = flags[2] == Py_True;
+    learnt.layout.functions_count = flags[3] == Py_True;
     learnt.ready = true;
     learnt.reason = learnt.layout.sized
                         ? "struct layout"
@@ -455,7 +456,7 @@ describe(void)
 {
     const struct cm_autograd_layout *l = &learnt.layout;
     return Py_BuildValue(
-        "{snsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsNsNsNsNsN}", "object_node",
+        "{snsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsnsNsNsNsNsNsN}", "object_node",
         l->object_node, "impl_meta", l->impl_meta, "impl_object",
         l->impl_object, "meta_grad_fn", l->meta_grad_fn, "meta_grad",
         l->meta_grad, "view_base", l->view_base, "edges", l->edges,
@@ -469,7 +470,8 @@ describe(void)
         PyBool_FromLong(l->counted_in_node), "sized",
         PyBool_FromLong(l->sized), "has_uses", PyBool_FromLong(l->has_uses),
         "tensors_are_mutual", PyBool_FromLong(l->tensors_are_mutual),
-        "nodes_are_mutual", PyBool_FromLong(l->nodes_are_mutual));
+        "nodes_are_mutual", PyBool_FromLong(l->nodes_are_mutual),
+        "functions_count", PyBool_FromLong(l->functions_count));
 }
 
 /* Each search has found a layout, and no two the same. */
@@ -487,10 +489,12 @@ cm_autograd_probe(PyObject *module, PyObject *args)
 {
     (void)module;
     const char *step;
-    PyObject *a = NULL, *b = NULL, *c = NULL;
-    if (!PyArg_ParseTuple(args, "s|OOO", &step, &a, &b, &c)) {
+    PyObject *given[4] = {NULL};
+    if (!PyArg_ParseTuple(args, "s|OOOO", &step, &given[0], &given[1],
+                          &given[2], &given[3])) {
         return NULL;
     }
+    PyObject *a = given[0], *b = given[1];
     if (strcmp(step, "layout") == 0) {
         return describe();
     }
@@ -505,8 +509,8 @@ cm_autograd_probe(PyObject *module, PyObject *args)
     if (strcmp(step, "uses") == 0 && a != NULL) {
         return uses_behind(a);
     }
-    if (strcmp(step, "ready") == 0 && c != NULL) {
-        return make_ready(a == Py_True, b == Py_True, c == Py_True);
+    if (strcmp(step, "ready") == 0 && given[3] != NULL) {
+        return make_ready(given);
     }
     PyErr_SetString(PyExc_ValueError, "unknown step");
     return NULL;

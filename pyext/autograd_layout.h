@@ -42,6 +42,9 @@ struct cm_autograd_layout {
                               * holds the object too; else one of the two
                               * holds the other */
     bool nodes_are_mutual;
+    bool functions_count; /* as a use of their node; else, up to torch 2.12, a
+                           * Function's context refers to it weakly, and is
+                           * held by it */
     PyTypeObject *function;     /* owned: torch._C._FunctionBase */
     traverseproc node_traverse; /* of every other grad_fn */
 };
@@ -69,7 +72,8 @@ void cm_autograd_unlearn(void);
 /* [new or none; raises] for cumem._autograd:
  *   ("learn", {name: number}, function_type)  finds the layout or raises
  *   ("uses", grad_fn)        uses of the node that its first edge leads to
- *   ("ready", uses, tensors_are_mutual, nodes_are_mutual)
+ *   ("ready", uses, tensors_are_mutual, nodes_are_mutual,
+ *    functions_count)
  *   ("layout")               what was learnt, by name
  *   ("doubt")                forgets it, and raises */
 PyObject *cm_autograd_probe(PyObject *module, PyObject *args);

@@ -100,7 +100,10 @@ def _uses(tensors):
     tensors_are_mutual = sys.getrefcount(tensor) == once + 1
     del view
     fresh = tensor.grad_fn  # one that nobody else holds
-    return counted, tensors_are_mutual, sys.getrefcount(fresh) == once + 1
+    nodes_are_mutual = sys.getrefcount(fresh) == once + 1
+    above = tensors["context"] * 6.0  # the uses of that node: two, and its object's
+    functions_count = _core.autograd_probe("uses", above.grad_fn) == 3
+    return counted, tensors_are_mutual, nodes_are_mutual, functions_count
 
 
 def is_hooked(torch):
