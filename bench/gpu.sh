@@ -5,7 +5,7 @@
 # bench/gpu.sh SECONDS [--quick] [PART...]: what needs a GPU, within a budget
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
 # hooks in them, the samples, the programs that grow, pauses, single
-# collections, CUMEM_DRIVER=1, device allocations.  PARTs (seed observe train
+# collections, CUMEM_DRIVER=1, device allocations.  PARTs (seed exhausted observe train
 # hooks samples growth freeze collect driver allocations) leave the others out.
 # Everything is written below $OUT, else bench/results.  PYTHON picks the
 # interpreter; cumem is the installed one, or PYTHONPATH's, or is built here.
@@ -16,7 +16,7 @@ shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
 benches="hooks train observe freeze collect driver allocations"
-parts=" ${*:-seed samples growth $benches} "
+parts=" ${*:-seed exhausted samples growth $benches} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}
 end=$((SECONDS + budget))
@@ -54,6 +54,13 @@ run_seed() {
     PYTHON=$python GPU_SEED_TIMEOUT=$(share 90) \
         bench/gpu_seed.sh "$out/gpu_seed.txt"
     tail -12 "$out/gpu_seed.txt"
+}
+
+run_exhausted() {
+    say "memory runs out"
+    timeout "$(share 120)" "$python" bench/exhausted.py \
+        --output "$out/exhausted.txt" >>"$log" 2>&1
+    grep '^---' "$out/exhausted.txt"
 }
 
 run_samples() {
@@ -100,6 +107,7 @@ run_bench() {
 provide_cumem
 "$python" -c 'import cumem; print("cumem", cumem.__version__)'
 ! wanted seed || run_seed
+! wanted exhausted || run_exhausted
 ! wanted samples || run_samples
 ! wanted growth || run_growth
 for name in $benches; do

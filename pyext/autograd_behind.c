@@ -11,6 +11,8 @@
 #include "../detector/alloc.h"
 #include "torch_layout.h"
 
+#define NS_A_VERTEX 5000u
+
 static void
 take_off_edges(const struct cm_grad_graph *graph, int64_t *left,
                const uint8_t *dead)
@@ -272,12 +274,17 @@ list_storages(const struct cm_autograd_behind *behind)
 }
 
 PyObject *
-cm_autograd_behind_of(PyObject *module, PyObject *object)
+cm_autograd_behind_of(PyObject *module, PyObject *args)
 {
-    static const struct cm_autograd_bounds bounds = {
-        .max_vertices = 4000000, .max_time_ns = UINT64_C(20000000000)};
     struct cm_autograd_behind behind;
+    PyObject *object;
+    unsigned most = 4000000;
     (void)module;
+    if (!PyArg_ParseTuple(args, "O|I", &object, &most)) {
+        return NULL;
+    }
+    struct cm_autograd_bounds bounds = {
+        .max_vertices = most, .max_time_ns = (uint64_t)most * NS_A_VERTEX};
     if (!cm_autograd_behind(object, &bounds, &behind)) {
         Py_RETURN_NONE;
     }

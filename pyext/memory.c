@@ -215,6 +215,17 @@ cm_session_exhausted(struct cm_session *self, PyObject *args)
     return status == CM_OK ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
+PyObject *
+cm_session_exhausted_all(struct cm_session *self)
+{
+    if (!self->silent && cm_session_is_main(self)) {
+        Py_BEGIN_ALLOW_THREADS
+        cm_digest_exhausted_all(self->digest);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_NONE;
+}
+
 /* ---- what no Python object explains */
 
 struct explained {

@@ -15,6 +15,7 @@ PyObject *cm_session_memory(struct cm_session *self, PyObject *rows);
 /* [none; never] Live blocks that no Python object explains, by site. */
 /* (error, device, bytes or None, [(way, bytes)]): memory ran out. */
 PyObject *cm_session_exhausted(struct cm_session *self, PyObject *args);
+PyObject *cm_session_exhausted_all(struct cm_session *self);
 PyObject *cm_session_held(struct cm_session *self);
 /* [new; raises] As cm_objects_told_stack(). */
 PyObject *cm_session_add_site(struct cm_session *self, PyObject *frames);

@@ -89,6 +89,7 @@ core_holders(PyObject *module, PyObject *args)
     return cm_growers_holders(session_of(module), args);
 }
 
+SESSION_CALL_ALONE(exhausted_all)
 SESSION_CALL_ALONE(drain)
 SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
@@ -131,6 +132,7 @@ static PyMethodDef methods[] = {
     {"show_texts", core_show_texts, METH_O, NULL},
     {"memory", core_memory, METH_O, NULL},
     {"exhausted", core_exhausted, METH_VARARGS, NULL},
+    {"exhausted_all", core_exhausted_all, METH_NOARGS, NULL},
     {"suppressions", core_suppressions, METH_O, NULL},
     {"scan", core_scan, METH_VARARGS, NULL},
     {"looks", core_looks, METH_VARARGS, NULL},
@@ -158,7 +160,7 @@ static PyMethodDef methods[] = {
     {"forward_probe", cm_forward_probe, METH_O, NULL},
     {"forward_of", cm_forward_of, METH_O, NULL},
     {"forward_running", cm_forward_running, METH_NOARGS, NULL},
-    {"autograd_behind", cm_autograd_behind_of, METH_O, NULL},
+    {"autograd_behind", cm_autograd_behind_of, METH_VARARGS, NULL},
     {"autograd_probe", cm_autograd_probe, METH_VARARGS, NULL},
     {"seed_blocks", cm_allocations_seed, METH_O, NULL},
     {"clear_blocks", cm_allocations_clear, METH_NOARGS, NULL},

@@ -364,7 +364,7 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 void
 cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
 {
-    if (news->count != 0 && self->warn) {
+    if (news->count != 0 && self->warn && !self->held_back) {
         if (write_is_due(self, true)) {
             (void)write_report(self);
         }
@@ -374,7 +374,7 @@ cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
 
 /* Before: lock held. */
 void
-cm_digest_say_exhausted(struct cm_digest *self)
+cm_digest_say_exhausted(struct cm_digest *self, bool all)
 {
     struct cm_buffer text = {0};
     if (!self->warn) {
@@ -384,9 +384,11 @@ cm_digest_say_exhausted(struct cm_digest *self)
         (void)write_report(self);
     }
     struct cm_summary_options options = {
-        .exhausted = true,
+        .min_bytes = self->min_bytes,
+        .exhausted = !all,
         .report_name = seen_from_here(self->leak.source_path),
     };
+    cm_leak_sort(&self->leak);
     if (cm_summary_write(&self->leak, &options, &text) == CM_OK) {
         add_trouble(self, &text);
         cm_digest_queue(self, &text);

@@ -91,10 +91,13 @@ void cm_digest_collector_off(struct cm_digest *self, bool off);
  * (CLOCK_MONOTONIC; 0: not known); what is written has the run's length. */
 void cm_digest_looks(struct cm_digest *self, const struct cm_leak_looks *looks,
                      uint64_t began_ns);
-/* Memory ran out: written at once, and told whoever is warned. */
+/* Memory ran out: written at once.  Whoever is warned hears of it, and of all
+ * that is found until then, in one text at the next call; from the second
+ * time on of each as it comes. */
 enum cm_status cm_digest_exhausted(struct cm_digest *self,
                                    const struct cm_exhausted_use *use)
     CM_CHECKED;
+void cm_digest_exhausted_all(struct cm_digest *self);
 /* One row for the table of collections. */
 void cm_digest_collection(struct cm_digest *self, int generation,
                           uint64_t duration_us, uint64_t collected,

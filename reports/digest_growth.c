@@ -102,11 +102,26 @@ cm_digest_exhausted(struct cm_digest *self, const struct cm_exhausted_use *use)
     enum cm_status status = cm_exhausted_set(&self->leak, use);
     if (status == CM_OK) {
         self->dirty = self->urgent = true;
-        cm_digest_say_exhausted(self);
+        self->held_back = !self->ran_out;
+        if (self->ran_out) {
+            cm_digest_say_exhausted(self, false);
+        }
+        self->ran_out = true;
     }
     self->counts.no_memory += status == CM_NO_MEMORY;
     pthread_mutex_unlock(&self->lock);
     return status;
+}
+
+void
+cm_digest_exhausted_all(struct cm_digest *self)
+{
+    pthread_mutex_lock(&self->lock);
+    if (self->held_back) {
+        self->held_back = false;
+        cm_digest_say_exhausted(self, true);
+    }
+    pthread_mutex_unlock(&self->lock);
 }
 
 /* --- growth --------------------------------------------------------------- */

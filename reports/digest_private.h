@@ -35,7 +35,8 @@ struct cm_digest {
     struct cm_timeline_rows timeline_rows;
     struct cm_growth_told told;
     bool demanded;
-    int write_error; /* errno of the last write; 0: it went well */
+    bool ran_out, held_back; /* memory did; what is new is told with that */
+    int write_error;         /* errno of the last write; 0: it went well */
     bool told_write_error;
     char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
     size_t first_warning;
@@ -47,8 +48,9 @@ struct cm_digest {
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
 
-/* Before: lock held.  Writes the report and queues that memory ran out. */
-void cm_digest_say_exhausted(struct cm_digest *self);
+/* Before: lock held.  Writes the report and queues that memory ran out; `all`
+ * that is known by now too, or who held most alone. */
+void cm_digest_say_exhausted(struct cm_digest *self, bool all);
 
 /* Before: lock held.  For the user's standard error; with too many the text is
  * dropped. */

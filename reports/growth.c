@@ -239,7 +239,7 @@ static void
 add_duration(struct cm_buffer *out, double seconds)
 {
     if (seconds < 90) {
-        cm_buffer_addf(out, "%.0f s", seconds);
+        cm_buffer_addf(out, "%.0f s", seconds < 1 ? 1 : seconds);
     }
     else if (seconds < 90 * 60.0) {
         cm_buffer_addf(out, "%.0f min", seconds / 60);
@@ -259,7 +259,7 @@ cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
 {
     bool in_iterations = iterations >= 0 && has_iterations(leak);
 
-    if (iterations < 0 && seconds < 0) {
+    if ((iterations < 0 && seconds < 0) || leak->exhausted.known) {
         return false;
     }
     cm_buffer_add_text(out, "full in about ");

@@ -544,21 +544,22 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
     }
     told = counts.shown + counts.library + counts.small + counts.more;
     add_exhausted(self);
+    add_kept(self);
     if (self->options->exhausted) {
         counts = (struct cm_summary_counts){0};
-        add_kept(self);
         add_footer(self, &counts);
         return CM_OK;
     }
-    add_header(self, &counts);
-    add_kept(self);
+    if (told > 0 || !tells_exhausted(self)) {
+        add_header(self, &counts);
+    }
     for (size_t i = 0; status == CM_OK && i < counts.shown; i++) {
         status = add_shown(self, shown[i], i + 1);
     }
     add_memory(self, told);
     add_saved(self);
     add_lost(self);
-    if (told > 0) {
+    if (told > 0 || tells_exhausted(self)) {
         add_footer(self, &counts);
     }
     return status;

@@ -2,9 +2,12 @@
  * Copyright the cumem authors
  *
  * That memory ran out, in the file and in words. */
+#include "heap_builder.h"
 #include "leak_case.h"
 
+#include "../reports/digest.h"
 #include "../reports/exhausted.h"
+#include "../reports/growth.h"
 #include "../reports/leak_json.h"
 #include "../reports/summary.h"
 
@@ -38,7 +41,6 @@ test_words(void **state)
     expect_text(LEAK_HEAD RAN_OUT "}", false,
                 "cumem: memory ran out on cuda:1 at iteration 7: MemoryError, "
                 "4.0 GiB asked for\n"
-                "cumem: no dead cycle holds device memory\n"
                 "   held  9.0 MiB: `a.kept` (list, 9 items)\n"
                 "   held  1.0 KiB: `b`\n");
     expect_text(LEAK_HEAD "'exhausted':{'iteration':null,'error':''}}", true,
@@ -89,6 +91,60 @@ test_the_largest_of_what_was_seen(void **state)
     cm_buffer_release(&out);
 }
 
+/* The device is full: not in so many iterations. */
+static void
+test_what_is_full_is_not_full_soon(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_HEAD "'pid':1}");
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_true(cm_growth_add_full(&leak, 5, 0.2, &out));
+    assert_string_equal(cm_buffer_text(&out),
+                        "full in about 5 iterations (1 s)");
+    leak.exhausted.known = true;
+    assert_false(cm_growth_add_full(&leak, 5, 0.2, &out));
+    cm_leak_release(&leak);
+    cm_buffer_release(&out);
+}
+
+static void
+expect_warning(struct cm_digest *digest, bool all)
+{
+    char *text = cm_digest_take_warning(digest);
+
+    assert_non_null(text);
+    assert_ptr_equal(strstr(text, "cumem: memory ran out: E\n"), text);
+    assert_true((strstr(text, "#1 DEAD CYCLE, 4.0 MiB") != NULL) == all);
+    cm_free(text);
+    assert_null(cm_digest_take_warning(digest));
+}
+
+/* What is found until all is asked for is part of that one text. */
+static void
+test_all_is_told_at_once(void **state)
+{
+    struct built *built = built_new(
+        "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t");
+    struct cm_digest *digest = cm_digest_new(built->records);
+    struct cm_exhausted_use use = {
+        .error = "E", .device = "", .asked_bytes = CM_LEAK_UNKNOWN};
+
+    (void)state;
+    cm_digest_output(digest, NULL, true, 0);
+    assert_int_equal(cm_digest_exhausted(digest, &use), CM_OK);
+    assert_int_equal(cm_digest_add(digest, &built->heap), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    cm_digest_exhausted_all(digest);
+    expect_warning(digest, true);
+    cm_digest_exhausted_all(digest);
+    assert_false(cm_digest_warns(digest));
+    assert_int_equal(cm_digest_exhausted(digest, &use), CM_OK);
+    expect_warning(digest, false);
+    cm_digest_free(digest);
+    built_free(built);
+}
+
 int
 main(void)
 {
@@ -96,6 +152,8 @@ main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_the_largest_of_what_was_seen),
+        cmocka_unit_test(test_what_is_full_is_not_full_soon),
+        cmocka_unit_test(test_all_is_told_at_once),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

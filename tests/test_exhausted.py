@@ -88,7 +88,7 @@ def test_it_is_told_without_dead_cycles(tmp_path):
     lines = done.err.splitlines()
     at = lines.index("cumem: memory ran out at iteration 15: RuntimeError, 4096 TiB asked for")
     assert lines[at + 1] == "   held  15 MiB: `__main__.kept` (list, 15 items)", done.err
-    assert lines[at + 2].startswith("cyclereport leak-"), done.err
+    assert lines[at + 3].startswith("#1 LEAK +1.0 MiB per iteration"), done.err
     assert done.err.count("memory ran out") == 1, done.err
     leak, = tmp_path.glob("leak*.json")
     page = subprocess.run([PROGRAM, leak, "--format", "html", "-o", "-"], capture_output=True, text=True).stdout
@@ -114,6 +114,30 @@ main()
     assert first["bytes"] == 6 << 20 and "tables (dict, 3 items)" in first["way"], report["exhausted"]
     assert second["bytes"] == 2 << 20 and "single" in second["way"], report["exhausted"]
     assert "cumem: memory ran out: RuntimeError, 4096 TiB asked for\n   held  6.0 MiB: " in done.err
+
+
+def test_what_autograd_keeps_counts_with_who_holds_the_losses(tmp_path):
+    done = run(NODES + """
+cumem.warn_tensor_cycles(min_bytes=0)
+def main():
+    weight, losses = torch.ones(1 << 18, requires_grad=True), []
+    for _ in range(15):
+        losses.append((weight * 2).exp().sum())
+        cumem.step()
+    torch.empty(1 << 50)
+main()
+""", cwd=tmp_path)
+    first, second = report_of(tmp_path)["exhausted"]["holders"]
+    assert "losses` (list, 15 items)" in first["way"] and 15 << 20 <= first["bytes"] < 16 << 20, first
+    assert "weight" in second["way"] and second["bytes"] == 1 << 20, second
+    assert "\n   held  15 MiB: <string>:20 main: local `losses` (list, 15 items)\n" in done.err, done.err
+
+
+def test_what_is_dead_is_told_by_the_scan_alone(tmp_path):
+    done = run(LEAK.replace("kept.append", "len") + "main(lambda: torch.empty(1 << 50))", cwd=tmp_path)
+    report = report_of(tmp_path)
+    assert report["cycles"] and report["exhausted"]["holders"] == [], report["exhausted"]
+    assert done.err.index("memory ran out") < done.err.index("#1 DEAD CYCLE"), done.err
 
 
 @pytest.mark.parametrize("how, asked", [

@@ -439,15 +439,16 @@ def _on_out_of_memory(device, size, total, free):
         return
     try:
         _attached["ran_out"] = True
-        _guarded(_growth.look_now)
-        _note_exhausted("OutOfMemoryError", f"cuda:{device}", size)
-        _scan(OOM, {device: size})
+        with _exhausted_of("OutOfMemoryError", f"cuda:{device}", size):
+            _guarded(_growth.look_now)
+            _scan(OOM, {device: size})
     except Exception:
         _core.unraisable(_on_out_of_memory)
 
 
-def _note_exhausted(error, device, asked):
-    """That memory ran out, and who holds most of it, with or without anything dead."""
+@contextlib.contextmanager
+def _exhausted_of(error, device, asked):
+    """That memory ran out, and who holds most of it; with what is found within told in one text."""
     from . import _largest
 
     kept = []
@@ -455,9 +456,13 @@ def _note_exhausted(error, device, asked):
         with _no_collection():
             kept = _largest.holders()
     except Exception:
-        _core.unraisable(_note_exhausted)
+        _core.unraisable(_exhausted_of)
     _core.exhausted(error, device, asked, kept)
-    _core.drain()
+    try:
+        yield
+    finally:
+        _core.exhausted_all()
+        _core.drain()
 
 
 @contextlib.contextmanager
@@ -513,11 +518,11 @@ def _at_exit():
         if not _handles:
             return
         try:
-            _guarded(_growth.look_now, True)
             cause = _exhausted.cause() if not _attached["ran_out"] else None
-            if cause is not None and "torch" in sys.modules:
-                _note_exhausted(cause[0], "", cause[1])
-            _scan(OOM if cause is not None else EXIT)
+            ran_out = cause is not None and "torch" in sys.modules
+            with _exhausted_of(cause[0], "", cause[1]) if ran_out else contextlib.nullcontext():
+                _guarded(_growth.look_now, True)
+                _scan(OOM if cause is not None else EXIT)
             _note_report(_core.close())
         except Exception:
             _core.unraisable(_at_exit)
