@@ -267,11 +267,12 @@ cm_gc_debug_find(const struct cm_gc_heads *heads,
 
 CM_HOT enum cm_status
 cm_gc_read_garbage(PyObject *first, const PyObject *twin,
-                   struct cm_objects_array *result)
+                   struct cm_objects_array *result, struct cm_type_set *types)
 {
     struct cm_gc_head *start = cm_gc_of(first), *from = start, *node;
     size_t heads = 0, twins = 0;
     result->count = 0;
+    *types = (struct cm_type_set){0};
     for (node = cm_gc_next(start); node != start; node = cm_gc_next(node)) {
         if (node == NULL || cm_gc_prev(node) != from)
             return CM_BAD_INPUT;
@@ -286,6 +287,7 @@ cm_gc_read_garbage(PyObject *first, const PyObject *twin,
             twins++;
             continue;
         }
+        cm_type_set_add(types, Py_TYPE(object));
         enum cm_status status = cm_objects_array_add(result, object);
         if (status != CM_OK)
             return status;

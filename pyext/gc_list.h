@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "../detector/status.h"
+#include "type_set.h"
 
 /* gc's functions, called directly: no recursion check, no frame, no trace.
  * A zeroed one is a valid empty one. */
@@ -113,9 +114,10 @@ const int *cm_gc_debug_find(const struct cm_gc_heads *heads,
 
 /* Reads the list that `first` is in, which must have one head without the
  * COLLECTING bit, all else with it, and `twin` in it once.  The two are left
- * out.  CM_BAD_INPUT: it is no such list (nothing that was read counts);
- * CM_NO_MEMORY. */
+ * out; `types` gets those of the others.  CM_BAD_INPUT: it is no such list
+ * (nothing that was read counts); CM_NO_MEMORY. */
 enum cm_status cm_gc_read_garbage(PyObject *first, const PyObject *twin,
-                                  struct cm_objects_array *result) CM_CHECKED;
+                                  struct cm_objects_array *result,
+                                  struct cm_type_set *types) CM_CHECKED;
 #endif
 #endif

@@ -27,8 +27,9 @@
 struct cm_garbage {
     PyObject *const *objects; /* GC-tracked, each once */
     size_t count;
-    int generation; /* of the collection; -1: a scan */
-    bool frozen;    /* a scan's: dead, but gc.freeze() keeps a collection from
+    const struct cm_type_set *types; /* of the objects; NULL: not noted */
+    int generation;                  /* of the collection; -1: a scan */
+    bool frozen; /* a scan's: dead, but gc.freeze() keeps a collection from
                      * freeing it */
     bool uncollectable; /* a scan's: dead, but held through C++, where no
                          * collection looks */

@@ -90,8 +90,9 @@ CM_HOT static bool
 deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
 {
     struct cm_interceptor_counts *counts = &self->base.counts;
+    struct cm_type_set types;
     enum cm_status status =
-        cm_gc_read_garbage(lure->first, lure->twin, &self->garbage);
+        cm_gc_read_garbage(lure->first, lure->twin, &self->garbage, &types);
     counts->walks += status == CM_OK;
     counts->bad_walks += status == CM_BAD_INPUT;
     counts->no_memory += status == CM_NO_MEMORY;
@@ -100,6 +101,7 @@ deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
         struct cm_garbage garbage = {
             .objects = self->garbage.items,
             .count = self->garbage.count,
+            .types = &types,
             .generation = generation,
         };
         self->base.sinks.garbage(self->base.sinks.context, &garbage);

@@ -234,6 +234,21 @@ assert "Node" in pages[0] and "<svg" not in pages[0] and "Graphviz" in pages[0]
 """, cwd=tmp_path)
 
 
+def test_a_tensor_is_found_among_garbage_of_many_types(tmp_path):
+    run_ok(NODES + """
+pages = []
+handle = cumem.observe_tensor_cycles(pages.append)
+for first in (True, False):
+    many = [type(f"T{i}", (), {})() for i in range(300)]
+    ring = [Node(torch.zeros(1 << 18)), *many]
+    for item, following in zip(ring, ring[1:] + ring[:1]):
+        item.link = following
+    del many, ring, item, following
+    gc.collect()
+    assert len(pages) == 1 + (not first), pages
+""", cwd=tmp_path)
+
+
 def test_resurrected_memory_is_not_reported_as_dead(tmp_path):
     run_ok(NODES + """
 kept = []

@@ -371,6 +371,19 @@ for defect in ("two heads", "no head", "prev", "loop", "null", "no twin"):
     run_code(python, folder, code)
 
 
+def test_types_of_garbage_are_noted_or_known_to_be_too_many(python, folder):
+    code = """
+import interceptor_probe as probe
+few = [int, int, list, dict, list, set]
+kept, full = probe.type_set(few)
+assert len(kept) == 4 and set(kept) == set(few) and not full, kept
+many = [type("T", (), {}) for _ in range(1000)]
+kept, full = probe.type_set(many)
+assert full and set(kept) < set(many), len(kept)
+"""
+    run_code(python, folder, code)
+
+
 def run_code(python, folder, code):
     done = subprocess.run(
         [python, "-X", "faulthandler", "-c", code],

@@ -379,7 +379,9 @@ probe_read_list(PyObject *module, PyObject *args)
     else if (strcmp(defect, "no twin") == 0)
         twin = NULL;
     struct cm_objects_array read = {0};
-    enum cm_status status = cm_gc_read_garbage(&nodes[1].object, twin, &read);
+    struct cm_type_set types;
+    enum cm_status status =
+        cm_gc_read_garbage(&nodes[1].object, twin, &read, &types);
     size_t count = read.count;
     cm_free(read.items);
     if (status != CM_OK)
@@ -387,6 +389,22 @@ probe_read_list(PyObject *module, PyObject *args)
     return PyLong_FromSize_t(count);
 }
 #endif
+
+/* A list of types -> (those that a set of them has, whether it is full). */
+static PyObject *
+probe_type_set(PyObject *module, PyObject *types)
+{
+    struct cm_type_set set = {0};
+    PyObject *kept = PyList_New(0);
+    (void)module;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types); i++)
+        cm_type_set_add(&set, (PyTypeObject *)PyList_GET_ITEM(types, i));
+    for (size_t i = 0; i < CM_TYPE_SET_SIZE; i++) {
+        if (set.items[i] != NULL)
+            PyList_Append(kept, (PyObject *)set.items[i]);
+    }
+    return Py_BuildValue("NO", kept, set.full ? Py_True : Py_False);
+}
 
 static PyMethodDef methods[] = {
     {"install", probe_install, METH_VARARGS, NULL},
@@ -397,6 +415,7 @@ static PyMethodDef methods[] = {
     {"calls", probe_calls, METH_NOARGS, NULL},
     {"last", probe_last, METH_NOARGS, NULL},
     {"scan", probe_scan, METH_NOARGS, NULL},
+    {"type_set", probe_type_set, METH_O, NULL},
     {"frozen", probe_frozen, METH_NOARGS, NULL},
     {"log", probe_log, METH_VARARGS, NULL},
     {"fail_at", probe_fail_at, METH_VARARGS, NULL},
