@@ -96,6 +96,7 @@ SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
 SESSION_CALL_ALONE(held)
+SESSION_CALL_ALONE(held_tensors)
 SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
 SESSION_CALL_ALONE(close)
@@ -176,6 +177,7 @@ static PyMethodDef methods[] = {
     {"touch", core_touch, METH_O, NULL},
     {"touched", core_touched, METH_NOARGS, NULL},
     {"growing", core_growing, METH_NOARGS, NULL},
+    {"held_tensors", core_held_tensors, METH_NOARGS, NULL},
     {"instances", cm_instances, METH_O, NULL},
     {"driver", cm_driver_events_ask, METH_VARARGS, NULL},
     {"torch_probe", cm_torch_probe, METH_VARARGS, NULL},

@@ -8,7 +8,6 @@ behind them for a backward pass too, which no Python object stands for.  No code
 the program runs, and nothing is kept alive.
 """
 
-import sys
 import time
 
 from . import _core
@@ -24,11 +23,8 @@ _TOLD = 3
 
 
 def holders():
-    """[(way, bytes)], the largest first; empty without torch, or stacks."""
-    torch = sys.modules.get("torch")
-    if not hasattr(torch, "Tensor"):
-        return []
-    lines = _largest(_by_line(torch.Tensor))
+    """[(way, bytes)], the largest first; empty without stacks."""
+    lines = _largest(_by_line())
     if not lines:
         return []
     found = _core.holders(
@@ -47,18 +43,18 @@ class _Line:
     may hold a tensor then."""
 
     def __init__(self):
-        self.own, self.behind, self.tensors = 0, 0, []
+        self.own, self.behind, self.graphs, self.tensors = 0, 0, 0, []
 
     def held_by(self, item):
         """Bytes that go with a holder, as far as they are known: its share of what is behind."""
         single = item["at"] >= len(item["holder"]) - 1  # and no container has it
-        share = item["through"] / max(item["targets"], 1)
+        share = min(1, item["through"] / max(self.graphs, 1))
         return int(((not single and item["retained"]) or self.own) + self.behind * share)
 
 
-def _by_line(base):
+def _by_line():
     lines, seen = {}, set()
-    for tensor in _core.instances(base):
+    for tensor in _core.held_tensors():
         address, size, _, site, device = _core.origin(tensor) or _NOWHERE
         line = lines.setdefault((device, site), _Line())
         line.own += size if address not in seen else 0
@@ -75,9 +71,10 @@ def _add_behind(lines, seen):
         for tensor in reversed(line.tensors):  # the newest of a chain leads to all
             if time.monotonic() > end:
                 return
-            for address, size, _, leaf, _ in _behind(tensor):
-                line.behind += size if not leaf and address not in seen else 0
-                seen.add(address)
+            new = {item[0]: item[1] for item in _behind(tensor) if not item[3] and item[0] not in seen}
+            line.behind += sum(new.values())
+            line.graphs += bool(new)
+            seen.update(new)
 
 
 def _behind(tensor):
