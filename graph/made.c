@@ -56,20 +56,34 @@ is_item_store(const struct cm_place_search *self, const struct cm_store *store)
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
+/* x.__dict__ or vars(x) */
+static bool
+is_own_dict(const struct cm_place_search *self, struct cm_text_id name)
+{
+    const char *text = cm_place_text(self, name);
+
+    return strcmp(text, "__dict__") == 0 || strcmp(text, "vars") == 0;
+}
+
 /* x.__dict__['name'] = ... */
 static bool
 is_dict_store(const struct cm_place_search *self, const struct cm_store *store)
 {
-    return is_item_store(self, store)
-           && strcmp(cm_place_text(self, store->owner), "__dict__") == 0;
+    return is_item_store(self, store) && is_own_dict(self, store->owner);
 }
 
-/* object.__setattr__(self, 'name', ...): of any name. */
+/* setattr(x, name, ...), x.__dict__.update(...): of any name. */
 static bool
-is_setattr(const struct cm_place_search *self, const struct cm_store *store)
+sets_any_attribute(const struct cm_place_search *self,
+                   const struct cm_store *store)
 {
-    return store->kind == CM_STORE_CALL
-           && strcmp(cm_place_text(self, store->name), "__setattr__") == 0;
+    const char *name = cm_place_text(self, store->name);
+
+    if (store->kind == CM_STORE_ATTRIBUTE) {
+        return !store->constant && strcmp(name, "__dict__") == 0;
+    }
+    return (store->kind == CM_STORE_CALL && strstr(name, "setattr") != NULL)
+           || (cm_place_fills(self, store) && is_own_dict(self, store->owner));
 }
 
 /* "forward_pre" of "_forward_pre_hooks" and of "register_forward_pre_hook". */
@@ -359,7 +373,7 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
 {
     static bool (*const stores[])(const struct cm_place_search *search,
                                   const struct cm_store *store) = {
-        cm_place_sets_attribute, is_dict_store, is_setattr};
+        cm_place_sets_attribute, is_dict_store, sets_any_attribute};
     struct cm_name name = name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};

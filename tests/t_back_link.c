@@ -28,6 +28,22 @@ test_self_reference(void **state)
          "l [0] o; o .slot t",
          "self_reference", "l [0] o", "s.py:9",
          "keep weakref.ref objects in .nodes, or clear it when done"},
+        {"setattr(self, name, self), of which the name is not read",
+         "code init s.py:3 Ring.__init__; store init call setattr self 5;"
+         "store init attr other self 4; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5",
+         "make .next a weakref.ref, or set it to None when done"},
+        {"vars(self).update(next=self)",
+         "code init s.py:3 Ring.__init__; store init call update other 4;"
+         "store init call update vars 5; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5", NULL},
+        {"vars(self)['next'] = self",
+         "code init s.py:3 Ring.__init__; store init item other vars 4;"
+         "store init item next vars 5; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5", NULL},
         {"a module that is its own child",
          "code init s.py:3 Net.__init__; store init attr me self 4;"
          "methods Net init; o Net; d dict; ms dict; t Tensor 4096;"

@@ -80,6 +80,28 @@ def within_of(item):
     return item.get("item", ("", ""))[1]
 
 
+def called_in(recent, arguments):
+    """The name of a call's function, which lies below its arguments."""
+    named = [owner_of(dict([item])) if item[1] is not None else "" for item in recent]
+    below = [named[i] if i < len(named) else "" for i in (arguments, arguments + 1)]
+    if arguments + 1 >= 8:
+        return ""
+    called = recent[arguments][1] if arguments < len(recent) and recent[arguments][0] == "called" else ""
+    return called or below[0] or below[1]
+
+
+def attribute_set(recent, arguments):
+    """What setattr(x, "name", y) or x.__setattr__("name", y) sets, of whom; a call of setattr() with another name; None."""
+    function = called_in(recent, arguments)
+    if (function, arguments) not in (("setattr", 3), ("__setattr__", 2), ("__setattr__", 3)):
+        return None
+    first, key = recent[arguments - 1], recent[1]
+    owner = first[1] if arguments == 3 and first[0] == "name" else ""
+    if key[0] == "constant" and type(key[1]) is str:
+        return STORE_ATTRIBUTE, key[1], owner
+    return (STORE_CALL, function, owner) if function == "setattr" else None
+
+
 def stores_by_dis(code):
     return [store[:4] for store in all_stores_by_dis(code)]
 
@@ -129,6 +151,10 @@ def all_stores_by_dis(code):
             stores.append((STORE_CALL, value, owner_of(top), line, within_of(top)))
         elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
             stores.append((STORE_CALL, value, "", line, ""))
+        elif op == "CALL" and (attribute := attribute_set(recent, instruction.arg)) is not None:
+            if stores and stores[-1][:2] == (STORE_CALL, "__setattr__") and attribute[0] == STORE_ATTRIBUTE:
+                del stores[-1]
+            stores.append((*attribute, line, ""))
         taken = 1 - dis.stack_effect(instruction.opcode, instruction.arg)
         if is_item(instruction):
             item = ("item", (text_or_none(top.get("constant")), owner_of(below)))
@@ -138,9 +164,13 @@ def all_stores_by_dis(code):
         elif op in ENDING:
             recent = recent[taken - 1:]
         elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
-            recent = [UNKNOWN, UNKNOWN, *recent[1:]]
+            recent = [("called", value), UNKNOWN, *recent[1:]]
+        elif op == "LOAD_SUPER_ATTR":
+            recent = [("called", value)] if instruction.arg & 1 else []
         elif op in TAKING:  # of a call, PRECALL has taken the arguments on 3.11
             left = ("slice", None) if op == "BUILD_SLICE" else UNKNOWN
+            if op == "CALL" and instruction.arg and called_in(recent, instruction.arg) == "vars":
+                left = ("attribute", "vars")
             recent = [left, *recent[instruction.arg + 2 if op == "CALL" else taken:]]
         elif loaded is None:
             recent = []
@@ -307,6 +337,33 @@ def test_what_is_made_where_it_is_stored(probe):
             in zip(told["stores"], told["marks"], told["values"]) if kind == STORE_ATTRIBUTE} == {
         "a": (0, 0), "b": (1, 0), "c": (1, 0), "d": (0, 1), "e": (0, 1), "g": (0, 0),
         "h": (1, 0), "i": (1, 0), "j": (0, 0)}
+
+
+def test_attributes_that_calls_set(probe):
+    source = """class C:
+ def f(self, name, other):
+  setattr(self, 'a', other)
+  object.__setattr__(self, 'b', other)
+  super().__setattr__('c', other)
+  self.__setattr__('d', None)
+  setattr(self.part, 'e', Node(self))
+  setattr(self, name, other)
+  object.__setattr__(self, name, other)
+  vars(self)['h'] = other
+  vars(self).update(i=other)
+  self.__dict__.setdefault('j', other)
+  getattr(self, 'k', other)
+"""
+    namespace = {}
+    exec(compile(source, "<calls>", "exec"), namespace)
+    told = probe.code(namespace["C"].f.__code__)
+    assert told["stores"] == [
+        (STORE_ATTRIBUTE, "a", "self", 3), (STORE_ATTRIBUTE, "b", "self", 4), (STORE_ATTRIBUTE, "c", "", 5),
+        (STORE_ATTRIBUTE, "d", "", 6), (STORE_ATTRIBUTE, "e", "", 7), (STORE_CALL, "setattr", "self", 8),
+        (STORE_CALL, "__setattr__", "object", 9), (STORE_ITEM, "h", "vars", 10), (STORE_CALL, "update", "vars", 11),
+        (STORE_CALL, "setdefault", "__dict__", 12)]
+    constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
+    assert constant["d"] and not constant["a"]
 
 
 def test_what_an_item_is_taken_from(probe):
