@@ -195,44 +195,6 @@ cm_advise_partial(const struct cm_cycle *cycle,
     return clearing(cycle, suspect->held, "", before);
 }
 
-char *
-cm_advise_exception(const struct cm_cycle *cycle,
-                    const struct cm_suspect *suspect,
-                    const struct cm_made *made)
-{
-    (void)made;
-    return cm_sentence("`del %s` at the end of %s: the exception keeps the "
-                       "frame, and the frame keeps it",
-                       edge_name(cycle, suspect->held).text,
-                       callable_name(cycle, suspect->maker).text);
-}
-
-char *
-cm_advise_kept_exception(const struct cm_cycle *cycle,
-                         const struct cm_suspect *suspect,
-                         const struct cm_made *made)
-{
-    struct cm_name type = type_name(cycle, suspect->owner);
-    struct cm_name attribute = edge_name(cycle, suspect->held);
-
-    (void)made;
-    return cm_sentence("store the exception's with_traceback(None) in .%s, or "
-                       "set .%s = None when done: its traceback keeps a frame "
-                       "that keeps the %s",
-                       attribute.text, attribute.text, type.text);
-}
-
-char *
-cm_advise_frame(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
-                const struct cm_made *made)
-{
-    (void)made;
-    return cm_sentence("`del %s` at the end of %s: a frame in its own local "
-                       "keeps every local alive",
-                       edge_name(cycle, suspect->held).text,
-                       callable_name(cycle, suspect->maker).text);
-}
-
 /* As the program reaches it: by the variable or the attribute that has it. */
 static struct cm_name
 resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)

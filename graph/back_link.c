@@ -99,8 +99,7 @@ static void
 suspect_link(struct cm_cycle *cycle, struct cm_link link,
              struct cm_suspect *result)
 {
-    *result =
-        (struct cm_suspect){innermost(cycle, link), link.owner, link.edge, 0};
+    *result = cm_suspect_of(innermost(cycle, link), link.owner, link.edge, 0);
 }
 
 static bool

@@ -138,12 +138,16 @@ visit_heads(struct cm_cycle *self, uint32_t node, uint32_t goal,
             uint32_t roles, uint32_t *queued)
 {
     const struct cm_node *record = cm_cycle_node(self, node);
+    uint32_t passed = (roles & CM_ROLES_LIBRARY) != 0
+                              && cm_cycle_is_library_object(self, node)
+                          ? CM_ROLES_ALL
+                          : roles;
 
     for (uint32_t i = 0; i < record->edge_count; i++) {
         uint32_t edge = record->first_edge + i;
         uint32_t head = cm_cycle_edge(self, edge)->head;
 
-        if (!has_role(cm_cycle_edge(self, edge), roles)
+        if (!has_role(cm_cycle_edge(self, edge), passed)
             || !cm_cycle_has(self, head) || !visit(self, head, edge)) {
             continue;
         }
@@ -366,17 +370,8 @@ is_wanted(const struct cm_cycle *self, struct cm_link link,
           struct cm_want want)
 {
     return (want.owner == 0 || want.owner == link.owner)
-           && (!want.hook || cm_cycle_is_hook(self, link));
-}
-
-/* A timer, an exit stack, an optimizer: it only passes on what it was given. */
-static bool
-is_library_object(const struct cm_cycle *self, uint32_t node)
-{
-    const struct cm_node *record = cm_cycle_node(self, node);
-
-    return record->species == CM_OBJECT
-           && cm_records_type(self->records, record->type)->library;
+           && (!want.hook || cm_cycle_is_hook(self, link))
+           && (!want.users || !cm_cycle_is_library_object(self, link.owner));
 }
 
 /* Visits what refers to `node`; true once a wanted link is met. */
@@ -396,12 +391,15 @@ visit_tails(struct cm_cycle *self, uint32_t node, uint32_t roles,
                 return true;
             }
             if (want.through_libraries
-                && is_library_object(self, result->owner)
+                && cm_cycle_is_library_object(self, result->owner)
                 && visit(self, result->owner, edge)) {
                 self->queue[(*queued)++] = result->owner;
             }
         }
-        else if (has_role(record, roles) && visit(self, record->tail, edge)) {
+        else if ((has_role(record, roles)
+                  || (want.through_libraries
+                      && cm_cycle_is_library_object(self, record->tail)))
+                 && visit(self, record->tail, edge)) {
             self->queue[(*queued)++] = record->tail;
         }
     }

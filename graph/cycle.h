@@ -24,6 +24,7 @@
 /* A set of roles, one bit each. */
 #define CM_ROLE(name) (1u << (name))
 #define CM_ROLES_ALL UINT32_MAX
+#define CM_ROLES_LIBRARY (1u << 31) /* all that a library's object refers to */
 #define CM_ROLES_CONTAINER                                                    \
     (CM_ROLE(CM_KEY) | CM_ROLE(CM_VALUE) | CM_ROLE(CM_ITEM)                   \
      | CM_ROLE(CM_ELEMENT))
@@ -95,7 +96,8 @@ bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 struct cm_want {
     uint32_t owner;         /* 0: any */
     bool hook;              /* only tables of hooks */
-    bool through_libraries; /* a link of a library's object is passed */
+    bool through_libraries; /* what a library's object refers to is passed */
+    bool users;             /* no link of a library's object */
 };
 /* Breadth first backwards from `node` over edges of these roles, to the
  * nearest link that is wanted.  No way leads on through other links. */
@@ -116,6 +118,16 @@ static inline const struct cm_edge *
 cm_cycle_edge(const struct cm_cycle *self, uint32_t edge)
 {
     return &self->heap->edges[edge];
+}
+
+/* A timer, an exit stack, a future: it only passes on what it was given. */
+static inline bool
+cm_cycle_is_library_object(const struct cm_cycle *self, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(self, node);
+
+    return record->species == CM_OBJECT
+           && cm_records_type(self->records, record->type)->library;
 }
 
 /* What holds items that a person puts there one by one. */

@@ -122,7 +122,7 @@ test_what_the_user_stores_through_a_library(void **state)
              "o ._exception e; e __traceback__ b; b tb_frame f; f local:f o;"
              "f local:t t",
              future);
-    check_library(heap, "python");
+    check_library(heap, "lit");
     /* A stack that nobody recorded is no library's. */
     check_library("library H lit.core; o H; t Tensor 8; o .me o; o .t t",
                   NULL);
