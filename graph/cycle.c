@@ -279,12 +279,19 @@ is_plain_attribute(const struct cm_cycle *self, uint32_t edge,
 
 /* torch.nn.Module keeps submodules, parameters and buffers in tables of their
  * own: a person writes self.child = ..., and reads self.child. */
+bool
+cm_cycle_is_table(const struct cm_cycle *self, struct cm_link link)
+{
+    static const char *const tables[] = {"_modules", "_parameters", "_buffers",
+                                         NULL};
+
+    return has_name(self, link.edge, tables);
+}
+
 static bool
 is_table_entry(const struct cm_cycle *self, uint32_t edge,
                struct cm_link *result)
 {
-    static const char *const tables[] = {"_modules", "_parameters", "_buffers",
-                                         NULL};
     const struct cm_edge *record = cm_cycle_edge(self, edge);
     uint32_t place = cm_cycle_place(self, record->tail);
     struct cm_link table;
@@ -295,7 +302,7 @@ is_table_entry(const struct cm_cycle *self, uint32_t edge,
     for (uint32_t i = self->into_first[place]; i < last_holder(self, place);
          i++) {
         if (is_plain_attribute(self, self->into[i], &table)
-            && has_name(self, table.edge, tables)) {
+            && cm_cycle_is_table(self, table)) {
             *result = (struct cm_link){edge, table.owner};
             return true;
         }

@@ -89,6 +89,8 @@ bool cm_cycle_link(const struct cm_cycle *self, uint32_t edge,
                    struct cm_link *result);
 /* Whether it is an entry in such a table: the owner's part. */
 bool cm_cycle_is_part(const struct cm_cycle *self, struct cm_link link);
+/* Whether it is such a table, which no person clears. */
+bool cm_cycle_is_table(const struct cm_cycle *self, struct cm_link link);
 /* Whether the link holds hooks of a framework. */
 bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 

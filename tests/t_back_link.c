@@ -194,6 +194,37 @@ test_ownership(void **state)
     CHECK_CUTS(cases);
 }
 
+#define BLOCKS                                                                \
+    "code init n.py:3 Block.__init__; store init attr net self 5;"            \
+    "methods Block init; n Net; nd dict; nm dict; l ModuleList; ld dict;"     \
+    "lm dict; b Block; bd dict; t Tensor 4096; n __dict__ nd;"                \
+    "nd ['_modules'] nm; nm ['blocks'] l; l __dict__ ld;"                     \
+    "ld ['_modules'] lm; lm ['0'] b; b __dict__ bd; bd ['w'] t;"
+
+static void
+test_nested_modules(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a block in a ModuleList has the model in a list",
+         BLOCKS "k list; bd ['net'] k; k [0] n", "back_link", "k [0] n",
+         "n.py:5",
+         "keep weakref.ref objects in Block.net, or clear it when done"},
+        {"it has the model by a call around the module's own",
+         BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
+         "make Block.net a weakref.ref, or set it to None when done"},
+        {"look-alike: it has the list that it stands in",
+         BLOCKS "bd ['net'] l; l .of n", "back_link", "bd ['net'] l", "n.py:5",
+         NULL},
+        {"a wrapper, by its name",
+         "w Wrapped; m Linear; t Tensor 4096; w ._module m; m ._wrapper w;"
+         "m .w t",
+         "back_link", "m ._wrapper w", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 static void
 test_container_cycle(void **state)
 {
@@ -251,6 +282,7 @@ main(void)
         cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_ownership),
+        cmocka_unit_test(test_nested_modules),
         cmocka_unit_test(test_container_cycle),
         cmocka_unit_test(test_unknown),
     };
