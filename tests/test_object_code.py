@@ -106,7 +106,18 @@ def stores_by_dis(code):
     return [store[:4] for store in all_stores_by_dis(code)]
 
 
+def comprehensions_of(code):
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)
+            and constant.co_name in ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")]
+
+
 def all_stores_by_dis(code):
+    """Those of comprehensions stand at the end, without their variables."""
+    return own_stores_by_dis(code) + [
+        store for inner in comprehensions_of(code) for store in own_stores_by_dis(inner) if store[0] != STORE_LOCAL]
+
+
+def own_stores_by_dis(code):
     """What cm_store should be, from dis alone; with the container's name."""
     stores, line = [], 0
     recent = []  # last first
@@ -218,6 +229,8 @@ def test_stores_in_loops_are_those_that_dis_shows(probe, name):
     for code in codes_of(importlib.import_module(name)):
         told, inside = probe.code(code), in_loops(code)
         outside = {instruction.positions.lineno for instruction in dis.get_instructions(code)} - inside
+        outside -= {instruction.positions.lineno for inner in comprehensions_of(code)
+                    for instruction in dis.get_instructions(inner)}
         for (_, _, _, line), (_, _, repeated) in zip(told["stores"], told["marks"]):
             assert not (repeated and line in outside), (code, line)
             seen += repeated
@@ -364,6 +377,22 @@ def test_attributes_that_calls_set(probe):
         (STORE_CALL, "setdefault", "__dict__", 12)]
     constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
     assert constant["d"] and not constant["a"]
+
+
+def test_comprehensions_belong_to_who_makes_them(probe):
+    source = """def f(self, model):
+ self.handles = [m.register_forward_hook(self.hook) for m in model]
+ any(self.seen.add(m) for m in model)
+ return [lambda: self.g(m) for m in model]
+"""
+    namespace = {}
+    exec(compile(source, "<comprehensions>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    calls = [(name, owner, line) for kind, name, owner, line in told["stores"] if kind == STORE_CALL]
+    assert ("register_forward_hook", "m", 2) in calls and ("add", "seen", 3) in calls
+    assert not any(name == "g" for name, _, _ in calls)
+    if sys.version_info < (3, 12):
+        assert not any(kind == STORE_LOCAL for kind, _, _, _ in told["stores"])
 
 
 def test_what_an_item_is_taken_from(probe):
