@@ -312,6 +312,23 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* The last edge of a way found, but for what a library's object (a context
+ * manager, a task) has: who has that object is the user's to change. */
+static uint32_t
+last_edge_of_user(const struct cm_cycle *cycle, uint32_t node, uint32_t roles)
+{
+    uint32_t last = cm_cycle_last(cycle, node, node, roles), edge = last;
+    struct cm_link link;
+
+    while (edge != 0 && cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner)) {
+        uint32_t tail = cm_cycle_edge(cycle, edge)->tail;
+
+        edge = tail != node ? cm_cycle_last(cycle, node, tail, roles) : 0;
+    }
+    return edge != 0 ? edge : last;
+}
+
 /* The edge that a person wrote, nearest to the end of a way found. */
 static bool
 name_last_edge(struct cm_cycle *cycle, uint32_t node,
@@ -320,8 +337,8 @@ name_last_edge(struct cm_cycle *cycle, uint32_t node,
     uint32_t names =
         CM_ROLE(CM_ATTRIBUTE) | CM_ROLE(CM_LOCAL) | CM_ROLE(CM_CELL_CONTENTS);
 
-    result->edge = cm_cycle_last(cycle, node, node, ROLES_NAMED);
-    result->held = cm_cycle_last(cycle, node, node, names);
+    result->edge = last_edge_of_user(cycle, node, ROLES_NAMED);
+    result->held = last_edge_of_user(cycle, node, names);
     result->owner = node;
     result->maker = node;
     return result->edge != 0;
