@@ -132,6 +132,24 @@ visit(struct cm_cycle *self, uint32_t node, uint32_t edge)
     return true;
 }
 
+static bool
+is_cut(const struct cm_cycle *self, uint32_t edge)
+{
+    struct cm_link link, cut;
+
+    for (uint32_t i = 0; i < self->cut_count; i++) {
+        if (cm_text_same(cm_cycle_edge(self, edge)->label,
+                         cm_cycle_edge(self, self->cuts[i])->label)
+            && cm_cycle_link(self, edge, &link)
+            && cm_cycle_link(self, self->cuts[i], &cut)
+            && cm_cycle_node(self, link.owner)->type.index
+                   == cm_cycle_node(self, cut.owner)->type.index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Visits what `node` refers to; the edge to `goal` once that is met. */
 static uint32_t
 visit_heads(struct cm_cycle *self, uint32_t node, uint32_t goal,
@@ -148,7 +166,8 @@ visit_heads(struct cm_cycle *self, uint32_t node, uint32_t goal,
         uint32_t head = cm_cycle_edge(self, edge)->head;
 
         if (!has_role(cm_cycle_edge(self, edge), passed)
-            || !cm_cycle_has(self, head) || !visit(self, head, edge)) {
+            || !cm_cycle_has(self, head) || is_cut(self, edge)
+            || !visit(self, head, edge)) {
             continue;
         }
         if (head == goal) {

@@ -20,6 +20,7 @@
 #define CM_CYCLE_VISITS 100000
 #define CM_CYCLE_VISITS_EACH 32 /* and so many more for each member */
 #define CM_CYCLE_PAYLOADS 4
+#define CM_CYCLE_CUTS 4
 
 /* A set of roles, one bit each. */
 #define CM_ROLE(name) (1u << (name))
@@ -49,6 +50,10 @@ struct cm_cycle {
     uint32_t *queue;      /* owned; in order of the visits */
     uint32_t stamp;
     int64_t budget;
+    /* Links that cm_cycle_reach does not follow, nor any of the same name and
+     * type of owner. */
+    uint32_t cuts[CM_CYCLE_CUTS];
+    uint32_t cut_count;
 };
 
 /* `self` is zeroed before, empty after a failure. */

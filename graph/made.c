@@ -27,6 +27,20 @@ code_of(const struct cm_cycle *cycle, struct cm_code_id code)
     return cm_records_code(cycle->records, code);
 }
 
+void
+cm_made_line(const struct cm_cycle *cycle, const struct cm_made *made,
+             char *text, size_t room)
+{
+    const struct cm_code *code = code_of(cycle, made->places[0].code);
+    const char *file = cm_records_text(cycle->records, code->filename);
+
+    text[0] = '\0';
+    if (made->place_count > 0) {
+        snprintf(text, room, "%s:%u", cm_name_basename(file),
+                 made->places[0].line);
+    }
+}
+
 /* What a store looks like */
 
 static bool

@@ -116,20 +116,15 @@ add_line(const struct cm_cycle *cycle, uint32_t edge, struct text *text)
     struct cm_suspect other =
         cm_suspect_of(edge, 0, edge, cm_cycle_edge(cycle, edge)->tail);
     struct cm_made made = {.place_count = 0};
-    char line[16];
+    char line[128] = "";
 
-    if (cm_made_by_local(cycle, &other, &made) == CM_OK
-        && made.place_count > 0) {
-        struct cm_code_id code = made.places[0].code;
-
-        snprintf(line, sizeof line, ":%u", made.places[0].line);
+    if (cm_made_by_local(cycle, &other, &made) == CM_OK) {
+        cm_made_line(cycle, &made, line, sizeof line);
+    }
+    if (line[0] != '\0') {
         add(text, text->bytes[0] == '\0' ? " (" : ", ",
             edge_name(cycle, edge).text, ": ");
-        add(text,
-            cm_name_basename(cm_records_text(
-                cycle->records,
-                cm_records_code(cycle->records, code)->filename)),
-            line, "");
+        add(text, line, "", "");
     }
     cm_made_release(&made);
 }

@@ -22,8 +22,8 @@ struct cm_suspect {
     uint32_t owner; /* the object that the cycle is told from */
     uint32_t held;  /* the attribute or local that a person clears; 0: none */
     uint32_t maker; /* function, frame or generator whose code matters */
-    /* Locals and attributes that keep the same exception or frame: with the
-     * one reference cut the cycle would live on by these. */
+    /* Locals and attributes by which the cycle would live on with the one
+     * reference cut. */
     uint32_t also[CM_MAX_ALSO];
     uint32_t also_count;
 };
@@ -72,6 +72,9 @@ bool cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result);
 bool cm_suspect_back_link(struct cm_cycle *cycle, struct cm_suspect *result);
 /* nothing but dicts, lists, tuples and sets */
 bool cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result);
+/* Not a shape: the attributes that lead back as well, where `held` is one and
+ * all of its name and type of owner are cut. */
+void cm_suspect_others(struct cm_cycle *cycle, struct cm_suspect *suspect);
 /* anything; no edge */
 bool cm_suspect_unknown(struct cm_cycle *cycle, struct cm_suspect *result);
 

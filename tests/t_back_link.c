@@ -226,6 +226,47 @@ test_nested_modules(void **state)
 }
 
 static void
+test_what_else_leads_back(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"two types know the trainer",
+         "code a a.py:3 Conn.__init__; store a attr owner self 4;"
+         "code b b.py:7 Callback.setup; store b attr trainer self 8;"
+         "methods Conn a; methods Callback b; r Trainer; c Conn; l list;"
+         "k Callback; t Tensor 4096; r .conn c; r .callbacks l; l [0] k;"
+         "c .owner r; k .trainer r; r .x t",
+         "back_link", "c .owner r", "a.py:4",
+         "make Conn.owner a weakref.ref, or set it to None when done; "
+         "Callback.trainer leads back too (b.py:8)"},
+        {"two lambdas of one object; of the other no line is known",
+         "code f a.py:5 A.__init__.<locals>.<lambda>; o A; t Tensor 4096;"
+         "o .x t; f function code=f; g function code=f; p cell; o .one f;"
+         "o .two g; f __closure__ p; g __closure__ p; p cell:self o",
+         "lambda_on_self", "p cell self o", "a.py:5",
+         "capture weakref.ref(self) in the lambda, or set self.one = None "
+         "when done; A.two leads back too"},
+        {"look-alike: a doubly linked list has one name back",
+         "a Node; b Node; c Node; t Tensor 4096; a .next b; b .next c;"
+         "b .prev a; c .prev b; a .x t",
+         "back_link", "b .prev a", "",
+         "make Node.prev a weakref.ref, or set it to None when done"},
+        {"look-alike: the other reference leads away",
+         "r Trainer; c Conn; k Log; t Tensor 4096; r .conn c; c .owner r;"
+         "c .log k; r .log k; k .x t",
+         "back_link", "c .owner r", "",
+         "make Conn.owner a weakref.ref, or set it to None when done"},
+        {"look-alike: a library's object has the other, out of sight",
+         "library Timer threading; r Trainer; c Conn; k Timer; t Tensor 4096;"
+         "r .conn c; c .owner r; r ref k; k .job r; r .x t",
+         "back_link", "c .owner r", "",
+         "make Conn.owner a weakref.ref, or set it to None when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
 test_container_cycle(void **state)
 {
     static const struct cut_case cases[] = {
@@ -283,6 +324,7 @@ main(void)
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_ownership),
         cmocka_unit_test(test_nested_modules),
+        cmocka_unit_test(test_what_else_leads_back),
         cmocka_unit_test(test_container_cycle),
         cmocka_unit_test(test_unknown),
     };
