@@ -364,11 +364,16 @@ keep_closing_store(struct cm_place_search *self)
 static enum cm_status
 explain_attribute(const struct cm_cycle *cycle,
                   const struct cm_suspect *suspect, const char *name,
-                  struct cm_made *result)
+                  bool generated, struct cm_made *result)
 {
     struct cm_type_id type = cm_cycle_node(cycle, suspect->owner)->type;
     struct cm_name owner = cm_name_of_type(cycle->records, type);
 
+    if (generated) {
+        return explain(result, cm_sentence("an __init__ that a library made "
+                                           "for %s stores .%s",
+                                           owner.text, name));
+    }
     return explain(result,
                    cm_sentence("no store of .%s in %s's methods or in the "
                                "functions that allocated the tensor",
@@ -402,10 +407,15 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
         }
     }
     keep_closing_store(&search);
-    choose(&search, result);
+    cm_place_sort(&search);
+    bool generated = cm_place_is_generated(&search);
+    if (!generated) {
+        choose(&search, result);
+    }
     return result->place_count > 0
                ? CM_OK
-               : explain_attribute(cycle, suspect, name.text, result);
+               : explain_attribute(cycle, suspect, name.text, generated,
+                                   result);
 }
 
 /* A parameter is stored by no instruction: then the function's own line. */

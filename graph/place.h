@@ -56,6 +56,9 @@ void cm_place_look_around(struct cm_place_search *self, uint32_t owner);
 /* Brings the nearest candidates to the front and drops those in libraries,
  * unless there are no others. */
 void cm_place_sort(struct cm_place_search *self);
+/* Whether the nearest, sorted, is code that a library made (dataclasses), of
+ * which no file has the line. */
+bool cm_place_is_generated(const struct cm_place_search *self);
 /* The nearest, sorted; how many, at most CM_MAX_PLACES.  Certain is one that
  * stands alone, or that was running. */
 uint32_t cm_place_take(struct cm_place_search *self,

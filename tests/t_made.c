@@ -187,6 +187,25 @@ test_reason_when_there_is_no_place(void **state)
     check_reason(engine, false, "the references of this cycle have no names");
 }
 
+#define MADE_INIT                                                             \
+    "code init <string>:2 Node.__init__; store init attr parent self 4;"      \
+    "methods Node init; o Node; t Tensor 8 site=s; o .parent o; o .t t"
+
+static void
+test_line_in_no_file(void **state)
+{
+    static const struct cut_case command[] = {
+        {"look-alike: a program of python -c",
+         "code main <string>:8 main; site s main:9;" MADE_INIT,
+         "self_reference", "o .parent o", "<string>:4", NULL},
+    };
+
+    (void)state;
+    check_reason("code main a.py:8 main; site s main:9;" MADE_INIT, true,
+                 "an __init__ that a library made for Node stores .parent");
+    CHECK_CUTS(command);
+}
+
 static void
 test_order_of_places(void **state)
 {
@@ -233,6 +252,7 @@ main(void)
         cmocka_unit_test(test_what_the_user_stores_through_a_library),
         cmocka_unit_test(test_one_of_the_users_among_many),
         cmocka_unit_test(test_reason_when_there_is_no_place),
+        cmocka_unit_test(test_line_in_no_file),
         cmocka_unit_test(test_order_of_places),
     };
 
