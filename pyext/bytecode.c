@@ -5,12 +5,9 @@
  * is not known (a line event of sys.monitoring) ends the pass.  The last things pushed are
  * remembered, with what calls, sums and f-strings leave of them: they are the
  * owner of an attribute, the key of an item and its container.
- * Cost: O(instructions), one text interned per store.
- */
+ * Cost: O(instructions), one text interned per store. */
 
 #include "bytecode.h"
-
-#include <string.h>
 
 #include "line_table.h"
 #include "opcodes.h"
@@ -88,8 +85,7 @@ name_of(const struct pass *pass, unsigned index)
 static void
 push(struct pass *pass, PyObject *name, PyObject *constant)
 {
-    struct pushed last = {.name = name, .constant = constant};
-    last.fresh = pass->fresh;
+    struct pushed last = {name, constant, .fresh = pass->fresh};
     cm_pushed_push(pass->stack, last);
 }
 
@@ -516,6 +512,9 @@ run(struct pass *pass, enum action action, unsigned argument)
     }
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
+    }
+    else if (action == ACT_UNPACK) {
+        cm_pushed_unpack(pass->stack, argument);
     }
     else if (action >= ACT_SLICE && action <= ACT_COMPARE) {
         run_part(pass, action, argument);

@@ -44,6 +44,22 @@ cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
 }
 
+/* a, b = 4, None: the items of a constant, the first one on top. */
+static inline void
+cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    struct pushed whole = stack[0];
+    PyObject *items = whole.constant;
+    bool known = items != NULL && PyTuple_CheckExact(items)
+                 && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
+    cm_pushed_pop(stack, known ? 1 : CM_PUSHED_DEPTH);
+    for (unsigned i = known ? count : 0; i > 0; i--) {
+        whole.constant = PyTuple_GET_ITEM(items, i - 1);
+        whole.few = false;
+        cm_pushed_push(stack, whole);
+    }
+}
+
 /* What the call's function is named; its slot is the one before the arguments,
  * or the one before that. */
 static inline PyObject *

@@ -266,6 +266,20 @@ def test_new_containers_constants_and_loops(probe):
         ("clear", 14): (0, 0, 0)}
 
 
+def test_constants_of_one_assignment(probe):
+    source = """def f(self, x):
+ size, failed = 4, None
+ self.a, self.b, [self.c] = None, x, [x]
+ first, *rest = 1, 2
+"""
+    namespace = {}
+    exec(compile(source, "<unpacked>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
+    assert constant["size"] and constant["failed"]
+    assert not (constant["b"] or constant["c"] or constant["rest"])
+
+
 def test_handlers_are_no_loops(probe):
     source = """def f(path, rows):
  with open(path) as file:
