@@ -162,12 +162,30 @@ method_name(const struct cm_cycle *cycle, uint32_t method)
                                 : cm_name_of_object(cycle->records, node);
 }
 
+/* defaultdict(self.make) */
+static bool
+is_default_factory(const struct cm_cycle *cycle, uint32_t method)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_ATTRIBUTE))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (record->head == method
+            && cm_cycle_is_container(cycle, record->tail)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* To a timer, to functools.singledispatch(): it calls what it was given. */
 static bool
-is_handed_on(const struct cm_cycle *cycle, uint32_t edge)
+is_handed_on(const struct cm_cycle *cycle, uint32_t edge, uint32_t method)
 {
     return head_species(cycle, edge) != CM_BOUND_METHOD
-           && !leads_into_container(cycle, edge);
+           && (!leads_into_container(cycle, edge)
+               || is_default_factory(cycle, method));
 }
 
 char *
@@ -185,7 +203,7 @@ cm_advise_method(const struct cm_cycle *cycle,
                            "weakref.ref(self), or set .%s back when done",
                            attribute.text, attribute.text);
     }
-    if (is_handed_on(cycle, suspect->held)) {
+    if (is_handed_on(cycle, suspect->held, method)) {
         return cm_sentence("give .%s a function that captures "
                            "weakref.ref(self) instead of self.%s, or set .%s "
                            "= None when done",

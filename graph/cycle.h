@@ -127,13 +127,14 @@ cm_cycle_edge(const struct cm_cycle *self, uint32_t edge)
     return &self->heap->edges[edge];
 }
 
-/* A timer, an exit stack, a future: it only passes on what it was given. */
+/* A timer, an exit stack, a future, a defaultdict: it only passes on what it
+ * was given. */
 static inline bool
 cm_cycle_is_library_object(const struct cm_cycle *self, uint32_t node)
 {
     const struct cm_node *record = cm_cycle_node(self, node);
 
-    return record->species == CM_OBJECT
+    return (record->species == CM_OBJECT || record->species == CM_DICT)
            && cm_records_type(self->records, record->type)->library;
 }
 

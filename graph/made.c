@@ -407,7 +407,7 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
         }
     }
     keep_closing_store(&search);
-    cm_place_sort(&search);
+    cm_place_prefer_callers(&search, suspect->owner);
     bool generated = cm_place_is_generated(&search);
     if (!generated) {
         choose(&search, result);

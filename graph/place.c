@@ -249,6 +249,35 @@ cm_place_sort(struct cm_place_search *self)
     drop_library(self);
 }
 
+static bool
+is_call_of(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+void
+cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner)
+{
+    struct cm_place_search callers = {.cycle = self->cycle,
+                                      .is_wanted = is_call_of};
+
+    struct cm_type_id type = cm_cycle_node(self->cycle, owner)->type;
+
+    cm_place_sort(self);
+    if (self->count == 0 || self->found[0].distance < IN_LIBRARY
+        || cm_records_type(self->cycle->records, type)->library) {
+        return;
+    }
+    callers.name = cm_place_text(
+        self, cm_place_code(self, self->found[0].place.code)->name);
+    cm_place_look_around(&callers, owner);
+    cm_place_sort(&callers);
+    if (callers.count > 0 && callers.found[0].distance < IN_LIBRARY) {
+        *self = callers;
+    }
+}
+
 /* Some frame of the user's own that allocated lies in a file. */
 static bool
 is_program_in_file(const struct cm_place_search *self, struct cm_site_id id)
