@@ -4,7 +4,7 @@
 /* What keeps a cycle alive after its cut.  Who mends one of two references
  * that lead back runs the program again for nothing: the one finding names
  * both.  Each is found by one search that follows none of those known, from
- * what the cut leads to and from what holds the payload.  At most four
+ * what the cut leads to and from what holds the payload.  At most five
  * searches of O(edges). */
 
 #include "advice.h"
