@@ -162,6 +162,32 @@ method_name(const struct cm_cycle *cycle, uint32_t method)
                                 : cm_name_of_object(cycle->records, node);
 }
 
+/* defaultdict(self.make) */
+static bool
+is_default_factory(const struct cm_cycle *cycle, uint32_t method)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_ATTRIBUTE))) != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (record->head == method
+            && cm_cycle_is_container(cycle, record->tail)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* To a timer, to functools.singledispatch(): it calls what it was given. */
+static bool
+is_handed_on(const struct cm_cycle *cycle, uint32_t edge, uint32_t method)
+{
+    return head_species(cycle, edge) != CM_BOUND_METHOD
+           && (!leads_into_container(cycle, edge)
+               || is_default_factory(cycle, method));
+}
+
 char *
 cm_advise_method(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
@@ -176,6 +202,12 @@ cm_advise_method(const struct cm_cycle *cycle,
         return cm_sentence("let .%s be a function that captures "
                            "weakref.ref(self), or set .%s back when done",
                            attribute.text, attribute.text);
+    }
+    if (is_handed_on(cycle, suspect->held, method)) {
+        return cm_sentence("give .%s a function that captures "
+                           "weakref.ref(self) instead of self.%s, or set .%s "
+                           "= None when done",
+                           attribute.text, function.text, attribute.text);
     }
     snprintf(before, sizeof before, "store weakref.WeakMethod(self.%s) in .%s",
              function.text, attribute.text);
@@ -195,44 +227,6 @@ cm_advise_partial(const struct cm_cycle *cycle,
     return clearing(cycle, suspect->held, "", before);
 }
 
-char *
-cm_advise_exception(const struct cm_cycle *cycle,
-                    const struct cm_suspect *suspect,
-                    const struct cm_made *made)
-{
-    (void)made;
-    return cm_sentence("`del %s` at the end of %s: the exception keeps the "
-                       "frame, and the frame keeps it",
-                       edge_name(cycle, suspect->held).text,
-                       callable_name(cycle, suspect->maker).text);
-}
-
-char *
-cm_advise_kept_exception(const struct cm_cycle *cycle,
-                         const struct cm_suspect *suspect,
-                         const struct cm_made *made)
-{
-    struct cm_name type = type_name(cycle, suspect->owner);
-    struct cm_name attribute = edge_name(cycle, suspect->held);
-
-    (void)made;
-    return cm_sentence("store the exception's with_traceback(None) in .%s, or "
-                       "set .%s = None when done: its traceback keeps a frame "
-                       "that keeps the %s",
-                       attribute.text, attribute.text, type.text);
-}
-
-char *
-cm_advise_frame(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
-                const struct cm_made *made)
-{
-    (void)made;
-    return cm_sentence("`del %s` at the end of %s: a frame in its own local "
-                       "keeps every local alive",
-                       edge_name(cycle, suspect->held).text,
-                       callable_name(cycle, suspect->maker).text);
-}
-
 /* As the program reaches it: by the variable or the attribute that has it. */
 static struct cm_name
 resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
@@ -248,6 +242,32 @@ resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
     return spelled;
 }
 
+static bool
+is_in_library_object(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_cycle_is_library_object(cycle, cm_cycle_edge(cycle, edge)->head);
+}
+
+/* What runs the generator or the coroutine, and has it where no one sees. */
+static char *
+advise_library_object(const struct cm_cycle *cycle, uint32_t edge,
+                      const char *word)
+{
+    struct cm_name name = edge_name(cycle, edge);
+    const char *dot = cm_cycle_edge(cycle, edge)->role == CM_LOCAL ? "" : ".";
+    struct cm_name type = type_name(cycle, cm_cycle_edge(cycle, edge)->head);
+
+    if (cm_name_ends_with(type.text, "Task")) {
+        return cm_sentence("call %s%s.cancel() and await it when done, then "
+                           "set %s%s = None, or do not store the task in what "
+                           "its coroutine refers to",
+                           dot, name.text, dot, name.text);
+    }
+    return cm_sentence("set %s%s = None when done, or do not store it in what "
+                       "its %s refers to",
+                       dot, name.text, word);
+}
+
 char *
 cm_advise_generator(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
@@ -256,12 +276,15 @@ cm_advise_generator(const struct cm_cycle *cycle,
     bool asynchronous =
         cm_cycle_node(cycle, suspect->maker)->species == CM_ASYNC_GENERATOR;
     struct cm_name name = resumable_name(cycle, suspect);
+    const char *word = resumable_word(cycle, suspect->maker);
 
     (void)made;
+    if (suspect->held != 0 && is_in_library_object(cycle, suspect->held)) {
+        return advise_library_object(cycle, suspect->held, word);
+    }
     return cm_sentence("call %s.%s() when done, or do not store the %s in "
                        "what it refers to",
-                       name.text, asynchronous ? "aclose" : "close",
-                       resumable_word(cycle, suspect->maker));
+                       name.text, asynchronous ? "aclose" : "close", word);
 }
 
 /* "build" of "class build.<locals>.Net". */

@@ -14,6 +14,10 @@ typedef char *cm_advice_builder(const struct cm_cycle *cycle,
                                 const struct cm_suspect *suspect,
                                 const struct cm_made *made);
 
+/* `advice`, which it takes over, and the attributes of suspect->also. */
+char *cm_advise_others(const struct cm_cycle *cycle,
+                       const struct cm_suspect *suspect, char *advice);
+
 cm_advice_builder cm_advise_hook;
 cm_advice_builder cm_advise_packed;
 cm_advice_builder cm_advise_lambda;

@@ -13,12 +13,14 @@
 
 #include "name.h"
 
+#define MAX_NESTED 16 /* modules within modules, of which the owner is asked */
+
 /* Whole names, the most telling first. */
 static const char *const back_names[] = {
     "parent",  "owner",      "prev",      "previous", "outer",
     "back",    "backref",    "up",        "root",     "container",
     "manager", "enclosing",  "ctx",       "context",  "master",
-    "host",    "parent_ref", "owner_ref", NULL,
+    "host",    "parent_ref", "owner_ref", "wrapper",  NULL,
 };
 /* Ends and beginnings of names: _parent_module, cell_owner. */
 static const char *const back_words[] = {"parent", "owner",   "prev",
@@ -99,8 +101,7 @@ static void
 suspect_link(struct cm_cycle *cycle, struct cm_link link,
              struct cm_suspect *result)
 {
-    *result =
-        (struct cm_suspect){innermost(cycle, link), link.owner, link.edge, 0};
+    *result = cm_suspect_of(innermost(cycle, link), link.owner, link.edge, 0);
 }
 
 static bool
@@ -226,7 +227,8 @@ find_link_up(struct cm_cycle *cycle, struct cm_link down,
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (!is_candidate(cycle, edge, &link) || link.owner == down.owner
-            || cm_cycle_is_part(cycle, link)) {
+            || cm_cycle_is_part(cycle, link)
+            || cm_cycle_is_table(cycle, link)) {
             continue;
         }
         uint32_t last = part ? innermost(cycle, link) : link.edge;
@@ -234,6 +236,39 @@ find_link_up(struct cm_cycle *cycle, struct cm_link down,
         if (cm_cycle_edge(cycle, last)->head == down.owner) {
             *result = link;
             return true;
+        }
+    }
+    return false;
+}
+
+/* The entry of a module's table by which `node` is a part of another. */
+static bool
+find_whole(const struct cm_cycle *cycle, uint32_t node, struct cm_link *result)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_VALUE))) != 0) {
+        if (cm_cycle_edge(cycle, edge)->head == node
+            && cm_cycle_link(cycle, edge, result)
+            && cm_cycle_is_part(cycle, *result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A block in a ModuleList knows the model, not the list. */
+static bool
+find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
+                   struct cm_link *result)
+{
+    for (uint32_t steps = 0; steps < MAX_NESTED; steps++) {
+        if (find_link_up(cycle, down, result)) {
+            return true;
+        }
+        if (!cm_cycle_is_part(cycle, down)
+            || !find_whole(cycle, down.owner, &down)) {
+            return false;
         }
     }
     return false;
@@ -253,7 +288,7 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
     suspect_link(cycle, link, result);
     result->edge = inside ? edge : result->edge;
     if (is_ownership(cycle, link, result->edge)
-        && find_link_up(cycle, link, &link)) {
+        && find_link_to_whole(cycle, link, &link)) {
         suspect_link(cycle, link, result);
     }
     return true;

@@ -18,44 +18,45 @@ struct rule {
     bool (*is_shape)(struct cm_cycle *cycle, struct cm_suspect *result);
     cm_made_finder *find_line;
     cm_advice_builder *advise;
+    bool by_links; /* objects linked by attributes: others may lead back too */
 };
 
 /* clang-format off */
 static const struct rule rules[] = {
     {"hook_captures_owner",
-     cm_suspect_hook, cm_made_by_hook, cm_advise_hook},
+     cm_suspect_hook, cm_made_by_hook, cm_advise_hook, false},
     {"packed_output",
-     cm_suspect_packed, cm_made_by_torch, cm_advise_packed},
+     cm_suspect_packed, cm_made_by_torch, cm_advise_packed, false},
     {"lambda_on_self",
-     cm_suspect_lambda, cm_made_by_function, cm_advise_lambda},
+     cm_suspect_lambda, cm_made_by_function, cm_advise_lambda, true},
     {"bound_method_on_self",
-     cm_suspect_method, cm_made_by_attribute, cm_advise_method},
+     cm_suspect_method, cm_made_by_attribute, cm_advise_method, true},
     {"partial_on_self",
-     cm_suspect_partial, cm_made_by_attribute, cm_advise_partial},
+     cm_suspect_partial, cm_made_by_attribute, cm_advise_partial, true},
     {"exception_in_frame",
-     cm_suspect_exception, cm_made_by_local, cm_advise_exception},
+     cm_suspect_exception, cm_made_by_local, cm_advise_exception, false},
     {"exception_on_self",
-     cm_suspect_kept_exception, cm_made_by_attribute, cm_advise_kept_exception},
+     cm_suspect_kept_exception, cm_made_by_attribute, cm_advise_kept_exception, false},
     {"frame_in_local",
-     cm_suspect_frame, cm_made_by_local, cm_advise_frame},
+     cm_suspect_frame, cm_made_by_local, cm_advise_frame, false},
     {"generator_holds_itself",
-     cm_suspect_generator, cm_made_by_holder, cm_advise_generator},
+     cm_suspect_generator, cm_made_by_holder, cm_advise_generator, false},
     {"class_in_function",
-     cm_suspect_class, cm_made_by_class, cm_advise_class},
+     cm_suspect_class, cm_made_by_class, cm_advise_class, false},
     {"recursive_closure",
-     cm_suspect_recursion, cm_made_by_function, cm_advise_recursion},
+     cm_suspect_recursion, cm_made_by_function, cm_advise_recursion, false},
     {"closure_cell",
-     cm_suspect_cell, cm_made_by_closure, cm_advise_cell},
+     cm_suspect_cell, cm_made_by_closure, cm_advise_cell, false},
     {"own_dict",
-     cm_suspect_own_dict, cm_made_by_attribute, cm_advise_own_dict},
+     cm_suspect_own_dict, cm_made_by_attribute, cm_advise_own_dict, false},
     {"self_reference",
-     cm_suspect_self, cm_made_by_attribute, cm_advise_self},
+     cm_suspect_self, cm_made_by_attribute, cm_advise_self, true},
     {"back_link",
-     cm_suspect_back_link, cm_made_by_attribute, cm_advise_back_link},
+     cm_suspect_back_link, cm_made_by_attribute, cm_advise_back_link, true},
     {"container_cycle",
-     cm_suspect_container, cm_made_by_filling, cm_advise_container},
+     cm_suspect_container, cm_made_by_filling, cm_advise_container, false},
     {"unknown",
-     cm_suspect_unknown, cm_made_nowhere, cm_advise_unknown},
+     cm_suspect_unknown, cm_made_nowhere, cm_advise_unknown, false},
 };
 /* clang-format on */
 
@@ -80,9 +81,18 @@ cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
     *result = (struct cm_cut){0};
     rule = find_rule(cycle, &result->suspect);
     result->rule = rule->name;
+    if (rule->by_links) {
+        cm_suspect_others(cycle, &result->suspect);
+    }
     status = rule->find_line(cycle, &result->suspect, &result->made);
     if (status == CM_OK) {
         result->advice = rule->advise(cycle, &result->suspect, &result->made);
+    }
+    if (status == CM_OK && rule->by_links && result->advice != NULL) {
+        result->advice =
+            cm_advise_others(cycle, &result->suspect, result->advice);
+    }
+    if (status == CM_OK) {
         status = result->advice != NULL ? CM_OK : CM_NO_MEMORY;
     }
     if (status == CM_OK) {

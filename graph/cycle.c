@@ -132,19 +132,42 @@ visit(struct cm_cycle *self, uint32_t node, uint32_t edge)
     return true;
 }
 
+static bool
+is_cut(const struct cm_cycle *self, uint32_t edge)
+{
+    struct cm_link link, cut;
+
+    for (uint32_t i = 0; i < self->cut_count; i++) {
+        if (cm_text_same(cm_cycle_edge(self, edge)->label,
+                         cm_cycle_edge(self, self->cuts[i])->label)
+            && cm_cycle_link(self, edge, &link)
+            && cm_cycle_link(self, self->cuts[i], &cut)
+            && cm_cycle_node(self, link.owner)->type.index
+                   == cm_cycle_node(self, cut.owner)->type.index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Visits what `node` refers to; the edge to `goal` once that is met. */
 static uint32_t
 visit_heads(struct cm_cycle *self, uint32_t node, uint32_t goal,
             uint32_t roles, uint32_t *queued)
 {
     const struct cm_node *record = cm_cycle_node(self, node);
+    uint32_t passed = (roles & CM_ROLES_LIBRARY) != 0
+                              && cm_cycle_is_library_object(self, node)
+                          ? CM_ROLES_ALL
+                          : roles;
 
     for (uint32_t i = 0; i < record->edge_count; i++) {
         uint32_t edge = record->first_edge + i;
         uint32_t head = cm_cycle_edge(self, edge)->head;
 
-        if (!has_role(cm_cycle_edge(self, edge), roles)
-            || !cm_cycle_has(self, head) || !visit(self, head, edge)) {
+        if (!has_role(cm_cycle_edge(self, edge), passed)
+            || !cm_cycle_has(self, head) || is_cut(self, edge)
+            || !visit(self, head, edge)) {
             continue;
         }
         if (head == goal) {
@@ -275,12 +298,19 @@ is_plain_attribute(const struct cm_cycle *self, uint32_t edge,
 
 /* torch.nn.Module keeps submodules, parameters and buffers in tables of their
  * own: a person writes self.child = ..., and reads self.child. */
+bool
+cm_cycle_is_table(const struct cm_cycle *self, struct cm_link link)
+{
+    static const char *const tables[] = {"_modules", "_parameters", "_buffers",
+                                         NULL};
+
+    return has_name(self, link.edge, tables);
+}
+
 static bool
 is_table_entry(const struct cm_cycle *self, uint32_t edge,
                struct cm_link *result)
 {
-    static const char *const tables[] = {"_modules", "_parameters", "_buffers",
-                                         NULL};
     const struct cm_edge *record = cm_cycle_edge(self, edge);
     uint32_t place = cm_cycle_place(self, record->tail);
     struct cm_link table;
@@ -291,7 +321,7 @@ is_table_entry(const struct cm_cycle *self, uint32_t edge,
     for (uint32_t i = self->into_first[place]; i < last_holder(self, place);
          i++) {
         if (is_plain_attribute(self, self->into[i], &table)
-            && has_name(self, table.edge, tables)) {
+            && cm_cycle_is_table(self, table)) {
             *result = (struct cm_link){edge, table.owner};
             return true;
         }
@@ -366,17 +396,8 @@ is_wanted(const struct cm_cycle *self, struct cm_link link,
           struct cm_want want)
 {
     return (want.owner == 0 || want.owner == link.owner)
-           && (!want.hook || cm_cycle_is_hook(self, link));
-}
-
-/* A timer, an exit stack, an optimizer: it only passes on what it was given. */
-static bool
-is_library_object(const struct cm_cycle *self, uint32_t node)
-{
-    const struct cm_node *record = cm_cycle_node(self, node);
-
-    return record->species == CM_OBJECT
-           && cm_records_type(self->records, record->type)->library;
+           && (!want.hook || cm_cycle_is_hook(self, link))
+           && (!want.users || !cm_cycle_is_library_object(self, link.owner));
 }
 
 /* Visits what refers to `node`; true once a wanted link is met. */
@@ -396,12 +417,15 @@ visit_tails(struct cm_cycle *self, uint32_t node, uint32_t roles,
                 return true;
             }
             if (want.through_libraries
-                && is_library_object(self, result->owner)
+                && cm_cycle_is_library_object(self, result->owner)
                 && visit(self, result->owner, edge)) {
                 self->queue[(*queued)++] = result->owner;
             }
         }
-        else if (has_role(record, roles) && visit(self, record->tail, edge)) {
+        else if ((has_role(record, roles)
+                  || (want.through_libraries
+                      && cm_cycle_is_library_object(self, record->tail)))
+                 && visit(self, record->tail, edge)) {
             self->queue[(*queued)++] = record->tail;
         }
     }

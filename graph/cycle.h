@@ -20,10 +20,12 @@
 #define CM_CYCLE_VISITS 100000
 #define CM_CYCLE_VISITS_EACH 32 /* and so many more for each member */
 #define CM_CYCLE_PAYLOADS 4
+#define CM_CYCLE_CUTS 4
 
 /* A set of roles, one bit each. */
 #define CM_ROLE(name) (1u << (name))
 #define CM_ROLES_ALL UINT32_MAX
+#define CM_ROLES_LIBRARY (1u << 31) /* all that a library's object refers to */
 #define CM_ROLES_CONTAINER                                                    \
     (CM_ROLE(CM_KEY) | CM_ROLE(CM_VALUE) | CM_ROLE(CM_ITEM)                   \
      | CM_ROLE(CM_ELEMENT))
@@ -48,6 +50,10 @@ struct cm_cycle {
     uint32_t *queue;      /* owned; in order of the visits */
     uint32_t stamp;
     int64_t budget;
+    /* Links that cm_cycle_reach does not follow, nor any of the same name and
+     * type of owner. */
+    uint32_t cuts[CM_CYCLE_CUTS];
+    uint32_t cut_count;
 };
 
 /* `self` is zeroed before, empty after a failure. */
@@ -88,6 +94,8 @@ bool cm_cycle_link(const struct cm_cycle *self, uint32_t edge,
                    struct cm_link *result);
 /* Whether it is an entry in such a table: the owner's part. */
 bool cm_cycle_is_part(const struct cm_cycle *self, struct cm_link link);
+/* Whether it is such a table, which no person clears. */
+bool cm_cycle_is_table(const struct cm_cycle *self, struct cm_link link);
 /* Whether the link holds hooks of a framework. */
 bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 
@@ -95,7 +103,8 @@ bool cm_cycle_is_hook(const struct cm_cycle *self, struct cm_link link);
 struct cm_want {
     uint32_t owner;         /* 0: any */
     bool hook;              /* only tables of hooks */
-    bool through_libraries; /* a link of a library's object is passed */
+    bool through_libraries; /* what a library's object refers to is passed */
+    bool users;             /* no link of a library's object */
 };
 /* Breadth first backwards from `node` over edges of these roles, to the
  * nearest link that is wanted.  No way leads on through other links. */
@@ -116,6 +125,17 @@ static inline const struct cm_edge *
 cm_cycle_edge(const struct cm_cycle *self, uint32_t edge)
 {
     return &self->heap->edges[edge];
+}
+
+/* A timer, an exit stack, a future, a defaultdict: it only passes on what it
+ * was given. */
+static inline bool
+cm_cycle_is_library_object(const struct cm_cycle *self, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(self, node);
+
+    return (record->species == CM_OBJECT || record->species == CM_DICT)
+           && cm_records_type(self->records, record->type)->library;
 }
 
 /* What holds items that a person puts there one by one. */

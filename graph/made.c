@@ -27,6 +27,20 @@ code_of(const struct cm_cycle *cycle, struct cm_code_id code)
     return cm_records_code(cycle->records, code);
 }
 
+void
+cm_made_line(const struct cm_cycle *cycle, const struct cm_made *made,
+             char *text, size_t room)
+{
+    const struct cm_code *code = code_of(cycle, made->places[0].code);
+    const char *file = cm_records_text(cycle->records, code->filename);
+
+    text[0] = '\0';
+    if (made->place_count > 0) {
+        snprintf(text, room, "%s:%u", cm_name_basename(file),
+                 made->places[0].line);
+    }
+}
+
 /* What a store looks like */
 
 static bool
@@ -56,20 +70,34 @@ is_item_store(const struct cm_place_search *self, const struct cm_store *store)
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
+/* x.__dict__ or vars(x) */
+static bool
+is_own_dict(const struct cm_place_search *self, struct cm_text_id name)
+{
+    const char *text = cm_place_text(self, name);
+
+    return strcmp(text, "__dict__") == 0 || strcmp(text, "vars") == 0;
+}
+
 /* x.__dict__['name'] = ... */
 static bool
 is_dict_store(const struct cm_place_search *self, const struct cm_store *store)
 {
-    return is_item_store(self, store)
-           && strcmp(cm_place_text(self, store->owner), "__dict__") == 0;
+    return is_item_store(self, store) && is_own_dict(self, store->owner);
 }
 
-/* object.__setattr__(self, 'name', ...): of any name. */
+/* setattr(x, name, ...), x.__dict__.update(...): of any name. */
 static bool
-is_setattr(const struct cm_place_search *self, const struct cm_store *store)
+sets_any_attribute(const struct cm_place_search *self,
+                   const struct cm_store *store)
 {
-    return store->kind == CM_STORE_CALL
-           && strcmp(cm_place_text(self, store->name), "__setattr__") == 0;
+    const char *name = cm_place_text(self, store->name);
+
+    if (store->kind == CM_STORE_ATTRIBUTE) {
+        return !store->constant && strcmp(name, "__dict__") == 0;
+    }
+    return (store->kind == CM_STORE_CALL && strstr(name, "setattr") != NULL)
+           || (cm_place_fills(self, store) && is_own_dict(self, store->owner));
 }
 
 /* "forward_pre" of "_forward_pre_hooks" and of "register_forward_pre_hook". */
@@ -336,11 +364,16 @@ keep_closing_store(struct cm_place_search *self)
 static enum cm_status
 explain_attribute(const struct cm_cycle *cycle,
                   const struct cm_suspect *suspect, const char *name,
-                  struct cm_made *result)
+                  bool generated, struct cm_made *result)
 {
     struct cm_type_id type = cm_cycle_node(cycle, suspect->owner)->type;
     struct cm_name owner = cm_name_of_type(cycle->records, type);
 
+    if (generated) {
+        return explain(result, cm_sentence("an __init__ that a library made "
+                                           "for %s stores .%s",
+                                           owner.text, name));
+    }
     return explain(result,
                    cm_sentence("no store of .%s in %s's methods or in the "
                                "functions that allocated the tensor",
@@ -359,7 +392,7 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
 {
     static bool (*const stores[])(const struct cm_place_search *search,
                                   const struct cm_store *store) = {
-        cm_place_sets_attribute, is_dict_store, is_setattr};
+        cm_place_sets_attribute, is_dict_store, sets_any_attribute};
     struct cm_name name = name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
@@ -374,10 +407,15 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
         }
     }
     keep_closing_store(&search);
-    choose(&search, result);
+    cm_place_prefer_callers(&search, suspect->owner);
+    bool generated = cm_place_is_generated(&search);
+    if (!generated) {
+        choose(&search, result);
+    }
     return result->place_count > 0
                ? CM_OK
-               : explain_attribute(cycle, suspect, name.text, result);
+               : explain_attribute(cycle, suspect, name.text, generated,
+                                   result);
 }
 
 /* A parameter is stored by no instruction: then the function's own line. */

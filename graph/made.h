@@ -14,6 +14,7 @@
  * most CM_MAX_PLACES are given. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "finding.h"
@@ -28,6 +29,10 @@ struct cm_made {
 
 /* A zeroed value is valid and empty. */
 void cm_made_release(struct cm_made *self);
+
+/* "file.py:12" of the first place; "" for none. */
+void cm_made_line(const struct cm_cycle *cycle, const struct cm_made *made,
+                  char *text, size_t room);
 
 /* A way of finding the place.  `result` is zeroed before.  CM_NO_MEMORY when
  * the reason could not be written. */

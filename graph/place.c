@@ -45,16 +45,20 @@ add_candidate(struct cm_place_search *self,
     }
 }
 
+static bool
+is_in_no_file(const struct cm_place_search *self, const struct cm_code *code)
+{
+    return strcmp(cm_place_text(self, code->filename), "<string>") == 0;
+}
+
 /* "<string>" is the code that dataclasses and namedtuple make, or a program of
  * `python -c`: what lies in a file comes before it. */
 static uint32_t
 added_distance(const struct cm_place_search *self, const struct cm_code *code)
 {
-    const char *file = cm_place_text(self, code->filename);
-
-    return code->library                   ? IN_LIBRARY
-           : strcmp(file, "<string>") == 0 ? IN_GENERATED
-                                           : 0;
+    return code->library               ? IN_LIBRARY
+           : is_in_no_file(self, code) ? IN_GENERATED
+                                       : 0;
 }
 
 static void
@@ -243,6 +247,67 @@ cm_place_sort(struct cm_place_search *self)
 {
     sort_candidates(self);
     drop_library(self);
+}
+
+static bool
+is_call_of(const struct cm_place_search *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+void
+cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner)
+{
+    struct cm_place_search callers = {.cycle = self->cycle,
+                                      .is_wanted = is_call_of};
+
+    struct cm_type_id type = cm_cycle_node(self->cycle, owner)->type;
+
+    cm_place_sort(self);
+    if (self->count == 0 || self->found[0].distance < IN_LIBRARY
+        || cm_records_type(self->cycle->records, type)->library) {
+        return;
+    }
+    callers.name = cm_place_text(
+        self, cm_place_code(self, self->found[0].place.code)->name);
+    cm_place_look_around(&callers, owner);
+    cm_place_sort(&callers);
+    if (callers.count > 0 && callers.found[0].distance < IN_LIBRARY) {
+        *self = callers;
+    }
+}
+
+/* Some frame of the user's own that allocated lies in a file. */
+static bool
+is_program_in_file(const struct cm_place_search *self, struct cm_site_id id)
+{
+    const struct cm_site *site = cm_records_site(self->cycle->records, id);
+
+    for (uint32_t i = 0; i < site->frame_count; i++) {
+        const struct cm_code *code = cm_place_code(self, site->frames[i].code);
+
+        if (!code->library && !is_in_no_file(self, code)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_place_is_generated(const struct cm_place_search *self)
+{
+    const struct cm_cycle *cycle = self->cycle;
+    const struct cm_node *node = &cycle->heap->nodes[cycle->payload[0]];
+
+    if (self->count == 0 || cycle->payload_count == 0
+        || !is_in_no_file(self,
+                          cm_place_code(self, self->found[0].place.code))) {
+        return false;
+    }
+    return is_program_in_file(self, node->site)
+           || is_program_in_file(
+               self, cycle->heap->storages[node->storage.index].site);
 }
 
 uint32_t

@@ -5,7 +5,8 @@
  * cell's contents, a bound method's self, a frame's local) and asks with one
  * bounded search whether the rest of the shape stands around it.  O(edges)
  * and the searches, which share the cycle's budget.
- * Which link of several leads back: back_link.c. */
+ * Exceptions and frames: raised.c.  Which link of several leads back:
+ * back_link.c. */
 
 #include "suspect.h"
 
@@ -21,10 +22,6 @@
 #define ROLES_PARTIAL                                                         \
     (CM_ROLES_CONTAINER | CM_ROLE(CM_PARTIAL_FUNC) | CM_ROLE(CM_PARTIAL_ARG)  \
      | CM_ROLE(CM_BOUND_SELF))
-#define ROLES_RAISED                                                          \
-    (CM_ROLES_CONTAINER | CM_ROLE(CM_CELL_CONTENTS)                           \
-     | CM_ROLE(CM_EXCEPTION_LINK) | CM_ROLE(CM_TB_FRAME)                      \
-     | CM_ROLE(CM_TB_NEXT) | CM_ROLE(CM_F_BACK))
 #define ROLES_NAMED                                                           \
     (CM_ROLES_CONTAINER | CM_ROLE(CM_ATTRIBUTE) | CM_ROLE(CM_LOCAL)           \
      | CM_ROLE(CM_CELL_CONTENTS))
@@ -149,7 +146,7 @@ cm_suspect_packed(struct cm_cycle *cycle, struct cm_suspect *result)
 
         if (species_of(cycle, record->head) == CM_TENSOR
             && strcmp(label, "saved packed") == 0) {
-            *result = (struct cm_suspect){edge, record->head, edge, 0};
+            *result = cm_suspect_of(edge, record->head, edge, 0);
             return true;
         }
     }
@@ -193,8 +190,7 @@ find_captured_cell(struct cm_cycle *cycle, struct cm_suspect *result)
         }
         uint32_t function = cm_cycle_function(cycle, link, record->tail);
         if (function != 0) {
-            *result =
-                (struct cm_suspect){edge, link.owner, link.edge, function};
+            *result = cm_suspect_of(edge, link.owner, link.edge, function);
             return true;
         }
     }
@@ -220,8 +216,7 @@ find_captured_default(struct cm_cycle *cycle, struct cm_suspect *result)
         last = cm_cycle_reach(cycle, function, link.owner,
                               CM_ROLES_CONTAINER | CM_ROLE(CM_DEFAULT));
         if (last != 0) {
-            *result =
-                (struct cm_suspect){last, link.owner, link.edge, function};
+            *result = cm_suspect_of(last, link.owner, link.edge, function);
             return true;
         }
     }
@@ -266,7 +261,7 @@ find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
         || !is_set_by_program(cycle, link)) {
         return false;
     }
-    *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
+    *result = cm_suspect_of(edge, link.owner, link.edge, 0);
     return true;
 }
 
@@ -284,7 +279,7 @@ cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
         if (is_instance(cycle, record->head)
             && cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
                              &link)) {
-            *result = (struct cm_suspect){edge, link.owner, link.edge, 0};
+            *result = cm_suspect_of(edge, link.owner, link.edge, 0);
             (void)find_replaced_method(cycle, edge, result);
             return true;
         }
@@ -310,77 +305,28 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
         }
         last = cm_cycle_reach(cycle, partial, link.owner, ROLES_PARTIAL);
         if (last != 0) {
-            *result = (struct cm_suspect){last, link.owner, link.edge, 0};
+            *result = cm_suspect_of(last, link.owner, link.edge, 0);
             return true;
         }
     }
     return false;
 }
 
-/* A local whose value leads back to its own frame, through an exception or
- * through none. */
-static bool
-find_raised(struct cm_cycle *cycle, bool exception, struct cm_suspect *result)
+/* The last edge of a way found, but for what a library's object (a context
+ * manager, a task) has: who has that object is the user's to change. */
+static uint32_t
+last_edge_of_user(const struct cm_cycle *cycle, uint32_t node, uint32_t roles)
 {
-    uint32_t edge = 0;
+    uint32_t last = cm_cycle_last(cycle, node, node, roles), edge = last;
+    struct cm_link link;
 
-    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_LOCAL))) != 0) {
-        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
-        uint32_t frame = record->tail, value = record->head;
+    while (edge != 0 && cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner)) {
+        uint32_t tail = cm_cycle_edge(cycle, edge)->tail;
 
-        if (species_of(cycle, frame) != CM_FRAME
-            || (value != frame
-                && cm_cycle_reach(cycle, value, frame, ROLES_RAISED) == 0)) {
-            continue;
-        }
-        if (exception
-            == (value != frame
-                && cm_cycle_touches(cycle, value, frame, CM_EXCEPTION))) {
-            *result = (struct cm_suspect){edge, frame, edge, frame};
-            return true;
-        }
+        edge = tail != node ? cm_cycle_last(cycle, node, tail, roles) : 0;
     }
-    return false;
-}
-
-bool
-cm_suspect_exception(struct cm_cycle *cycle, struct cm_suspect *result)
-{
-    return find_raised(cycle, true, result);
-}
-
-bool
-cm_suspect_frame(struct cm_cycle *cycle, struct cm_suspect *result)
-{
-    return find_raised(cycle, false, result);
-}
-
-bool
-cm_suspect_kept_exception(struct cm_cycle *cycle, struct cm_suspect *result)
-{
-    uint32_t traceback = 0;
-
-    while ((traceback =
-                cm_cycle_next(cycle, traceback, CM_ROLE(CM_EXCEPTION_LINK)))
-           != 0) {
-        uint32_t exception = cm_cycle_edge(cycle, traceback)->tail;
-        struct cm_link link;
-
-        if (species_of(cycle, exception) != CM_EXCEPTION
-            || !cm_cycle_held(cycle, exception, CM_ROLES_CONTAINER,
-                              (struct cm_want){0}, &link)) {
-            continue;
-        }
-        if (link.owner != exception
-            && cm_cycle_reach(cycle, exception, link.owner,
-                              ROLES_RAISED | CM_ROLE(CM_LOCAL))
-                   != 0
-            && cm_cycle_touches(cycle, exception, link.owner, CM_FRAME)) {
-            *result = (struct cm_suspect){link.edge, link.owner, link.edge, 0};
-            return true;
-        }
-    }
-    return false;
+    return edge != 0 ? edge : last;
 }
 
 /* The edge that a person wrote, nearest to the end of a way found. */
@@ -391,8 +337,8 @@ name_last_edge(struct cm_cycle *cycle, uint32_t node,
     uint32_t names =
         CM_ROLE(CM_ATTRIBUTE) | CM_ROLE(CM_LOCAL) | CM_ROLE(CM_CELL_CONTENTS);
 
-    result->edge = cm_cycle_last(cycle, node, node, ROLES_NAMED);
-    result->held = cm_cycle_last(cycle, node, node, names);
+    result->edge = last_edge_of_user(cycle, node, ROLES_NAMED);
+    result->held = last_edge_of_user(cycle, node, names);
     result->owner = node;
     result->maker = node;
     return result->edge != 0;
@@ -423,7 +369,7 @@ cm_suspect_class(struct cm_cycle *cycle, struct cm_suspect *result)
             && cm_cycle_reach(cycle, node, node, ROLES_OF_CLASS) != 0) {
             uint32_t last = cm_cycle_last(cycle, node, node, CM_ROLES_ALL);
 
-            *result = (struct cm_suspect){last, node, 0, node};
+            *result = cm_suspect_of(last, node, 0, node);
             return true;
         }
     }
@@ -462,7 +408,7 @@ cm_suspect_recursion(struct cm_cycle *cycle, struct cm_suspect *result)
             && cm_cycle_reach(cycle, record->head, record->tail,
                               CM_ROLES_CLOSURE)
                    != 0) {
-            *result = (struct cm_suspect){edge, record->head, 0, record->head};
+            *result = cm_suspect_of(edge, record->head, 0, record->head);
             return true;
         }
     }
@@ -478,8 +424,8 @@ cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
     if (edge == 0) {
         return false;
     }
-    *result = (struct cm_suspect){edge, record->head, edge,
-                                  function_of_cell(cycle, record->tail)};
+    *result = cm_suspect_of(edge, record->head, edge,
+                            function_of_cell(cycle, record->tail));
     return true;
 }
 
@@ -493,7 +439,7 @@ cm_suspect_own_dict(struct cm_cycle *cycle, struct cm_suspect *result)
         const struct cm_edge *record = cm_cycle_edge(cycle, edge);
 
         if (record->head == record->tail) {
-            *result = (struct cm_suspect){edge, record->tail, edge, 0};
+            *result = cm_suspect_of(edge, record->tail, edge, 0);
             return true;
         }
     }
@@ -520,7 +466,7 @@ cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result)
                 ? cm_cycle_reach(cycle, head, link.owner, CM_ROLES_CONTAINER)
                 : 0;
         if (last != 0) {
-            *result = (struct cm_suspect){last, link.owner, edge, 0};
+            *result = cm_suspect_of(last, link.owner, edge, 0);
             /* An entry in a module's table of submodules is a link too. */
             if (cm_cycle_link(cycle, last, &link)) {
                 result->held = link.edge;
@@ -542,7 +488,7 @@ cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result)
         }
     }
     last = cm_cycle_reach(cycle, cycle->holder, cycle->holder, CM_ROLES_ALL);
-    *result = (struct cm_suspect){last, cycle->holder, 0, 0};
+    *result = cm_suspect_of(last, cycle->holder, 0, 0);
     return last != 0;
 }
 

@@ -15,12 +15,25 @@
 
 #include "cycle.h"
 
+#define CM_MAX_ALSO 3
+
 struct cm_suspect {
     uint32_t edge;  /* the reference to cut; 0: none */
     uint32_t owner; /* the object that the cycle is told from */
     uint32_t held;  /* the attribute or local that a person clears; 0: none */
     uint32_t maker; /* function, frame or generator whose code matters */
+    /* Locals and attributes by which the cycle would live on with the one
+     * reference cut. */
+    uint32_t also[CM_MAX_ALSO];
+    uint32_t also_count;
 };
+
+static inline struct cm_suspect
+cm_suspect_of(uint32_t edge, uint32_t owner, uint32_t held, uint32_t maker)
+{
+    return (struct cm_suspect){
+        .edge = edge, .owner = owner, .held = held, .maker = maker};
+}
 
 /* module or tensor -> its hooks -> function -> cell -> something that leads
  * back to the module. */
@@ -34,9 +47,11 @@ bool cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result);
 bool cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result);
 /* owner .attr -> partial -> owner */
 bool cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result);
-/* frame -> local -> exception -> traceback -> the frame */
+/* frame -> local -> exception -> traceback -> the frame; objects of libraries
+ * (a future, a task) may stand between, and the local is the user's if any
+ * is */
 bool cm_suspect_exception(struct cm_cycle *cycle, struct cm_suspect *result);
-/* owner .attr -> exception -> traceback -> frame -> local -> owner */
+/* owner .attr -> exception -> traceback -> frame -> local -> owner, likewise */
 bool cm_suspect_kept_exception(struct cm_cycle *cycle,
                                struct cm_suspect *result);
 /* frame -> local -> the frame, or one that it called */
@@ -57,6 +72,9 @@ bool cm_suspect_self(struct cm_cycle *cycle, struct cm_suspect *result);
 bool cm_suspect_back_link(struct cm_cycle *cycle, struct cm_suspect *result);
 /* nothing but dicts, lists, tuples and sets */
 bool cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result);
+/* Not a shape: the attributes that lead back as well, where `held` is one and
+ * all of its name and type of owner are cut. */
+void cm_suspect_others(struct cm_cycle *cycle, struct cm_suspect *suspect);
 /* anything; no edge */
 bool cm_suspect_unknown(struct cm_cycle *cycle, struct cm_suspect *result);
 

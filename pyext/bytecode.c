@@ -5,12 +5,9 @@
  * is not known (a line event of sys.monitoring) ends the pass.  The last things pushed are
  * remembered, with what calls, sums and f-strings leave of them: they are the
  * owner of an attribute, the key of an item and its container.
- * Cost: O(instructions), one text interned per store.
- */
+ * Cost: O(instructions), one text interned per store. */
 
 #include "bytecode.h"
-
-#include <string.h>
 
 #include "line_table.h"
 #include "opcodes.h"
@@ -19,7 +16,6 @@
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
-    DEPTH = 8, /* things pushed that are remembered */
     /* Argument of LOAD_COMMON_CONSTANT: None, '', True, ... from here on
      * (3.15); before it, types and functions.  Which one does not matter. */
     FIRST_COMMON_VALUE = 7,
@@ -56,7 +52,7 @@ struct pass {
     uint32_t count, capacity;
     struct cm_line_table lines;
     Py_ssize_t unit;
-    struct pushed stack[DEPTH]; /* the last one first */
+    struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
     bool just_stored;    /* a variable, by the instruction before this one */
     bool fresh;          /* nothing of this statement came before */
     uint32_t line;       /* of the instruction before this one */
@@ -89,27 +85,20 @@ name_of(const struct pass *pass, unsigned index)
 static void
 push(struct pass *pass, PyObject *name, PyObject *constant)
 {
-    memmove(pass->stack + 1, pass->stack, (DEPTH - 1) * sizeof(*pass->stack));
-    pass->stack[0] = (struct pushed){
-        .name = name, .constant = constant, .fresh = pass->fresh};
-}
-
-static void
-forget(struct pass *pass)
-{
-    memset(pass->stack, 0, sizeof(pass->stack));
+    struct pushed last = {name, constant, .fresh = pass->fresh};
+    cm_pushed_push(pass->stack, last);
 }
 
 static void
 pop(struct pass *pass, unsigned count)
 {
-    if (count >= DEPTH) {
-        forget(pass);
-        return;
-    }
-    memmove(pass->stack, pass->stack + count,
-            (DEPTH - count) * sizeof(*pass->stack));
-    memset(pass->stack + DEPTH - count, 0, count * sizeof(*pass->stack));
+    cm_pushed_pop(pass->stack, count);
+}
+
+static void
+forget(struct pass *pass)
+{
+    pop(pass, CM_PUSHED_DEPTH);
 }
 
 /* y.x is remembered as x: what a call or an item is done to. */
@@ -150,7 +139,7 @@ static void
 run_copy(struct pass *pass, unsigned argument)
 {
     struct pushed copied = {0};
-    if (argument != 0 && argument <= DEPTH) {
+    if (argument != 0 && argument <= CM_PUSHED_DEPTH) {
         copied = pass->stack[argument - 1];
     }
     push(pass, NULL, NULL);
@@ -184,26 +173,62 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
     }
 }
 
-/* What the call's function is named; its slot is the one before the arguments,
- * or the one before that. */
-static PyObject *
-function_of(const struct pass *pass, unsigned arguments)
+/* `value`: what is stored, as far as it is known.  A constant that is only one
+ * branch of an expression (`a or None`) does not open its statement. */
+static void
+add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
+                PyObject *owner, struct pushed value)
 {
-    if (arguments + 1 >= DEPTH) {
-        return NULL;
+    uint32_t before = pass->count;
+    add_store(pass, kind, name, owner, NULL);
+    if (pass->count > before) {
+        pass->stores[before].constant = value.constant != NULL && value.fresh;
+        pass->stores[before].empty = value.empty && value.fresh;
+        pass->stores[before].made = value.made;
+        pass->stores[before].trimmed =
+            value.part && (value.of == NULL || value.of == name);
     }
-    const struct pushed *near = &pass->stack[arguments], *far = near + 1;
-    return near->called != NULL ? near->called
-           : near->name != NULL ? near->name
-                                : far->name;
 }
 
-/* len(x), heappop(x): what is done to the first argument. */
+/* Of x.__setattr__(...): it was told when the method was loaded. */
+static void
+drop_call(struct pass *pass, PyObject *method)
+{
+    if (pass->count != 0 && pass->stores[pass->count - 1].kind == CM_STORE_CALL
+        && cm_text_same(pass->stores[pass->count - 1].name,
+                        text_of(pass, method))) {
+        pass->count--;
+    }
+}
+
+/* setattr(x, 'NAME', y), object.__setattr__(x, 'NAME', y) and
+ * super().__setattr__('NAME', y) are x.NAME = y. */
+static void
+add_attribute_call(struct pass *pass, PyObject *function, unsigned arguments)
+{
+    const struct pushed *first = &pass->stack[arguments - 1];
+    PyObject *owner = arguments == 3 && !first->attribute ? first->name : NULL;
+    PyObject *name = pass->stack[1].constant;
+    struct pushed value = pass->stack[0];
+    bool method = !cm_str_is(function, "setattr");
+    value.fresh = true; /* no branch: it would have been forgotten */
+    if (name != NULL && PyUnicode_CheckExact(name)) {
+        if (method) {
+            drop_call(pass, function);
+        }
+        add_value_store(pass, CM_STORE_ATTRIBUTE, name, owner, value);
+    }
+    else if (!method) {
+        add_store(pass, CM_STORE_CALL, function, owner, NULL);
+    }
+}
+
+/* len(x), vars(x), heappop(x): what is done to the first argument. */
 static struct pushed
 result_of_call(struct pass *pass, unsigned arguments)
 {
     struct pushed result = {.made = true};
-    PyObject *function = function_of(pass, arguments);
+    PyObject *function = cm_pushed_function(pass->stack, arguments);
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
         return result;
     }
@@ -211,6 +236,13 @@ result_of_call(struct pass *pass, unsigned arguments)
     if (cm_str_is(function, "len")) {
         result.length = true;
         result.of = first->name;
+    }
+    else if (cm_str_is(function, "vars")) {
+        result.name = function;
+        result.attribute = true;
+    }
+    else if (cm_sets_attribute(function, arguments)) {
+        add_attribute_call(pass, function, arguments);
     }
     else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
              || cm_str_is(function, "heapreplace")
@@ -241,23 +273,6 @@ take(struct pass *pass, enum action action, unsigned argument)
     push(pass, NULL, NULL);
     result.fresh = pass->stack[0].fresh;
     pass->stack[0] = result;
-}
-
-/* `value`: what is stored, as far as it is known.  A constant that is only one
- * branch of an expression (`a or None`) does not open its statement. */
-static void
-add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
-                PyObject *owner, struct pushed value)
-{
-    uint32_t before = pass->count;
-    add_store(pass, kind, name, owner, NULL);
-    if (pass->count > before) {
-        pass->stores[before].constant = value.constant != NULL && value.fresh;
-        pass->stores[before].empty = value.empty && value.fresh;
-        pass->stores[before].made = value.made;
-        pass->stores[before].trimmed =
-            value.part && (value.of == NULL || value.of == name);
-    }
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
@@ -345,11 +360,12 @@ run_call(struct pass *pass, enum action action, unsigned argument)
         push_attribute(pass, name_of(pass, argument));
         return;
     }
-    if ((argument & 1) != 0) {
-        add_store(pass, CM_STORE_CALL, name_of(pass, argument >> 2), NULL,
-                  NULL);
+    PyObject *name = (argument & 1) != 0 ? name_of(pass, argument >> 2) : NULL;
+    if (name != NULL) {
+        add_store(pass, CM_STORE_CALL, name, NULL, NULL);
     }
     forget(pass);
+    pass->stack[0].called = name;
 }
 
 /* How many things a store takes; what was copied for another one stays. */
@@ -496,6 +512,9 @@ run(struct pass *pass, enum action action, unsigned argument)
     }
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
+    }
+    else if (action == ACT_UNPACK) {
+        cm_pushed_unpack(pass->stack, argument);
     }
     else if (action >= ACT_SLICE && action <= ACT_COMPARE) {
         run_part(pass, action, argument);

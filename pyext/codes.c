@@ -71,6 +71,55 @@ intern_str(const struct cm_objects *self, PyObject *string)
     return cm_phrase_intern(&phrase, self->texts);
 }
 
+/* Code of its own (of lists up to 3.11), but written by who makes it. */
+static bool
+is_comprehension(PyObject *constant)
+{
+    static const char *const names[] = {"<listcomp>", "<dictcomp>",
+                                        "<setcomp>", "<genexpr>"};
+    bool found = false;
+    for (size_t i = 0; PyCode_Check(constant) && i < Py_ARRAY_LENGTH(names);
+         i++) {
+        found |= cm_str_is(((PyCodeObject *)constant)->co_name, names[i]);
+    }
+    return found;
+}
+
+/* Its variables are no locals of who makes it. */
+static uint32_t
+add_comprehension(const struct cm_objects *self, const PyCodeObject *code,
+                  struct cm_store *stores, uint32_t count)
+{
+    uint32_t end = count
+                   + cm_bytecode_stores(&self->bytecode, code, self->texts,
+                                        stores + count, CM_MAX_STORES - count);
+    uint32_t kept = count;
+    for (uint32_t i = count; i < end; i++) {
+        if (stores[i].kind != CM_STORE_LOCAL) {
+            stores[kept++] = stores[i];
+        }
+    }
+    return kept;
+}
+
+/* Of the code and of the comprehensions in it. */
+static uint32_t
+list_stores(const struct cm_objects *self, const PyCodeObject *code,
+            struct cm_store *stores)
+{
+    PyObject *constants = code->co_consts;
+    uint32_t count = cm_bytecode_stores(&self->bytecode, code, self->texts,
+                                        stores, CM_MAX_STORES);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
+        PyObject *constant = PyTuple_GET_ITEM(constants, i);
+        if (is_comprehension(constant)) {
+            count = add_comprehension(self, (PyCodeObject *)constant, stores,
+                                      count);
+        }
+    }
+    return count;
+}
+
 static struct cm_code_id
 make_code(struct cm_objects *self, PyCodeObject *code)
 {
@@ -87,8 +136,7 @@ make_code(struct cm_objects *self, PyCodeObject *code)
         .stores = stores,
     };
     if (stores != NULL) {
-        record.store_count = cm_bytecode_stores(
-            &self->bytecode, code, self->texts, stores, CM_MAX_STORES);
+        record.store_count = list_stores(self, code, stores);
     }
     if (cm_records_add_code(self->records, &record, &id) != CM_OK) {
         id = (struct cm_code_id){0};

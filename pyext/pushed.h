@@ -6,6 +6,9 @@
 #include <Python.h>
 
 #include <stdbool.h>
+#include <string.h>
+
+#include "phrase.h" // cm_str_is()
 
 /* What an instruction pushed: at most one of the first two is set. */
 struct pushed {
@@ -23,6 +26,62 @@ struct pushed {
     PyObject *of;     /* x of these two; NULL: what has no name */
     PyObject *called; /* a method: its name */
 };
+
+#define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
+
+static inline void
+cm_pushed_push(struct pushed stack[CM_PUSHED_DEPTH], struct pushed last)
+{
+    memmove(stack + 1, stack, (CM_PUSHED_DEPTH - 1) * sizeof *stack);
+    stack[0] = last;
+}
+
+static inline void
+cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    unsigned kept = count < CM_PUSHED_DEPTH ? CM_PUSHED_DEPTH - count : 0;
+    memmove(stack, stack + CM_PUSHED_DEPTH - kept, kept * sizeof *stack);
+    memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
+}
+
+/* a, b = 4, None: the items of a constant, the first one on top. */
+static inline void
+cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    struct pushed whole = stack[0];
+    PyObject *items = whole.constant;
+    bool known = items != NULL && PyTuple_CheckExact(items)
+                 && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
+    cm_pushed_pop(stack, known ? 1 : CM_PUSHED_DEPTH);
+    for (unsigned i = known ? count : 0; i > 0; i--) {
+        whole.constant = PyTuple_GET_ITEM(items, i - 1);
+        whole.few = false;
+        cm_pushed_push(stack, whole);
+    }
+}
+
+/* What the call's function is named; its slot is the one before the arguments,
+ * or the one before that. */
+static inline PyObject *
+cm_pushed_function(const struct pushed stack[CM_PUSHED_DEPTH],
+                   unsigned arguments)
+{
+    if (arguments + 1 >= CM_PUSHED_DEPTH) {
+        return NULL;
+    }
+    const struct pushed *near = &stack[arguments], *far = near + 1;
+    return near->called != NULL ? near->called
+           : near->name != NULL ? near->name
+                                : far->name;
+}
+
+static inline bool
+cm_sets_attribute(PyObject *function, unsigned arguments)
+{
+    return (arguments == 3 && cm_str_is(function, "setattr"))
+           || ((arguments == 2 || arguments == 3)
+               && cm_str_is(function, "__setattr__"));
+}
 
 /* From 3.14 on a constant one is a constant. */
 static inline bool

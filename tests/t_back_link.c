@@ -28,6 +28,22 @@ test_self_reference(void **state)
          "l [0] o; o .slot t",
          "self_reference", "l [0] o", "s.py:9",
          "keep weakref.ref objects in .nodes, or clear it when done"},
+        {"setattr(self, name, self), of which the name is not read",
+         "code init s.py:3 Ring.__init__; store init call setattr self 5;"
+         "store init attr other self 4; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5",
+         "make .next a weakref.ref, or set it to None when done"},
+        {"vars(self).update(next=self)",
+         "code init s.py:3 Ring.__init__; store init call update other 4;"
+         "store init call update vars 5; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5", NULL},
+        {"vars(self)['next'] = self",
+         "code init s.py:3 Ring.__init__; store init item other vars 4;"
+         "store init item next vars 5; methods Ring init; o Ring;"
+         "t Tensor 4096; o .next o; o .slot t",
+         "self_reference", "o .next o", "s.py:5", NULL},
         {"a module that is its own child",
          "code init s.py:3 Net.__init__; store init attr me self 4;"
          "methods Net init; o Net; d dict; ms dict; t Tensor 4096;"
@@ -178,6 +194,78 @@ test_ownership(void **state)
     CHECK_CUTS(cases);
 }
 
+#define BLOCKS                                                                \
+    "code init n.py:3 Block.__init__; store init attr net self 5;"            \
+    "methods Block init; n Net; nd dict; nm dict; l ModuleList; ld dict;"     \
+    "lm dict; b Block; bd dict; t Tensor 4096; n __dict__ nd;"                \
+    "nd ['_modules'] nm; nm ['blocks'] l; l __dict__ ld;"                     \
+    "ld ['_modules'] lm; lm ['0'] b; b __dict__ bd; bd ['w'] t;"
+
+static void
+test_nested_modules(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a block in a ModuleList has the model in a list",
+         BLOCKS "k list; bd ['net'] k; k [0] n", "back_link", "k [0] n",
+         "n.py:5",
+         "keep weakref.ref objects in Block.net, or clear it when done"},
+        {"it has the model by a call around the module's own",
+         BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
+         "make Block.net a weakref.ref, or set it to None when done"},
+        {"look-alike: it has the list that it stands in",
+         BLOCKS "bd ['net'] l; l .of n", "back_link", "bd ['net'] l", "n.py:5",
+         NULL},
+        {"a wrapper, by its name",
+         "w Wrapped; m Linear; t Tensor 4096; w ._module m; m ._wrapper w;"
+         "m .w t",
+         "back_link", "m ._wrapper w", "", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_what_else_leads_back(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"two types know the trainer",
+         "code a a.py:3 Conn.__init__; store a attr owner self 4;"
+         "code b b.py:7 Callback.setup; store b attr trainer self 8;"
+         "methods Conn a; methods Callback b; r Trainer; c Conn; l list;"
+         "k Callback; t Tensor 4096; r .conn c; r .callbacks l; l [0] k;"
+         "c .owner r; k .trainer r; r .x t",
+         "back_link", "c .owner r", "a.py:4",
+         "make Conn.owner a weakref.ref, or set it to None when done; "
+         "Callback.trainer leads back too (b.py:8)"},
+        {"two lambdas of one object; of the other no line is known",
+         "code f a.py:5 A.__init__.<locals>.<lambda>; o A; t Tensor 4096;"
+         "o .x t; f function code=f; g function code=f; p cell; o .one f;"
+         "o .two g; f __closure__ p; g __closure__ p; p cell:self o",
+         "lambda_on_self", "p cell self o", "a.py:5",
+         "capture weakref.ref(self) in the lambda, or set self.one = None "
+         "when done; A.two leads back too"},
+        {"look-alike: a doubly linked list has one name back",
+         "a Node; b Node; c Node; t Tensor 4096; a .next b; b .next c;"
+         "b .prev a; c .prev b; a .x t",
+         "back_link", "b .prev a", "",
+         "make Node.prev a weakref.ref, or set it to None when done"},
+        {"look-alike: the other reference leads away",
+         "r Trainer; c Conn; k Log; t Tensor 4096; r .conn c; c .owner r;"
+         "c .log k; r .log k; k .x t",
+         "back_link", "c .owner r", "",
+         "make Conn.owner a weakref.ref, or set it to None when done"},
+        {"look-alike: a library's object has the other, out of sight",
+         "library Timer threading; r Trainer; c Conn; k Timer; t Tensor 4096;"
+         "r .conn c; c .owner r; r ref k; k .job r; r .x t",
+         "back_link", "c .owner r", "",
+         "make Conn.owner a weakref.ref, or set it to None when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 static void
 test_container_cycle(void **state)
 {
@@ -235,6 +323,8 @@ main(void)
         cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_ownership),
+        cmocka_unit_test(test_nested_modules),
+        cmocka_unit_test(test_what_else_leads_back),
         cmocka_unit_test(test_container_cycle),
         cmocka_unit_test(test_unknown),
     };

@@ -258,10 +258,12 @@ test_bound_method_on_self(void **state)
          "library ExitStack contextlib; code init a.py:3 App.__init__;"
          "store init attr stack self 4; methods App init;"
          "o App; k ExitStack; d list; p tuple; w function; c cell;"
-         "m method label=method_close; t Tensor 4096; o .stack k;"
+         "m method label=close; t Tensor 4096; o .stack k;"
          "k ._exit_callbacks d; d [0] p; p [1] w; w __closure__ c;"
          "c cell:callback m; m __self__ o; o .kv t",
-         "bound_method_on_self", "m __self__ o", "a.py:4", NULL},
+         "bound_method_on_self", "m __self__ o", "a.py:4",
+         "give .stack a function that captures weakref.ref(self) instead of "
+         "self.close, or set .stack = None when done"},
         {"look-alike: the method of another object",
          TRAINER "p Pool; m method; o .cb m; m __self__ p; p .owner o",
          "back_link", "p .owner o", "",
@@ -437,6 +439,14 @@ test_generator_holds_itself(void **state)
          "generator_holds_itself", "o .task k", "g.py:5",
          "call run.close() when done, or do not store the coroutine in what "
          "it refers to"},
+        {"a library's context manager has it, by a name of its own",
+         "library Manager contextlib; code run g.py:8 Job.run;"
+         "code start g.py:3 Job.start; store start attr cm self 5;"
+         "methods Job start run; g generator code=run; o Job; k Manager;"
+         "t Tensor 4096; g local:self o; g local:x t; o .cm k; k .gen g",
+         "generator_holds_itself", "o .cm k", "g.py:5",
+         "set .cm = None when done, or do not store it in what its generator "
+         "refers to"},
         {"an async generator in a dict of its own, found under another name",
          "code gen g.py:9 stream; code main g.py:15 main;"
          "store main item - registry 18; site s gen:10 main:19;"

@@ -122,7 +122,7 @@ test_what_the_user_stores_through_a_library(void **state)
              "o ._exception e; e __traceback__ b; b tb_frame f; f local:f o;"
              "f local:t t",
              future);
-    check_library(heap, "python");
+    check_library(heap, "lit");
     /* A stack that nobody recorded is no library's. */
     check_library("library H lit.core; o H; t Tensor 8; o .me o; o .t t",
                   NULL);
@@ -187,6 +187,61 @@ test_reason_when_there_is_no_place(void **state)
     check_reason(engine, false, "the references of this cycle have no names");
 }
 
+#define MADE_INIT                                                             \
+    "code init <string>:2 Node.__init__; store init attr parent self 4;"      \
+    "methods Node init; o Node; t Tensor 8 site=s; o .parent o; o .t t"
+
+static void
+test_line_in_no_file(void **state)
+{
+    static const struct cut_case command[] = {
+        {"look-alike: a program of python -c",
+         "code main <string>:8 main; site s main:9;" MADE_INIT,
+         "self_reference", "o .parent o", "<string>:4", NULL},
+    };
+
+    (void)state;
+    check_reason("code main a.py:8 main; site s main:9;" MADE_INIT, true,
+                 "an __init__ that a library made for Node stores .parent");
+    CHECK_CUTS(command);
+}
+
+#define BASE_INIT                                                             \
+    "code base /lib/b.py:2 Base.__init__ library;"                            \
+    "store base attr hook self 4; code init a.py:7 Own.__init__;"             \
+    "store init call other self 8; store init call __init__ - 9;"             \
+    "code main a.py:20 main; site s main:21; t Tensor 8 site=s;"
+
+static void
+test_callers_of_a_library(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"super().__init__(self)",
+         BASE_INIT "methods Own init base; o Own; o .hook o; o .t t",
+         "self_reference", "o .hook o", "a.py:9", NULL},
+        {"look-alike: an object of the library's own class",
+         BASE_INIT "library Base b; methods Base base; methods Own init;"
+                   "b Base; o Own; b .hook b; b .own o; o .b b; o .t t",
+         "self_reference", "b .hook b", "/lib/b.py:4", NULL},
+        {"look-alike: nobody calls a function of that name",
+         "code base /lib/b.py:2 Base.attach library;"
+         "store base attr hook self 4; code init a.py:7 Own.__init__;"
+         "store init call __init__ - 9; methods Own init base; o Own;"
+         "t Tensor 8; o .hook o; o .t t",
+         "self_reference", "o .hook o", "/lib/b.py:4", NULL},
+        {"defaultdict(self.make): a dict with an attribute",
+         "library OrderedDict collections; code init a.py:7 Own.__init__;"
+         "store init attr values self 8; methods Own init; o Own; d "
+         "OrderedDict;"
+         "m method label=make; t Tensor 8; o .values d; d .default_factory m;"
+         "m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "a.py:8", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 static void
 test_order_of_places(void **state)
 {
@@ -233,6 +288,8 @@ main(void)
         cmocka_unit_test(test_what_the_user_stores_through_a_library),
         cmocka_unit_test(test_one_of_the_users_among_many),
         cmocka_unit_test(test_reason_when_there_is_no_place),
+        cmocka_unit_test(test_line_in_no_file),
+        cmocka_unit_test(test_callers_of_a_library),
         cmocka_unit_test(test_order_of_places),
     };
 

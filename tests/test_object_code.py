@@ -80,11 +80,44 @@ def within_of(item):
     return item.get("item", ("", ""))[1]
 
 
+def called_in(recent, arguments):
+    """The name of a call's function, which lies below its arguments."""
+    named = [owner_of(dict([item])) if item[1] is not None else "" for item in recent]
+    below = [named[i] if i < len(named) else "" for i in (arguments, arguments + 1)]
+    if arguments + 1 >= 8:
+        return ""
+    called = recent[arguments][1] if arguments < len(recent) and recent[arguments][0] == "called" else ""
+    return called or below[0] or below[1]
+
+
+def attribute_set(recent, arguments):
+    """What setattr(x, "name", y) or x.__setattr__("name", y) sets, of whom; a call of setattr() with another name; None."""
+    function = called_in(recent, arguments)
+    if (function, arguments) not in (("setattr", 3), ("__setattr__", 2), ("__setattr__", 3)):
+        return None
+    first, key = recent[arguments - 1], recent[1]
+    owner = first[1] if arguments == 3 and first[0] == "name" else ""
+    if key[0] == "constant" and type(key[1]) is str:
+        return STORE_ATTRIBUTE, key[1], owner
+    return (STORE_CALL, function, owner) if function == "setattr" else None
+
+
 def stores_by_dis(code):
     return [store[:4] for store in all_stores_by_dis(code)]
 
 
+def comprehensions_of(code):
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)
+            and constant.co_name in ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")]
+
+
 def all_stores_by_dis(code):
+    """Those of comprehensions stand at the end, without their variables."""
+    return own_stores_by_dis(code) + [
+        store for inner in comprehensions_of(code) for store in own_stores_by_dis(inner) if store[0] != STORE_LOCAL]
+
+
+def own_stores_by_dis(code):
     """What cm_store should be, from dis alone; with the container's name."""
     stores, line = [], 0
     recent = []  # last first
@@ -129,6 +162,10 @@ def all_stores_by_dis(code):
             stores.append((STORE_CALL, value, owner_of(top), line, within_of(top)))
         elif op == "LOAD_SUPER_ATTR" and instruction.arg & 1:
             stores.append((STORE_CALL, value, "", line, ""))
+        elif op == "CALL" and (attribute := attribute_set(recent, instruction.arg)) is not None:
+            if stores and stores[-1][:2] == (STORE_CALL, "__setattr__") and attribute[0] == STORE_ATTRIBUTE:
+                del stores[-1]
+            stores.append((*attribute, line, ""))
         taken = 1 - dis.stack_effect(instruction.opcode, instruction.arg)
         if is_item(instruction):
             item = ("item", (text_or_none(top.get("constant")), owner_of(below)))
@@ -138,9 +175,13 @@ def all_stores_by_dis(code):
         elif op in ENDING:
             recent = recent[taken - 1:]
         elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
-            recent = [UNKNOWN, UNKNOWN, *recent[1:]]
+            recent = [("called", value), UNKNOWN, *recent[1:]]
+        elif op == "LOAD_SUPER_ATTR":
+            recent = [("called", value)] if instruction.arg & 1 else []
         elif op in TAKING:  # of a call, PRECALL has taken the arguments on 3.11
             left = ("slice", None) if op == "BUILD_SLICE" else UNKNOWN
+            if op == "CALL" and instruction.arg and called_in(recent, instruction.arg) == "vars":
+                left = ("attribute", "vars")
             recent = [left, *recent[instruction.arg + 2 if op == "CALL" else taken:]]
         elif loaded is None:
             recent = []
@@ -193,6 +234,8 @@ def test_stores_in_loops_are_those_that_dis_shows(probe, name):
     for code in codes_of(importlib.import_module(name)):
         told, inside = probe.code(code), in_loops(code)
         outside = {instruction.positions.lineno for instruction in dis.get_instructions(code)} - inside
+        outside -= {instruction.positions.lineno for inner in comprehensions_of(code)
+                    for instruction in dis.get_instructions(inner)}
         for (_, _, _, line), (_, _, repeated) in zip(told["stores"], told["marks"]):
             assert not (repeated and line in outside), (code, line)
             seen += repeated
@@ -226,6 +269,20 @@ def test_new_containers_constants_and_loops(probe):
         ("made", 8): (0, 0, 1), ("append", 9): (0, 0, 1), ("next", 11): (0, 0, 1),
         ("row", 11): (0, 0, 1), ("size", 12): (0, 0, 1), ("after", 13): (0, 0, 0),
         ("clear", 14): (0, 0, 0)}
+
+
+def test_constants_of_one_assignment(probe):
+    source = """def f(self, x):
+ size, failed = 4, None
+ self.a, self.b, [self.c] = None, x, [x]
+ first, *rest = 1, 2
+"""
+    namespace = {}
+    exec(compile(source, "<unpacked>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
+    assert constant["size"] and constant["failed"]
+    assert not (constant["b"] or constant["c"] or constant["rest"])
 
 
 def test_handlers_are_no_loops(probe):
@@ -312,6 +369,49 @@ def test_what_is_made_where_it_is_stored(probe):
             in zip(told["stores"], told["marks"], told["values"]) if kind == STORE_ATTRIBUTE} == {
         "a": (0, 0), "b": (1, 0), "c": (1, 0), "d": (0, 1), "e": (0, 1), "g": (0, 0),
         "h": (1, 0), "i": (1, 0), "j": (0, 0)}
+
+
+def test_attributes_that_calls_set(probe):
+    source = """class C:
+ def f(self, name, other):
+  setattr(self, 'a', other)
+  object.__setattr__(self, 'b', other)
+  super().__setattr__('c', other)
+  self.__setattr__('d', None)
+  setattr(self.part, 'e', Node(self))
+  setattr(self, name, other)
+  object.__setattr__(self, name, other)
+  vars(self)['h'] = other
+  vars(self).update(i=other)
+  self.__dict__.setdefault('j', other)
+  getattr(self, 'k', other)
+"""
+    namespace = {}
+    exec(compile(source, "<calls>", "exec"), namespace)
+    told = probe.code(namespace["C"].f.__code__)
+    assert told["stores"] == [
+        (STORE_ATTRIBUTE, "a", "self", 3), (STORE_ATTRIBUTE, "b", "self", 4), (STORE_ATTRIBUTE, "c", "", 5),
+        (STORE_ATTRIBUTE, "d", "", 6), (STORE_ATTRIBUTE, "e", "", 7), (STORE_CALL, "setattr", "self", 8),
+        (STORE_CALL, "__setattr__", "object", 9), (STORE_ITEM, "h", "vars", 10), (STORE_CALL, "update", "vars", 11),
+        (STORE_CALL, "setdefault", "__dict__", 12)]
+    constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
+    assert constant["d"] and not constant["a"]
+
+
+def test_comprehensions_belong_to_who_makes_them(probe):
+    source = """def f(self, model):
+ self.handles = [m.register_forward_hook(self.hook) for m in model]
+ any(self.seen.add(m) for m in model)
+ return [lambda: self.g(m) for m in model]
+"""
+    namespace = {}
+    exec(compile(source, "<comprehensions>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    calls = [(name, owner, line) for kind, name, owner, line in told["stores"] if kind == STORE_CALL]
+    assert ("register_forward_hook", "m", 2) in calls and ("add", "seen", 3) in calls
+    assert not any(name == "g" for name, _, _ in calls)
+    if sys.version_info < (3, 12):
+        assert not any(kind == STORE_LOCAL for kind, _, _, _ in told["stores"])
 
 
 def test_what_an_item_is_taken_from(probe):
