@@ -188,17 +188,29 @@ collect_methods(struct methods *methods, PyTypeObject *type)
 
 /* ---- records */
 
-/* The str __file__ of an imported module; NULL when it has none. */
+/* What stands under this name in an imported module; NULL: nothing. */
 static PyObject *
-file_of_module(const struct cm_objects *self, struct cm_phrase *name)
+of_module(const struct cm_objects *self, struct cm_phrase *name,
+          const char *key)
 {
-    name->bytes[name->length] = '\0';
-    PyObject *module = cm_dict_find(self->modules, name->bytes);
-    if (module == NULL || !PyModule_Check(module)) {
+    if (name->length >= CM_PHRASE_BYTES) {
         return NULL;
     }
-    PyObject *file = cm_dict_find(PyModule_GetDict(module), "__file__");
-    return file != NULL && PyUnicode_Check(file) ? file : NULL;
+    name->bytes[name->length] = '\0';
+    PyObject *module = cm_dict_find(self->modules, name->bytes);
+    return module != NULL && PyModule_Check(module)
+               ? cm_dict_find(PyModule_GetDict(module), key)
+               : NULL;
+}
+
+/* Built into the interpreter, as _asyncio is in some; a program's own module
+ * that no file has, has no loader either. */
+static bool
+is_built_in(const struct cm_objects *self, struct cm_phrase *module)
+{
+    PyObject *loader = of_module(self, module, "__loader__");
+    return is_phrase(module, "builtins")
+           || (loader != NULL && loader != Py_None);
 }
 
 static bool
@@ -208,17 +220,15 @@ is_library_type(const struct methods *methods, PyTypeObject *type,
     if (is_phrase(module, "__main__")) {
         return false;
     }
-    PyObject *file = module->length < CM_PHRASE_BYTES
-                         ? file_of_module(methods->objects, module)
-                         : NULL;
-    if (file != NULL) {
+    PyObject *file = of_module(methods->objects, module, "__file__");
+    if (file != NULL && PyUnicode_Check(file)) {
         return cm_is_library(methods->objects, file);
     }
     if (methods->count != 0) {
         return methods->first_is_library;
     }
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)
-           || is_phrase(module, "builtins");
+           || is_built_in(methods->objects, module);
 }
 
 static struct cm_type_id

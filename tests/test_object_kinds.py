@@ -6,6 +6,11 @@ import collections
 import dataclasses
 import functools
 import gc
+import importlib
+import io
+import itertools
+import operator
+import sys
 import threading
 import types
 import weakref
@@ -127,6 +132,18 @@ def test_types_have_names_and_methods(probe):
         ".D")
     main = type("Main", (), {"__module__": "__main__"})
     assert probe.type(main)["name"] == "Main"
+
+
+def test_types_built_into_the_interpreter_are_a_librarys(probe):
+    kinds = [kind for kind in (functools.partial, operator.itemgetter,
+                              itertools.count, io.StringIO, type(threading.Lock()))
+             if not hasattr(importlib.import_module(kind.__module__), "__file__")]
+    assert kinds and all(probe.type(kind)["library"] for kind in kinds), kinds
+
+
+def test_types_of_modules_that_a_program_makes_are_its_own(probe, monkeypatch):
+    monkeypatch.setitem(sys.modules, "made_here", types.ModuleType("made_here"))
+    assert not probe.type(type("Own", (), {"__module__": "made_here"}))["library"]
 
 
 def test_methods_of_the_type_stand_before_those_of_its_bases(probe):
