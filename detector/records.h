@@ -40,6 +40,8 @@ enum cm_store_kind {
                              * heappop(x) and its like */
     CM_STORE_REMOVE,   /* del x[...], x[a:b] = ... */
     CM_STORE_MEASURE,  /* len(x) is compared, with more than 1 */
+    CM_STORE_ASK,      /* k in x */
+    CM_STORE_READ,     /* x[k], where k is a variable */
 };
 
 struct cm_store {
@@ -50,6 +52,7 @@ struct cm_store {
     struct cm_text_id owner;
     /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
     struct cm_text_id within;
+    struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
     uint32_t line;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */

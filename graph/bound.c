@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "memo.h"
 #include "name.h"
 #include "way.h"
 
@@ -248,7 +249,7 @@ cm_bound_is_emptied(const struct cm_holding *self)
             count_lines(self, self->codes[i], &place, &lines);
         }
     }
-    if (lines.trim > 0 || cm_bound_is_metric(self)) {
+    if (lines.trim > 0 || cm_bound_is_metric(self) || cm_memo_fills(self)) {
         return true;
     }
     return cm_way_step(self, self->at)->counted

@@ -12,7 +12,8 @@
 
 /* The program has said how many at most, or torch does: LBFGS's history. */
 bool cm_bound_is_known(const struct cm_holding *self);
-/* A line empties it now and then: at the end of an epoch, as a rule. */
+/* A line empties it now and then: at the end of an epoch, as a rule; or it is
+ * a memo (memo.h) that an epoch fills. */
 bool cm_bound_is_emptied(const struct cm_holding *self);
 
 /* Of the rules of advice: a metric that adds up until reset(). */

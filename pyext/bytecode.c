@@ -129,22 +129,6 @@ push_part(struct pass *pass, PyObject *of)
     pass->stack[0].of = of;
 }
 
-/* y['x'] is remembered as x too. */
-static void
-push_item(struct pass *pass)
-{
-    struct pushed key = pass->stack[0], container = pass->stack[1];
-    bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
-    pop(pass, 2);
-    if (cm_is_slice(&key)) {
-        push_part(pass, container.name);
-        return;
-    }
-    push(pass, named ? key.constant : NULL, NULL);
-    pass->stack[0].within = container.name;
-    pass->stack[0].attribute = true;
-}
-
 /* x = y = value */
 static void
 run_copy(struct pass *pass, unsigned argument)
@@ -182,6 +166,37 @@ add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
             .line = cm_line_table_at(&pass->lines, pass->unit),
             .unit = (uint32_t)pass->unit & UNIT_MASK};
     }
+}
+
+/* x[k], k in x, x[k] = ...: what is `of`. */
+static void
+add_key_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
+              const struct pushed *of, const struct pushed *key)
+{
+    uint32_t before = pass->count;
+    add_store(pass, kind, name, of->name, of->within);
+    if (pass->count > before && !key->attribute) {
+        pass->stores[before].key = text_of(pass, key->name);
+    }
+}
+
+/* y['x'] is remembered as x too. */
+static void
+push_item(struct pass *pass)
+{
+    struct pushed key = pass->stack[0], container = pass->stack[1];
+    bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
+    if (key.name != NULL && !key.attribute) {
+        add_key_store(pass, CM_STORE_READ, NULL, &container, &key);
+    }
+    pop(pass, 2);
+    if (cm_is_slice(&key)) {
+        push_part(pass, container.name);
+        return;
+    }
+    push(pass, named ? key.constant : NULL, NULL);
+    pass->stack[0].within = container.name;
+    pass->stack[0].attribute = true;
 }
 
 /* What the call's function is named; its slot is the one before the arguments,
@@ -413,8 +428,7 @@ run_store(struct pass *pass, enum action action, unsigned argument)
             add_removal(pass, &before, true);
             break;
         }
-        add_store(pass, CM_STORE_ITEM, last.constant, before.name,
-                  before.within);
+        add_key_store(pass, CM_STORE_ITEM, last.constant, &before, &last);
     }
 }
 
@@ -439,6 +453,10 @@ run_part(struct pass *pass, enum action action, unsigned argument)
         add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
                     action == ACT_STORE_SLICE || cm_is_slice(&last));
         pop(pass, action == ACT_STORE_SLICE ? 4 : 2);
+        return;
+    case ACT_CONTAINS:
+        add_key_store(pass, CM_STORE_ASK, NULL, &last, &before);
+        forget(pass);
         return;
     default:
         if ((last.length && !before.few) || (before.length && !last.few)) {
@@ -497,7 +515,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
     }
-    else if (action >= ACT_SLICE && action <= ACT_COMPARE) {
+    else if (action >= ACT_SLICE && action <= ACT_CONTAINS) {
         run_part(pass, action, argument);
     }
     else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {

@@ -9,6 +9,7 @@
 
 #include "../detector/alloc.h"
 #include "../graph/bound.h"
+#include "keys.h"
 #include "pile.h"
 #include "retained.h"
 #include "tags.h"
@@ -383,6 +384,8 @@ tell(struct search *self, uint32_t group, uint32_t place,
     }
     if (status == CM_OK) {
         holder->at = step_of(self, &trail, place, holder);
+        holder->steps[holder->at].keys =
+            (uint8_t)cm_keys_of(trail.steps[holder->at].object);
         status = advise(self, group, &trail, target, holder);
     }
     if (status == CM_OK) {

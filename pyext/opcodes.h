@@ -30,6 +30,7 @@ enum action {
     ACT_STORE_SLICE, /* x[a:b] = ... */
     ACT_DELETE_ITEM,
     ACT_COMPARE,
+    ACT_CONTAINS, /* k in x */
     ACT_TAKE_ONE, /* what was pushed goes, and something comes */
     ACT_TAKE_TWO,
     ACT_TAKE_MANY,
