@@ -54,6 +54,8 @@ struct cm_store {
     struct cm_text_id within;
     struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
     uint32_t line;
+    /* CM_STORE_MEASURE: so many of those that follow are behind it. */
+    uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
     uint32_t repeated : 1; /* within a loop of this code */

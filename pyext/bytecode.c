@@ -16,6 +16,7 @@
 #include "opcodes.h"
 #include "phrase.h"
 #include "pushed.h"
+#include "spans.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
@@ -24,7 +25,6 @@ enum {
      * (3.15); before it, types and functions.  Which one does not matter. */
     FIRST_COMMON_VALUE = 7,
     UNIT_MASK = (1 << 27) - 1,
-    MOST_MARKS = 1 << 16, /* of stores that loops are marked at, in one code */
 };
 
 bool
@@ -57,11 +57,12 @@ struct pass {
     struct cm_line_table lines;
     Py_ssize_t unit;
     struct pushed stack[DEPTH]; /* the last one first */
-    bool just_stored;    /* a variable, by the instruction before this one */
-    bool fresh;          /* nothing of this statement came before */
-    uint32_t line;       /* of the instruction before this one */
-    uint32_t marks;      /* stores that were looked at for loops */
-    Py_ssize_t handlers; /* the first of them: all stand behind the rest */
+    bool just_stored; /* a variable, by the instruction before this one */
+    bool fresh;       /* nothing of this statement came before */
+    uint32_t line;    /* of the instruction before this one */
+    bool measured; /* a length was compared, by the instruction before this */
+    bool left;     /* that returns, raises, or goes back */
+    struct cm_spans spans;
 };
 
 static PyObject *
@@ -462,6 +463,7 @@ run_part(struct pass *pass, enum action action, unsigned argument)
         if ((last.length && !before.few) || (before.length && !last.few)) {
             add_store(pass, CM_STORE_MEASURE, NULL,
                       last.length ? last.of : before.of, NULL);
+            pass->measured = true;
         }
         forget(pass);
     }
@@ -476,27 +478,32 @@ run_build(struct pass *pass, unsigned argument)
     pass->stack[0].made = true;
 }
 
-/* All stores from where it jumps to; out of a handler is no loop (3.12 on).
- * Where the bound is met, some are told as if they stood in no loop. */
+/* What a jump spans; `measured`: a length, just before it. */
 static void
-mark_loop(struct pass *pass, Py_ssize_t next, unsigned argument)
+span(struct pass *pass, enum action action, unsigned argument, Py_ssize_t next,
+     bool measured)
 {
-    uint32_t i = pass->count;
-    if (pass->handlers > next - argument && pass->handlers < next) {
-        return;
+    if (action == ACT_HANDLER && pass->spans.handlers == 0) {
+        pass->spans.handlers = pass->unit;
     }
-    while (i > 0 && (Py_ssize_t)pass->stores[i - 1].unit >= next - argument
-           && pass->marks < MOST_MARKS) {
-        pass->stores[--i].repeated = true;
-        pass->marks++;
+    if (action == ACT_BRANCH && measured) {
+        cm_spans_branch(&pass->spans, pass->count, next + argument);
+    }
+    if (action == ACT_LOOP) {
+        cm_spans_loop(&pass->spans, pass->stores, pass->count, next, argument);
     }
 }
 
 /* False: an opcode that is not known. */
 static bool
-run(struct pass *pass, enum action action, unsigned argument)
+run(struct pass *pass, enum action action, unsigned argument, Py_ssize_t next)
 {
     uint32_t line = cm_line_table_at(&pass->lines, pass->unit);
+    bool measured = pass->measured;
+    cm_spans_reach(&pass->spans, pass->stores, pass->count, pass->unit,
+                   pass->left);
+    pass->measured = false;
+    pass->left = action == ACT_LEAVE || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
     pass->line = line;
     if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
@@ -539,9 +546,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
     }
-    if (action == ACT_HANDLER && pass->handlers == 0) {
-        pass->handlers = pass->unit;
-    }
+    span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
     if (action != ACT_KEEP) {
@@ -582,12 +587,9 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
         enum action action = self->action[opcode];
         argument = argument << 8 | bytes[2 * pass.unit + 1];
         if (action != ACT_EXTEND) {
-            if (!run(&pass, action, argument)) {
+            if (!run(&pass, action, argument,
+                     pass.unit + 1 + self->caches[opcode])) {
                 break;
-            }
-            if (action == ACT_LOOP) {
-                mark_loop(&pass, pass.unit + 1 + self->caches[opcode],
-                          argument);
             }
             argument = 0;
         }

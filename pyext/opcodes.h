@@ -52,6 +52,8 @@ enum action {
     ACT_BUILD_MAP,
     ACT_LOOP,
     ACT_HANDLER,
+    ACT_BRANCH, /* forwards, unless ... */
+    ACT_LEAVE,  /* the function */
     ACT_UNKNOWN,
 };
 

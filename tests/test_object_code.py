@@ -290,6 +290,29 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_what_a_length_decides_on(probe):
+    source = """def f(self, rows, cap):
+ if len(rows) > cap:
+  rows.pop()
+ for row in rows:
+  if len(self.rows) == cap:
+   continue
+  if len(rows) < cap and self.has(row):
+   rows.append(self.make(row))
+   self.note(row)
+  self.note(rows)
+ if len(self.rows) >= cap:
+  return None
+ self.rows.append(rows)
+"""
+    namespace = {}
+    exec(compile(source, "<decides>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    decides = {line: decides for (kind, _, _, line), (_, decides)
+               in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
+    assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+
+
 def test_what_asks_for_a_key(probe):
     source = """def f(self, key, rows):
  if key not in self.memo: self.memo[key] = rows[key]
@@ -300,7 +323,7 @@ def test_what_asks_for_a_key(probe):
     exec(compile(source, "<keys>", "exec"), namespace)
     told = probe.code(namespace["f"].__code__)
     assert [(kind, name, owner, line, key)
-            for (kind, name, owner, line), key in zip(told["stores"], told["keys"])] == [
+            for (kind, name, owner, line), (key, _) in zip(told["stores"], told["keys"])] == [
         (STORE_ASK, "", "memo", 2, "key"), (STORE_READ, "", "rows", 2, "key"),
         (STORE_ITEM, "", "memo", 2, "key"), (STORE_ASK, "", "rows", 3, ""),
         (STORE_ITEM, "k", "rows", 3, ""), (STORE_READ, "", "memo", 4, "key")]
