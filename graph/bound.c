@@ -282,6 +282,22 @@ cm_bound_is_emptied(const struct cm_holding *self)
            && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1));
 }
 
+/* ---- what a loop leaves */
+
+bool
+cm_bound_is_carried(const struct cm_records *records, struct cm_code_id id,
+                    struct cm_text_id name)
+{
+    const struct cm_code *code = cm_records_code(records, id);
+    bool carried = id.index == 0 || name.index == 0;
+    for (uint32_t i = 0; !carried && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        carried = store->kind == CM_STORE_LOCAL && store->carried
+                  && cm_text_same(store->name, name);
+    }
+    return carried;
+}
+
 /* ---- metrics */
 
 /* The last one on the way whose state it is; 0: none. */

@@ -16,6 +16,12 @@ bool cm_bound_is_known(const struct cm_holding *self);
  * a memo (memo.h) that an epoch fills. */
 bool cm_bound_is_emptied(const struct cm_holding *self);
 
+/* The next turn of a loop may find in the variable what this one has left
+ * there: it is read before it is set.  A function without a loop leaves
+ * nothing. */
+bool cm_bound_is_carried(const struct cm_records *records,
+                         struct cm_code_id code, struct cm_text_id name);
+
 /* Of the rules of advice: a metric that adds up until reset(). */
 bool cm_bound_is_metric(const struct cm_holding *self);
 char *cm_bound_say_metric(const struct cm_holding *self);

@@ -24,27 +24,8 @@ enum {
     /* Argument of LOAD_COMMON_CONSTANT: None, '', True, ... from here on
      * (3.15); before it, types and functions.  Which one does not matter. */
     FIRST_COMMON_VALUE = 7,
-    UNIT_MASK = (1 << 27) - 1,
+    UNIT_MASK = (1 << 26) - 1,
 };
-
-bool
-cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
-                   PyObject *expected)
-{
-    const uint8_t *running = (const uint8_t *)code->co_code_adaptive;
-    const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(expected);
-    Py_ssize_t units = Py_SIZE(code);
-    if (PyBytes_GET_SIZE(expected) != units * 2) {
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < units; i += 1 + self->caches[plain[2 * i]]) {
-        if (self->base[running[2 * i]] != plain[2 * i]
-            || running[2 * i + 1] != plain[2 * i + 1]) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* ---- the pass */
 
@@ -273,6 +254,9 @@ add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
         pass->stores[before].made = value.made;
         pass->stores[before].trimmed =
             value.part && (value.of == NULL || value.of == name);
+        if (kind == CM_STORE_LOCAL) {
+            cm_spans_set(&pass->spans, &pass->stores[before], name);
+        }
     }
 }
 
@@ -300,13 +284,21 @@ make_function(struct pass *pass)
 }
 
 static void
+load_local(struct pass *pass, unsigned index)
+{
+    PyObject *name = local_of(pass, index);
+    cm_spans_read(&pass->spans, name, pass->unit);
+    push(pass, name, NULL);
+}
+
+static void
 run_load(struct pass *pass, enum action action, unsigned argument)
 {
     switch (action) {
-    case ACT_LOAD_LOCAL: push(pass, local_of(pass, argument), NULL); break;
+    case ACT_LOAD_LOCAL: load_local(pass, argument); break;
     case ACT_LOAD_TWO:
-        push(pass, local_of(pass, argument >> 4), NULL);
-        push(pass, local_of(pass, argument & 15), NULL);
+        load_local(pass, argument >> 4);
+        load_local(pass, argument & 15);
         break;
     case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
     case ACT_LOAD_GLOBAL:
@@ -403,7 +395,7 @@ run_store(struct pass *pass, enum action action, unsigned argument)
     case ACT_STORE_AND_LOAD:
         add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
                         NULL, last);
-        push(pass, local_of(pass, argument & 15), NULL);
+        load_local(pass, argument & 15);
         break;
     case ACT_STORE_TWO:
         add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
@@ -561,6 +553,7 @@ forget_units(struct pass *pass)
 {
     for (uint32_t i = 0; i < pass->count; i++) {
         pass->stores[i].unit = 0;
+        cm_spans_forget(&pass->stores[i]);
     }
 }
 

@@ -109,3 +109,22 @@ cm_bytecode_init(struct cm_bytecode *self, PyObject *numbers, PyObject *base,
         }
     }
 }
+
+bool
+cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
+                   PyObject *expected)
+{
+    const uint8_t *running = (const uint8_t *)code->co_code_adaptive;
+    const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(expected);
+    Py_ssize_t units = Py_SIZE(code);
+    if (PyBytes_GET_SIZE(expected) != units * 2) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < units; i += 1 + self->caches[plain[2 * i]]) {
+        if (self->base[running[2 * i]] != plain[2 * i]
+            || running[2 * i + 1] != plain[2 * i + 1]) {
+            return false;
+        }
+    }
+    return true;
+}

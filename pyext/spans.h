@@ -12,7 +12,12 @@
 
 #include "../detector/records.h"
 
-enum { CM_SPANS_OPEN = 4 };
+enum {
+    CM_SPANS_OPEN = 4,
+    CM_SPANS_NAMES = 32,
+    CM_SPANS_READ = 0,
+    CM_SPANS_SET = 1
+};
 
 /* A zeroed value is valid. */
 struct cm_spans {
@@ -23,9 +28,23 @@ struct cm_spans {
         uint32_t store;    /* what was measured before that */
     } open[CM_SPANS_OPEN];
     uint32_t open_count;
+    struct {
+        const PyObject *name;
+        uint32_t times[2]; /* the last one, 1 + the instruction; 0: none */
+    } names[CM_SPANS_NAMES];
+    uint32_t name_count;
 };
 
-/* All stores from where it jumps to are repeated. */
+/* A variable is read, or set by the store. */
+void cm_spans_read(struct cm_spans *self, const PyObject *name,
+                   Py_ssize_t unit);
+void cm_spans_set(struct cm_spans *self, struct cm_store *store,
+                  const PyObject *name);
+/* Once the code is read: what the store kept for a loop to come. */
+void cm_spans_forget(struct cm_store *store);
+
+/* All stores from where it jumps to are repeated, and carry a variable over to
+ * the next turn unless that sets it before it reads it. */
 void cm_spans_loop(struct cm_spans *self, struct cm_store *stores,
                    uint32_t count, Py_ssize_t next, unsigned argument);
 /* What stands between here and the target depends on the last store. */

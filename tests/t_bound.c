@@ -254,6 +254,28 @@ test_the_same_name_of_another(void **state)
 }
 
 static void
+test_what_a_loop_leaves(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, variable, 1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "x", "", 2),
+                                store(&way, CM_STORE_LOCAL, "past", "", 9),
+                                store(&way, CM_STORE_LOCAL, "past", "", 10)};
+    stores[1].carried = true;
+    struct cm_code_id code = add_code(&way, "main", stores, 3, false);
+    assert_false(cm_bound_is_carried(way.records, code, text(&way, "x")));
+    assert_true(cm_bound_is_carried(way.records, code, text(&way, "past")));
+    /* What is not known may be. */
+    assert_true(
+        cm_bound_is_carried(way.records, code, (struct cm_text_id){0}));
+    assert_true(cm_bound_is_carried(way.records, (struct cm_code_id){0},
+                                    text(&way, "x")));
+    cm_records_free(way.records);
+}
+
+static void
 test_history_of_an_optimizer(void **state)
 {
     struct way way;
@@ -326,6 +348,7 @@ main(void)
         cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
+        cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),
     };

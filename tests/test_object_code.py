@@ -308,9 +308,37 @@ def test_what_a_length_decides_on(probe):
     namespace = {}
     exec(compile(source, "<decides>", "exec"), namespace)
     told = probe.code(namespace["f"].__code__)
-    decides = {line: decides for (kind, _, _, line), (_, decides)
+    decides = {line: decides for (kind, _, _, line), (_, decides, _)
                in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
     assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+
+
+def test_what_a_loop_carries(probe):
+    source = """def f(rows, past, net):
+ total, seen = 0, None
+ for x in rows:
+  y = net(x)
+  longer = cat(past, x)
+  past = longer
+  y = net(y)
+  for part in y:
+   z = net(part)
+   total += z
+   if seen is None: print(z)
+   seen = z
+  while y: y = net(y)
+  once = 1
+  print(once)
+ first = net(past)
+ print(first)
+"""
+    namespace = {}
+    exec(compile(source, "<carried>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    carried = {name for (kind, name, _, _), (_, _, carried) in zip(told["stores"], told["keys"]) if carried}
+    assert carried == {"past", "total", "seen", "y"}
+    assert all(key == "" and decides == 0 for (kind, _, _, _), (key, decides, _)
+               in zip(told["stores"], told["keys"]) if kind == STORE_LOCAL)
 
 
 def test_what_asks_for_a_key(probe):
@@ -323,7 +351,7 @@ def test_what_asks_for_a_key(probe):
     exec(compile(source, "<keys>", "exec"), namespace)
     told = probe.code(namespace["f"].__code__)
     assert [(kind, name, owner, line, key)
-            for (kind, name, owner, line), (key, _) in zip(told["stores"], told["keys"])] == [
+            for (kind, name, owner, line), (key, _, _) in zip(told["stores"], told["keys"])] == [
         (STORE_ASK, "", "memo", 2, "key"), (STORE_READ, "", "rows", 2, "key"),
         (STORE_ITEM, "", "memo", 2, "key"), (STORE_ASK, "", "rows", 3, ""),
         (STORE_ITEM, "k", "rows", 3, ""), (STORE_READ, "", "memo", 4, "key")]

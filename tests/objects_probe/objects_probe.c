@@ -168,7 +168,7 @@ code(PyObject *self, PyObject *object)
     struct cm_code_id id = cm_objects_code(objects, (PyCodeObject *)object);
     const struct cm_code *record = cm_records_code(records, id);
     PyObject *stores = PyList_New(0), *within = PyList_New(0);
-    PyObject *keys = PyList_New(0);   /* (key, decides) */
+    PyObject *keys = PyList_New(0);   /* (key, decides, carried) */
     PyObject *marks = PyList_New(0);  /* (constant, empty, repeated) */
     PyObject *values = PyList_New(0); /* (made, trimmed) */
     for (uint32_t i = 0;
@@ -181,7 +181,8 @@ code(PyObject *self, PyObject *object)
                           text(store->owner), (unsigned)store->line);
         PyObject *container = text(store->within);
         PyObject *key =
-            Py_BuildValue("NI", text(store->key), (unsigned)store->decides);
+            Py_BuildValue("NIi", text(store->key), (unsigned)store->decides,
+                          (int)store->carried);
         PyObject *mark =
             Py_BuildValue("iii", (int)store->constant, (int)store->empty,
                           (int)store->repeated);
