@@ -98,18 +98,28 @@ look_for_index(struct memo *self, const struct cm_code *code)
     }
 }
 
+/* Not `if k not in rows: rows[k] = []`, whose lists grow, nor states of which
+ * each new one keeps the graph of the last, nor tensors that get longer. */
+static bool
+has_new_keys(const struct cm_holding *self)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    bool longer = self->category != NULL
+                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
+    return step->species == CM_DICT && cm_way_is_variable(step)
+           && step->items >= self->through && self->autograd_depth == 0
+           && !longer;
+}
+
 bool
 cm_memo_is(const struct cm_holding *self)
 {
-    if (self->count < 2 || self->at == 0) {
+    if (self->count < 2 || self->at == 0 || !has_new_keys(self)) {
         return false;
     }
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
     struct memo memo = {.holding = self,
                         .name = cm_way_name_of(self, self->at)};
-    if (step->species == CM_DICT && cm_way_is_variable(step)) {
-        read_all(&memo, read_code);
-    }
+    read_all(&memo, read_code);
     return memo.asked && memo.stored;
 }
 

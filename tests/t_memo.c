@@ -112,6 +112,33 @@ test_what_is_no_memo(void **state)
     assert_false(fills(CM_KEYS_OF_A_SET, late, 2, &memo));
 }
 
+/* The same keys for ever, and what they lead to grows. */
+static void
+test_no_keys_are_new(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {store(&way, CM_STORE_ASK, "", "memo", 2),
+                                store(&way, CM_STORE_ITEM, "", "memo", 3)};
+    struct cm_code_id code = add_code(&way, "features", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    way.steps[2].keys = CM_KEYS_OF_A_SET;
+    way.holding.through = 9;
+    assert_true(cm_memo_fills(&way.holding));
+    way.holding.through = 10;
+    assert_false(cm_memo_fills(&way.holding));
+    way.holding.through = 9;
+    way.holding.autograd_depth = 40;
+    assert_false(cm_memo_fills(&way.holding));
+    way.holding.autograd_depth = 0;
+    way.holding.category = CM_HOLDING_LARGER;
+    assert_false(cm_memo_fills(&way.holding));
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -120,6 +147,7 @@ main(void)
         cmocka_unit_test(test_keys_that_are_new),
         cmocka_unit_test(test_keys_that_index_something_else),
         cmocka_unit_test(test_what_is_no_memo),
+        cmocka_unit_test(test_no_keys_are_new),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
