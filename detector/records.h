@@ -40,6 +40,8 @@ enum cm_store_kind {
                              * heappop(x) and its like */
     CM_STORE_REMOVE,   /* del x[...], x[a:b] = ... */
     CM_STORE_MEASURE,  /* len(x) is compared, with more than 1 */
+    CM_STORE_ASK,      /* k in x */
+    CM_STORE_READ,     /* x[k], where k is a variable */
 };
 
 struct cm_store {
@@ -50,13 +52,18 @@ struct cm_store {
     struct cm_text_id owner;
     /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
     struct cm_text_id within;
+    struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
     uint32_t line;
+    /* CM_STORE_MEASURE: so many of those that follow are behind it. */
+    uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
     uint32_t repeated : 1; /* within a loop of this code */
     uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]` */
     uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]` */
-    uint32_t unit : 27;    /* its instruction, for pyext/bytecode.c alone */
+    uint32_t carried : 1;  /* CM_STORE_LOCAL, in a loop: what it stores may be
+                            * read in the next turn */
+    uint32_t unit : 26;    /* its instruction, for pyext/bytecode.c alone */
 };
 
 struct cm_code {

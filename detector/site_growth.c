@@ -217,7 +217,7 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
             .bytes = state->bytes,
             .count = state->count,
             .peak_bytes = state->bytes,
-            .gradient_bytes = state->gradient_bytes,
+            .owned_bytes = state->owned_bytes,
             .other_bytes = state->other_bytes,
             .suspected = true, /* its series is empty */
         };
@@ -358,15 +358,15 @@ kept_gradients(const struct cm_growth_state *state, uint64_t now)
 {
     uint64_t gone = now < state->bytes ? state->bytes - now : 0;
     uint64_t held = gradients_of(state, state->bytes);
-    if (held > state->gradient_bytes) {
-        held = state->gradient_bytes; /* as it was last looked at */
+    if (held > state->owned_bytes) {
+        held = state->owned_bytes; /* as it was last looked at */
     }
     return gone < held ? held - gone : 0;
 }
 
 void
-cm_growth_gradients(struct cm_growth *self, int device, struct cm_site_id site,
-                    uint64_t bytes, uint64_t live)
+cm_growth_own(struct cm_growth *self, int device, struct cm_site_id site,
+              uint64_t bytes, uint64_t live)
 {
     struct cm_series *series;
     struct cm_growth_state *state =
@@ -380,7 +380,7 @@ cm_growth_gradients(struct cm_growth *self, int device, struct cm_site_id site,
     }
     uint64_t other = live > bytes ? live - bytes : 0;
     self->stale |= state->other_bytes != other;
-    state->gradient_bytes = live - other; /* views of one block count once */
+    state->owned_bytes = live - other; /* views of one block count once */
     state->other_bytes = other;
 }
 
@@ -507,6 +507,8 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
             .bytes = self->states[i].bytes,
             .count = self->states[i].count,
             .peak_bytes = self->states[i].peak_bytes,
+            .owned_bytes = self->states[i].owned_bytes,
+            .other_bytes = self->states[i].other_bytes,
         };
         row.site = site;
         row.device = (int)device - 1;

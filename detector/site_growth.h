@@ -41,10 +41,10 @@ struct cm_growth_state {
     bool suspected;  /* its series, when it changed last */
     bool leaked;     /* it was judged a leak once: it does not just vanish */
     uint64_t bytes, count, peak_bytes;
-    /* Of a site that allocates gradients: theirs when they were last counted,
-     * and what else of it was live then, such as a workspace of cuBLAS that a
-     * backward pass left. */
-    uint64_t gradient_bytes, other_bytes;
+    /* Of a site that allocates gradients or optimizer state: theirs when they
+     * were last counted, and what else of it was live then, such as a
+     * workspace of cuBLAS that a backward pass left, or old optimizers'. */
+    uint64_t owned_bytes, other_bytes;
 };
 
 struct cm_growth_gradient {
@@ -87,6 +87,7 @@ struct cm_growth_row {
     int device;
     enum cm_category category;
     uint64_t bytes, count, peak_bytes;
+    uint64_t owned_bytes, other_bytes; /* as in its state */
     struct cm_verdict_result result;
     const struct cm_series *series; /* borrowed */
 };
@@ -114,10 +115,10 @@ void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);
-/* So many bytes of the `live` ones that it has allocated are gradients. */
-void cm_growth_gradients(struct cm_growth *self, int device,
-                         struct cm_site_id site, uint64_t bytes,
-                         uint64_t live);
+/* So many bytes of the `live` ones that it has allocated are parameters' own:
+ * the gradient of each, what one optimizer keeps for it. */
+void cm_growth_own(struct cm_growth *self, int device, struct cm_site_id site,
+                   uint64_t bytes, uint64_t live);
 /* The sites that are new since the last call, one by one; false: no more. */
 bool cm_growth_next_site(struct cm_growth *self, struct cm_site_id *result);
 enum cm_category cm_growth_category(const struct cm_growth *self,

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "memo.h"
 #include "name.h"
 #include "way.h"
 
@@ -127,24 +128,50 @@ fills(const struct cm_holding *self, const struct cm_store *store,
                || calls_one_of(self, store, calls));
 }
 
-/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either
- * branch. */
+static bool
+measures(const struct cm_holding *self, const struct cm_store *store,
+         const char *name)
+{
+    return store->kind == CM_STORE_MEASURE && is_done_to(self, store, name);
+}
+
+/* A method of the program's that compares its length: self.is_full(). */
+static bool
+asks_length(const struct cm_holding *self, struct cm_text_id method,
+            const char *name)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        bool it = !code->library && cm_text_same(code->name, method);
+        for (uint32_t k = 0; it && k < code->store_count; k++) {
+            if (measures(self, &code->stores[k], name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either branch;
+ * also where the branch is long, or leaves before the other one. */
 static bool
 is_guard(const struct cm_holding *self, const struct cm_code *code,
          uint32_t at, const char *name)
 {
     const struct cm_store *measure = &code->stores[at];
-    if (measure->kind != CM_STORE_MEASURE
-        || !is_done_to(self, measure, name)) {
+    bool own = measures(self, measure, name);
+    if (!own && measure->kind != CM_STORE_CALL) {
         return false;
     }
     for (uint32_t i = at + 1; i < code->store_count; i++) {
-        if (code->stores[i].line > measure->line + GUARDED_LINES) {
+        if (code->stores[i].line > measure->line + GUARDED_LINES
+            && i - at > measure->decides) {
             return false;
         }
         if (fills(self, &code->stores[i], name)
             || removes(self, &code->stores[i], name)) {
-            return true;
+            return own || asks_length(self, measure->name, name);
         }
     }
     return false;
@@ -248,11 +275,27 @@ cm_bound_is_emptied(const struct cm_holding *self)
             count_lines(self, self->codes[i], &place, &lines);
         }
     }
-    if (lines.trim > 0 || cm_bound_is_metric(self)) {
+    if (lines.trim > 0 || cm_bound_is_metric(self) || cm_memo_fills(self)) {
         return true;
     }
     return cm_way_step(self, self->at)->counted
            && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1));
+}
+
+/* ---- what a loop leaves */
+
+bool
+cm_bound_is_carried(const struct cm_records *records, struct cm_code_id id,
+                    struct cm_text_id name)
+{
+    const struct cm_code *code = cm_records_code(records, id);
+    bool carried = id.index == 0 || name.index == 0;
+    for (uint32_t i = 0; !carried && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        carried = store->kind == CM_STORE_LOCAL && store->carried
+                  && cm_text_same(store->name, name);
+    }
+    return carried;
 }
 
 /* ---- metrics */

@@ -12,8 +12,15 @@
 
 /* The program has said how many at most, or torch does: LBFGS's history. */
 bool cm_bound_is_known(const struct cm_holding *self);
-/* A line empties it now and then: at the end of an epoch, as a rule. */
+/* A line empties it now and then: at the end of an epoch, as a rule; or it is
+ * a memo (memo.h) that an epoch fills. */
 bool cm_bound_is_emptied(const struct cm_holding *self);
+
+/* The next turn of a loop may find in the variable what this one has left
+ * there: it is read before it is set.  A function without a loop leaves
+ * nothing. */
+bool cm_bound_is_carried(const struct cm_records *records,
+                         struct cm_code_id code, struct cm_text_id name);
 
 /* Of the rules of advice: a metric that adds up until reset(). */
 bool cm_bound_is_metric(const struct cm_holding *self);

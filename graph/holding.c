@@ -15,6 +15,7 @@
 #include "finalizer.h"
 #include "gradient.h"
 #include "item.h"
+#include "memo.h"
 #include "name.h"
 #include "way.h"
 #include "weights.h"
@@ -528,6 +529,7 @@ static const struct {
     {"modules pile up", is_module_pile, say_module_pile},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
     {"global cache", cm_container_is_global, cm_container_say_bound},
+    {"memo without a bound", cm_memo_is, cm_container_say_bound},
     {"chain", is_chain, say_chain},
     {"kept scalars", is_scalars, say_scalars},
     {"container grows", cm_container_grows, cm_container_say},

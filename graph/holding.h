@@ -30,6 +30,14 @@ enum cm_holding_cache {
                               * each */
 };
 
+/* What the keys of a dict say of how many will come. */
+enum cm_holding_keys {
+    CM_KEYS_UNKNOWN = 0, /* or all are new, as those that a counter makes */
+    CM_KEYS_COUNTED,     /* numbers in order: a counter's, or a data set's */
+    CM_KEYS_OF_A_SET,    /* numbers in no order, or objects that others have
+                          * too */
+};
+
 struct cm_holding_step {
     struct cm_text_id annotation; /* what it is: "list of 17" */
     struct cm_text_id edge;       /* how the step before holds it: "[3]" */
@@ -39,6 +47,7 @@ struct cm_holding_step {
     bool counted;          /* a container: `items` says how many */
     bool bounded;          /* and the program has said how many at most */
     uint8_t cache;         /* of an lru_cache: enum cm_holding_cache, or-ed */
+    uint8_t keys;          /* of a dict: enum cm_holding_keys */
     uint64_t items;
 };
 

@@ -9,55 +9,14 @@
 
 #include "bytecode.h"
 
-#include "line_table.h"
 #include "opcodes.h"
-#include "phrase.h"
-#include "pushed.h"
+#include "pass.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
     /* Argument of LOAD_COMMON_CONSTANT: None, '', True, ... from here on
      * (3.15); before it, types and functions.  Which one does not matter. */
     FIRST_COMMON_VALUE = 7,
-    UNIT_MASK = (1 << 27) - 1,
-    MOST_MARKS = 1 << 16, /* of stores that loops are marked at, in one code */
-};
-
-bool
-cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
-                   PyObject *expected)
-{
-    const uint8_t *running = (const uint8_t *)code->co_code_adaptive;
-    const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(expected);
-    Py_ssize_t units = Py_SIZE(code);
-    if (PyBytes_GET_SIZE(expected) != units * 2) {
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < units; i += 1 + self->caches[plain[2 * i]]) {
-        if (self->base[running[2 * i]] != plain[2 * i]
-            || running[2 * i + 1] != plain[2 * i + 1]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- the pass */
-
-struct pass {
-    const struct cm_bytecode *tables;
-    const PyCodeObject *code;
-    struct cm_texts *texts;
-    struct cm_store *stores;
-    uint32_t count, capacity;
-    struct cm_line_table lines;
-    Py_ssize_t unit;
-    struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
-    bool just_stored;    /* a variable, by the instruction before this one */
-    bool fresh;          /* nothing of this statement came before */
-    uint32_t line;       /* of the instruction before this one */
-    uint32_t marks;      /* stores that were looked at for loops */
-    Py_ssize_t handlers; /* the first of them: all stand behind the rest */
 };
 
 static PyObject *
@@ -71,39 +30,39 @@ item_of(PyObject *tuple, unsigned index)
 }
 
 static PyObject *
-local_of(const struct pass *pass, unsigned index)
+local_of(const struct cm_pass *pass, unsigned index)
 {
     return item_of(pass->code->co_localsplusnames, index);
 }
 
 static PyObject *
-name_of(const struct pass *pass, unsigned index)
+name_of(const struct cm_pass *pass, unsigned index)
 {
     return item_of(pass->code->co_names, index);
 }
 
 static void
-push(struct pass *pass, PyObject *name, PyObject *constant)
+push(struct cm_pass *pass, PyObject *name, PyObject *constant)
 {
     struct pushed last = {name, constant, .fresh = pass->fresh};
     cm_pushed_push(pass->stack, last);
 }
 
 static void
-pop(struct pass *pass, unsigned count)
+pop(struct cm_pass *pass, unsigned count)
 {
     cm_pushed_pop(pass->stack, count);
 }
 
 static void
-forget(struct pass *pass)
+forget(struct cm_pass *pass)
 {
     pop(pass, CM_PUSHED_DEPTH);
 }
 
 /* y.x is remembered as x: what a call or an item is done to. */
 static void
-push_attribute(struct pass *pass, PyObject *name)
+push_attribute(struct cm_pass *pass, PyObject *name)
 {
     pop(pass, 1);
     push(pass, name, NULL);
@@ -111,19 +70,34 @@ push_attribute(struct pass *pass, PyObject *name)
 }
 
 static void
-push_part(struct pass *pass, PyObject *of)
+push_part(struct cm_pass *pass, PyObject *of)
 {
     push(pass, NULL, NULL);
     pass->stack[0].part = true;
     pass->stack[0].of = of;
 }
 
+/* x = y = value */
+static void
+run_copy(struct cm_pass *pass, unsigned argument)
+{
+    struct pushed copied = {0};
+    if (argument != 0 && argument <= CM_PUSHED_DEPTH) {
+        copied = pass->stack[argument - 1];
+    }
+    push(pass, NULL, NULL);
+    pass->stack[0] = copied;
+}
+
 /* y['x'] is remembered as x too. */
 static void
-push_item(struct pass *pass)
+push_item(struct cm_pass *pass)
 {
     struct pushed key = pass->stack[0], container = pass->stack[1];
     bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
+    if (key.name != NULL && !key.attribute) {
+        cm_pass_add_key(pass, CM_STORE_READ, NULL, &container, &key);
+    }
     pop(pass, 2);
     if (cm_is_slice(&key)) {
         push_part(pass, container.name);
@@ -134,69 +108,13 @@ push_item(struct pass *pass)
     pass->stack[0].attribute = true;
 }
 
-/* x = y = value */
-static void
-run_copy(struct pass *pass, unsigned argument)
-{
-    struct pushed copied = {0};
-    if (argument != 0 && argument <= CM_PUSHED_DEPTH) {
-        copied = pass->stack[argument - 1];
-    }
-    push(pass, NULL, NULL);
-    pass->stack[0] = copied;
-}
-
-static struct cm_text_id
-text_of(const struct pass *pass, PyObject *string)
-{
-    struct cm_phrase phrase;
-    phrase.length = 0;
-    if (string == NULL || !PyUnicode_CheckExact(string)) {
-        return (struct cm_text_id){0};
-    }
-    cm_phrase_add_str(&phrase, string, CM_PHRASE_BYTES);
-    return cm_phrase_intern(&phrase, pass->texts);
-}
-
-static void
-add_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
-          PyObject *owner, PyObject *within)
-{
-    if (pass->count < pass->capacity) {
-        pass->stores[pass->count++] = (struct cm_store){
-            .kind = kind,
-            .name = text_of(pass, name),
-            .owner = text_of(pass, owner),
-            .within = text_of(pass, within),
-            .line = cm_line_table_at(&pass->lines, pass->unit),
-            .unit = (uint32_t)pass->unit & UNIT_MASK};
-    }
-}
-
-/* `value`: what is stored, as far as it is known.  A constant that is only one
- * branch of an expression (`a or None`) does not open its statement. */
-static void
-add_value_store(struct pass *pass, enum cm_store_kind kind, PyObject *name,
-                PyObject *owner, struct pushed value)
-{
-    uint32_t before = pass->count;
-    add_store(pass, kind, name, owner, NULL);
-    if (pass->count > before) {
-        pass->stores[before].constant = value.constant != NULL && value.fresh;
-        pass->stores[before].empty = value.empty && value.fresh;
-        pass->stores[before].made = value.made;
-        pass->stores[before].trimmed =
-            value.part && (value.of == NULL || value.of == name);
-    }
-}
-
 /* Of x.__setattr__(...): it was told when the method was loaded. */
 static void
-drop_call(struct pass *pass, PyObject *method)
+drop_call(struct cm_pass *pass, PyObject *method)
 {
     if (pass->count != 0 && pass->stores[pass->count - 1].kind == CM_STORE_CALL
         && cm_text_same(pass->stores[pass->count - 1].name,
-                        text_of(pass, method))) {
+                        cm_pass_text(pass, method))) {
         pass->count--;
     }
 }
@@ -204,7 +122,8 @@ drop_call(struct pass *pass, PyObject *method)
 /* setattr(x, 'NAME', y), object.__setattr__(x, 'NAME', y) and
  * super().__setattr__('NAME', y) are x.NAME = y. */
 static void
-add_attribute_call(struct pass *pass, PyObject *function, unsigned arguments)
+add_attribute_call(struct cm_pass *pass, PyObject *function,
+                   unsigned arguments)
 {
     const struct pushed *first = &pass->stack[arguments - 1];
     PyObject *owner = arguments == 3 && !first->attribute ? first->name : NULL;
@@ -216,16 +135,16 @@ add_attribute_call(struct pass *pass, PyObject *function, unsigned arguments)
         if (method) {
             drop_call(pass, function);
         }
-        add_value_store(pass, CM_STORE_ATTRIBUTE, name, owner, value);
+        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
     }
     else if (!method) {
-        add_store(pass, CM_STORE_CALL, function, owner, NULL);
+        cm_pass_add(pass, CM_STORE_CALL, function, owner, NULL);
     }
 }
 
 /* len(x), vars(x), heappop(x): what is done to the first argument. */
 static struct pushed
-result_of_call(struct pass *pass, unsigned arguments)
+result_of_call(struct cm_pass *pass, unsigned arguments)
 {
     struct pushed result = {.made = true};
     PyObject *function = cm_pushed_function(pass->stack, arguments);
@@ -247,14 +166,14 @@ result_of_call(struct pass *pass, unsigned arguments)
     else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
              || cm_str_is(function, "heapreplace")
              || cm_str_is(function, "heappushpop")) {
-        add_store(pass, CM_STORE_CALL, function, first->name, first->within);
+        cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     return result;
 }
 
 /* A call takes its function as well, and what that is bound to, or NULL. */
 static void
-take(struct pass *pass, enum action action, unsigned argument)
+take(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
                                     || action == ACT_TAKE_MANY};
@@ -277,35 +196,43 @@ take(struct pass *pass, enum action action, unsigned argument)
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
 static void
-drop_store(struct pass *pass, PyObject *name)
+drop_store(struct cm_pass *pass, PyObject *name)
 {
     if (pass->just_stored && pass->count != 0
         && cm_text_same(pass->stores[pass->count - 1].name,
-                        text_of(pass, name))) {
+                        cm_pass_text(pass, name))) {
         pass->count--;
     }
 }
 
 static void
-make_function(struct pass *pass)
+make_function(struct cm_pass *pass)
 {
     PyObject *code = pass->stack[0].constant;
     PyObject *name = NULL;
     if (code != NULL && PyCode_Check(code)) {
         name = ((PyCodeObject *)code)->co_qualname;
     }
-    add_store(pass, CM_STORE_FUNCTION, name, NULL, NULL);
+    cm_pass_add(pass, CM_STORE_FUNCTION, name, NULL, NULL);
     forget(pass);
 }
 
 static void
-run_load(struct pass *pass, enum action action, unsigned argument)
+load_local(struct cm_pass *pass, unsigned index)
+{
+    PyObject *name = local_of(pass, index);
+    cm_spans_read(&pass->spans, name, pass->unit);
+    push(pass, name, NULL);
+}
+
+static void
+run_load(struct cm_pass *pass, enum action action, unsigned argument)
 {
     switch (action) {
-    case ACT_LOAD_LOCAL: push(pass, local_of(pass, argument), NULL); break;
+    case ACT_LOAD_LOCAL: load_local(pass, argument); break;
     case ACT_LOAD_TWO:
-        push(pass, local_of(pass, argument >> 4), NULL);
-        push(pass, local_of(pass, argument & 15), NULL);
+        load_local(pass, argument >> 4);
+        load_local(pass, argument & 15);
         break;
     case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
     case ACT_LOAD_GLOBAL:
@@ -331,10 +258,10 @@ run_load(struct pass *pass, enum action action, unsigned argument)
 
 /* Of x.NAME(...): the function, and x, which it is bound to. */
 static void
-run_method(struct pass *pass, PyObject *name)
+run_method(struct cm_pass *pass, PyObject *name)
 {
-    add_store(pass, CM_STORE_CALL, name, pass->stack[0].name,
-              pass->stack[0].within);
+    cm_pass_add(pass, CM_STORE_CALL, name, pass->stack[0].name,
+                pass->stack[0].within);
     pop(pass, 1);
     push(pass, NULL, NULL);
     push(pass, NULL, NULL);
@@ -342,7 +269,7 @@ run_method(struct pass *pass, PyObject *name)
 }
 
 static void
-run_call(struct pass *pass, enum action action, unsigned argument)
+run_call(struct cm_pass *pass, enum action action, unsigned argument)
 {
     if (action == ACT_LOAD_METHOD) {
         run_method(pass, name_of(pass, argument));
@@ -362,7 +289,7 @@ run_call(struct pass *pass, enum action action, unsigned argument)
     }
     PyObject *name = (argument & 1) != 0 ? name_of(pass, argument >> 2) : NULL;
     if (name != NULL) {
-        add_store(pass, CM_STORE_CALL, name, NULL, NULL);
+        cm_pass_add(pass, CM_STORE_CALL, name, NULL, NULL);
     }
     forget(pass);
     pass->stack[0].called = name;
@@ -381,62 +308,61 @@ stored_count(enum action action)
 }
 
 static void
-add_removal(struct pass *pass, const struct pushed *from, bool part)
+add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
 {
     uint32_t before = pass->count;
-    add_store(pass, CM_STORE_REMOVE, NULL, from->name, from->within);
+    cm_pass_add(pass, CM_STORE_REMOVE, NULL, from->name, from->within);
     if (pass->count > before) {
         pass->stores[before].trimmed = part;
     }
 }
 
 static void
-run_store(struct pass *pass, enum action action, unsigned argument)
+run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed last = pass->stack[0], before = pass->stack[1];
     pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
-        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
-                        last);
+        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
+                          last);
         break;
     case ACT_STORE_AND_LOAD:
-        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                        NULL, last);
-        push(pass, local_of(pass, argument & 15), NULL);
+        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
+                          NULL, last);
+        load_local(pass, argument & 15);
         break;
     case ACT_STORE_TWO:
-        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                        NULL, last);
-        add_value_store(pass, CM_STORE_LOCAL, local_of(pass, argument & 15),
-                        NULL, before);
+        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
+                          NULL, last);
+        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument & 15),
+                          NULL, before);
         break;
     case ACT_STORE_CELL:
-        add_value_store(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
-                        last);
+        cm_pass_add_value(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
+                          last);
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-        add_value_store(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL,
-                        last);
+        cm_pass_add_value(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL,
+                          last);
         break;
     case ACT_STORE_ATTR:
-        add_value_store(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
-                        last.attribute ? NULL : last.name, before);
+        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                          last.attribute ? NULL : last.name, before);
         break;
     default:
         if (cm_is_slice(&last)) {
             add_removal(pass, &before, true);
             break;
         }
-        add_store(pass, CM_STORE_ITEM, last.constant, before.name,
-                  before.within);
+        cm_pass_add_key(pass, CM_STORE_ITEM, last.constant, &before, &last);
     }
 }
 
 /* `x[a:b]` and what is done to it, del x[k], len(x) < n. */
 static void
-run_part(struct pass *pass, enum action action, unsigned argument)
+run_part(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed last = pass->stack[0], before = pass->stack[1],
                   third = pass->stack[2];
@@ -456,17 +382,22 @@ run_part(struct pass *pass, enum action action, unsigned argument)
                     action == ACT_STORE_SLICE || cm_is_slice(&last));
         pop(pass, action == ACT_STORE_SLICE ? 4 : 2);
         return;
+    case ACT_CONTAINS:
+        cm_pass_add_key(pass, CM_STORE_ASK, NULL, &last, &before);
+        forget(pass);
+        return;
     default:
         if ((last.length && !before.few) || (before.length && !last.few)) {
-            add_store(pass, CM_STORE_MEASURE, NULL,
-                      last.length ? last.of : before.of, NULL);
+            cm_pass_add(pass, CM_STORE_MEASURE, NULL,
+                        last.length ? last.of : before.of, NULL);
+            pass->measured = true;
         }
         forget(pass);
     }
 }
 
 static void
-run_build(struct pass *pass, unsigned argument)
+run_build(struct cm_pass *pass, unsigned argument)
 {
     pop(pass, argument);
     push(pass, NULL, NULL);
@@ -474,27 +405,33 @@ run_build(struct pass *pass, unsigned argument)
     pass->stack[0].made = true;
 }
 
-/* All stores from where it jumps to; out of a handler is no loop (3.12 on).
- * Where the bound is met, some are told as if they stood in no loop. */
+/* What a jump spans; `measured`: a length, just before it. */
 static void
-mark_loop(struct pass *pass, Py_ssize_t next, unsigned argument)
+span(struct cm_pass *pass, enum action action, unsigned argument,
+     Py_ssize_t next, bool measured)
 {
-    uint32_t i = pass->count;
-    if (pass->handlers > next - argument && pass->handlers < next) {
-        return;
+    if (action == ACT_HANDLER && pass->spans.handlers == 0) {
+        pass->spans.handlers = pass->unit;
     }
-    while (i > 0 && (Py_ssize_t)pass->stores[i - 1].unit >= next - argument
-           && pass->marks < MOST_MARKS) {
-        pass->stores[--i].repeated = true;
-        pass->marks++;
+    if (action == ACT_BRANCH && measured) {
+        cm_spans_branch(&pass->spans, pass->count, next + argument);
+    }
+    if (action == ACT_LOOP) {
+        cm_spans_loop(&pass->spans, pass->stores, pass->count, next, argument);
     }
 }
 
 /* False: an opcode that is not known. */
 static bool
-run(struct pass *pass, enum action action, unsigned argument)
+run(struct cm_pass *pass, enum action action, unsigned argument,
+    Py_ssize_t next)
 {
     uint32_t line = cm_line_table_at(&pass->lines, pass->unit);
+    bool measured = pass->measured;
+    cm_spans_reach(&pass->spans, pass->stores, pass->count, pass->unit,
+                   pass->left);
+    pass->measured = false;
+    pass->left = action == ACT_LEAVE || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
     pass->line = line;
     if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
@@ -516,7 +453,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_UNPACK) {
         cm_pushed_unpack(pass->stack, argument);
     }
-    else if (action >= ACT_SLICE && action <= ACT_COMPARE) {
+    else if (action >= ACT_SLICE && action <= ACT_CONTAINS) {
         run_part(pass, action, argument);
     }
     else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {
@@ -540,9 +477,7 @@ run(struct pass *pass, enum action action, unsigned argument)
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
     }
-    if (action == ACT_HANDLER && pass->handlers == 0) {
-        pass->handlers = pass->unit;
-    }
+    span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
     if (action != ACT_KEEP) {
@@ -553,10 +488,11 @@ run(struct pass *pass, enum action action, unsigned argument)
 
 /* Equal code has equal records. */
 static void
-forget_units(struct pass *pass)
+forget_units(struct cm_pass *pass)
 {
     for (uint32_t i = 0; i < pass->count; i++) {
         pass->stores[i].unit = 0;
+        cm_spans_forget(&pass->stores[i]);
     }
 }
 
@@ -568,11 +504,11 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
     PyObject *table = code->co_linetable;
     const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
     Py_ssize_t units = Py_SIZE(code);
-    struct pass pass = {.tables = self,
-                        .code = code,
-                        .texts = texts,
-                        .stores = result,
-                        .capacity = capacity};
+    struct cm_pass pass = {.tables = self,
+                           .code = code,
+                           .texts = texts,
+                           .stores = result,
+                           .capacity = capacity};
     unsigned argument = 0;
     if (!self->known || table == NULL || !PyBytes_Check(table)) {
         return 0;
@@ -583,12 +519,9 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
         enum action action = self->action[opcode];
         argument = argument << 8 | bytes[2 * pass.unit + 1];
         if (action != ACT_EXTEND) {
-            if (!run(&pass, action, argument)) {
+            if (!run(&pass, action, argument,
+                     pass.unit + 1 + self->caches[opcode])) {
                 break;
-            }
-            if (action == ACT_LOOP) {
-                mark_loop(&pass, pass.unit + 1 + self->caches[opcode],
-                          argument);
             }
             argument = 0;
         }

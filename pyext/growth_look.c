@@ -117,34 +117,47 @@ find_rows(struct cm_growth_look *self)
 
 /* ---- what Python told of the model */
 
-/* Borrowed; false: it is not (tensor, category, name). */
+struct model_row {
+    PyObject *tensor; /* borrowed */
+    enum cm_category category;
+    bool again; /* another optimizer's, for a parameter that has one */
+    const char *name;
+};
+
+/* False: it is not (tensor, category, name); less than 0: again. */
 static bool
-read_row(PyObject *row, PyObject **tensor, enum cm_category *category,
-         const char **name)
+read_row(PyObject *row, struct model_row *result)
 {
     int number;
-    if (!PyArg_ParseTuple(row, "Ois", tensor, &number, name)) {
+    if (!PyArg_ParseTuple(row, "Ois", &result->tensor, &number,
+                          &result->name)) {
         return false;
     }
-    *category = number > 0 && number < CM_CATEGORIES ? (enum cm_category)number
-                                                     : CM_OTHER;
+    result->again = number < 0;
+    number = number < 0 && number > -CM_CATEGORIES ? -number : number;
+    result->category = number > 0 && number < CM_CATEGORIES
+                           ? (enum cm_category)number
+                           : CM_OTHER;
     return true;
 }
 
-/* How many bytes of gradients each line allocated. */
-struct gradients {
-    struct cm_site_id sites[MOST_GRADIENT_SITES];
-    int devices[MOST_GRADIENT_SITES];
-    uint64_t bytes[MOST_GRADIENT_SITES];
+/* How many bytes of gradients and optimizer state each line allocated. */
+struct owned {
+    struct cm_site_id sites[MOST_OWNED_SITES];
+    int devices[MOST_OWNED_SITES];
+    uint64_t bytes[MOST_OWNED_SITES];
+    uint64_t last[MOST_OWNED_SITES]; /* address */
     size_t count;
 };
 
+/* The views of one buffer come in a row, and count once. */
 static void
-add_gradient(struct gradients *self, enum cm_category category,
-             const struct cm_block *block)
+add_owned(struct owned *self, const struct model_row *row,
+          const struct cm_block *block)
 {
     size_t i = 0;
-    if (category != CM_GRADIENT) {
+    if ((row->category != CM_GRADIENT && row->category != CM_OPTIMIZER)
+        || row->again) {
         return;
     }
     while (i < self->count
@@ -152,25 +165,27 @@ add_gradient(struct gradients *self, enum cm_category category,
                || self->devices[i] != block->device)) {
         i++;
     }
-    if (i == MOST_GRADIENT_SITES) {
+    if (i == MOST_OWNED_SITES) {
         return;
     }
     if (i == self->count) {
         self->sites[self->count] = block->site;
         self->devices[self->count] = block->device;
+        self->last[self->count] = 0;
         self->bytes[self->count++] = 0;
     }
-    self->bytes[i] += block->bytes;
+    self->bytes[i] += self->last[i] != block->address ? block->bytes : 0;
+    self->last[i] = block->address;
 }
 
 static void
-tell_gradients(struct cm_session *session, const struct gradients *self)
+tell_owned(struct cm_session *session, const struct owned *self)
 {
     for (size_t i = 0; i < self->count; i++) {
         struct cm_site_use live = cm_blocks_site(
             cm_allocations_blocks(), self->devices[i], self->sites[i]);
-        cm_growth_gradients(&session->growth, self->devices[i], self->sites[i],
-                            self->bytes[i], live.bytes);
+        cm_growth_own(&session->growth, self->devices[i], self->sites[i],
+                      self->bytes[i], live.bytes);
     }
 }
 
@@ -181,23 +196,22 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
         PyErr_SetString(PyExc_TypeError, "a list was expected");
         return NULL;
     }
-    struct gradients gradients = {.count = 0};
+    struct owned owned;
+    owned.count = 0;
     for (Py_ssize_t i = 0;
          cm_session_is_main(self) && i < PyList_GET_SIZE(rows); i++) {
-        PyObject *tensor;
-        enum cm_category category;
-        const char *name;
+        struct model_row row;
         struct cm_block block;
-        if (!read_row(PyList_GET_ITEM(rows, i), &tensor, &category, &name)) {
+        if (!read_row(PyList_GET_ITEM(rows, i), &row)) {
             return NULL;
         }
         if (cm_allocations_blocks() != NULL
-            && cm_growing_block(self, tensor, &block)) {
-            cm_growth_categorize(&self->growth, block.site, category);
-            add_gradient(&gradients, category, &block);
+            && cm_growing_block(self, row.tensor, &block)) {
+            cm_growth_categorize(&self->growth, block.site, row.category);
+            add_owned(&owned, &row, &block);
         }
     }
-    tell_gradients(self, &gradients);
+    tell_owned(self, &owned);
     Py_RETURN_NONE;
 }
 
@@ -229,18 +243,16 @@ note_names(struct cm_growth_look *self, PyObject *rows)
 {
     PyObject *parameter = NULL; /* borrowed */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-        PyObject *tensor;
-        enum cm_category category;
-        const char *name;
+        struct model_row row;
         struct cm_block block;
-        if (!read_row(PyList_GET_ITEM(rows, i), &tensor, &category, &name)) {
+        if (!read_row(PyList_GET_ITEM(rows, i), &row)) {
             return -1;
         }
-        if (category == CM_PARAMETER) {
-            parameter = tensor;
+        if (row.category == CM_PARAMETER) {
+            parameter = row.tensor;
         }
-        if (cm_growing_block(self->session, tensor, &block)) {
-            note_name(self, &block, category, name, parameter);
+        if (cm_growing_block(self->session, row.tensor, &block)) {
+            note_name(self, &block, row.category, row.name, parameter);
         }
     }
     return 0;
@@ -324,27 +336,6 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     return cm_holders_find(holders, &query);
 }
 
-/* What is given a size is not full yet, and no leak; nor is what a line
- * empties, for as long as an epoch may take: then it is looked at again. */
-static void
-judge_bounded(const struct cm_growth_look *self, struct cm_growing *finding,
-              const struct cm_holder *holder)
-{
-    struct cm_verdict_result *result = &finding->row.result;
-    struct cm_session *session = self->session;
-    int64_t lapses = result->since_iteration + LONG_EPOCH;
-    bool emptied = holder->emptied && session->iteration < lapses;
-    if (result->verdict != CM_VERDICT_LEAK || !(holder->bounded || emptied)) {
-        return;
-    }
-    result->verdict = CM_VERDICT_GROWING;
-    finding->bounded = true;
-    if (!holder->bounded
-        && (session->look_at == 0 || lapses < session->look_at)) {
-        session->look_at = lapses;
-    }
-}
-
 static enum cm_status
 tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
 {
@@ -355,7 +346,7 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
                                 ? CM_NO_MEMORY
                                 : find_holders(self, &holders);
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
-        judge_bounded(self, &self->findings[i], &holders.items[i]);
+        cm_growing_bound(self, &self->findings[i], &holders.items[i]);
     }
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
         cm_growing_tell(self, &self->findings[i], &holders.items[i],

@@ -18,7 +18,7 @@ enum {
     LONG_EPOCH = 1000,   /* iterations */
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
-    MOST_GRADIENT_SITES = 1024,
+    MOST_OWNED_SITES = 1024,
     MOST_WALKS = 400,
     NO_GROUP = INT32_MAX,
     MOST_POINTS = CM_SERIES_POINTS,
@@ -71,6 +71,12 @@ bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
 /* The tensors whose memory the findings' sites allocated, and those that have
  * it behind them. */
 void cm_growing_find(struct cm_growth_look *look);
+
+/* ---- growth_bound.c: growth that has an end, and is no leak for that */
+
+/* A leak becomes growing where it has an end, or may have one. */
+void cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
+                      const struct cm_holder *holder);
 
 /* What is told of a finding, with all that it points to. */
 struct cm_growing_told {

@@ -45,7 +45,8 @@ struct cm_holder {
     uint64_t retained_bytes; /* that go when this reference goes */
     uint64_t shared_bytes;   /* of its targets, held by others too */
     bool bounded;     /* of what piles up at most so much may be there, */
-    bool emptied;     /* or a line empties it now and then */
+    bool emptied;     /* or a line empties it now and then, */
+    bool renewed;     /* or each is of one turn of a loop, and goes with it */
     const char *rule; /* constant */
     char *advice;     /* owned */
 };

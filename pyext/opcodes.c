@@ -26,6 +26,7 @@ static const struct {
     {"STORE_SLICE", ACT_STORE_SLICE},
     {"DELETE_SUBSCR", ACT_DELETE_ITEM},
     {"COMPARE_OP", ACT_COMPARE},
+    {"CONTAINS_OP", ACT_CONTAINS},
     {"NOT_TAKEN", ACT_KEEP},
     {"EXTENDED_ARG", ACT_EXTEND},
     {"LOAD_FAST", ACT_LOAD_LOCAL},
@@ -84,6 +85,13 @@ static const struct {
     {"POP_JUMP_BACKWARD_IF_NONE", ACT_LOOP},
     {"POP_JUMP_BACKWARD_IF_NOT_NONE", ACT_LOOP},
     {"PUSH_EXC_INFO", ACT_HANDLER},
+    {"POP_JUMP_IF_FALSE", ACT_BRANCH},
+    {"POP_JUMP_IF_TRUE", ACT_BRANCH},
+    {"POP_JUMP_FORWARD_IF_FALSE", ACT_BRANCH},
+    {"POP_JUMP_FORWARD_IF_TRUE", ACT_BRANCH},
+    {"RETURN_VALUE", ACT_LEAVE},
+    {"RETURN_CONST", ACT_LEAVE},
+    {"RAISE_VARARGS", ACT_LEAVE},
 };
 
 void
@@ -101,4 +109,23 @@ cm_bytecode_init(struct cm_bytecode *self, PyObject *numbers, PyObject *base,
                 (uint8_t)actions[i].action;
         }
     }
+}
+
+bool
+cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
+                   PyObject *expected)
+{
+    const uint8_t *running = (const uint8_t *)code->co_code_adaptive;
+    const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(expected);
+    Py_ssize_t units = Py_SIZE(code);
+    if (PyBytes_GET_SIZE(expected) != units * 2) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < units; i += 1 + self->caches[plain[2 * i]]) {
+        if (self->base[running[2 * i]] != plain[2 * i]
+            || running[2 * i + 1] != plain[2 * i + 1]) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -31,6 +31,7 @@ enum action {
     ACT_STORE_SLICE, /* x[a:b] = ... */
     ACT_DELETE_ITEM,
     ACT_COMPARE,
+    ACT_CONTAINS, /* k in x */
     ACT_TAKE_ONE, /* what was pushed goes, and something comes */
     ACT_TAKE_TWO,
     ACT_TAKE_MANY,
@@ -52,6 +53,8 @@ enum action {
     ACT_BUILD_MAP,
     ACT_LOOP,
     ACT_HANDLER,
+    ACT_BRANCH, /* forwards, unless ... */
+    ACT_LEAVE,  /* the function */
     ACT_UNKNOWN,
 };
 

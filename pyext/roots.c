@@ -445,13 +445,14 @@ cm_root_visit(const struct cm_root *self, visitproc visit, void *context)
     }
 }
 
-/* NULL when it is none of the variables. */
-static PyObject *
-name_of_variable(const struct cm_raw_frame *frame, PyObject *referent)
+PyObject *
+cm_root_variable(const struct cm_root *self, PyObject *referent,
+                 Py_ssize_t *at)
 {
-    const PyCodeObject *code = cm_raw_frame_code(frame);
-    for (Py_ssize_t i = 0; i < variable_count(frame); i++) {
-        if (cm_stack_ref_object(frame->slots[i]) == referent) {
+    const PyCodeObject *code = cm_raw_frame_code(self->frame);
+    while (*at < variable_count(self->frame)) {
+        Py_ssize_t i = (*at)++;
+        if (cm_stack_ref_object(self->frame->slots[i]) == referent) {
             return PyTuple_GET_ITEM(code->co_localsplusnames, i);
         }
     }
@@ -470,7 +471,8 @@ cm_root_edge(const struct cm_roots *self, const struct cm_root *root,
     if (root->kind == CM_ROOT_TEMPORARY) {
         return cm_texts_intern(texts, "a value in use");
     }
-    PyObject *name = name_of_variable(root->frame, referent);
+    Py_ssize_t first = 0;
+    PyObject *name = cm_root_variable(root, referent, &first);
     if (name != NULL) {
         struct cm_phrase label;
         label.length = 0;

@@ -56,6 +56,10 @@ enum cm_status cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
     CM_CHECKED;
 void cm_roots_release(struct cm_roots *self);
 
+/* [borrowed] The first variable from *at on of a frame that refers to it, *at
+ * is then the next one; NULL: none. */
+PyObject *cm_root_variable(const struct cm_root *self, PyObject *referent,
+                           Py_ssize_t *at);
 /* Shows each object that the root refers to. */
 void cm_root_visit(const struct cm_root *self, visitproc visit, void *context);
 /* What the root calls it.  Before: cm_root_visit() shows it. */

@@ -105,6 +105,61 @@ test_its_length_is_compared(void **state)
         is_bounded_by(CM_STORE_CALL, "append", CM_STORE_CALL, "pop", 5));
 }
 
+static bool
+is_decided(uint32_t decides, uint32_t at)
+{
+    struct way way;
+    way_init(&way, variable, 1);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_MEASURE, "", "outputs", 4),
+        store(&way, CM_STORE_LOCAL, "x", "", 5),
+        store(&way, CM_STORE_CALL, "append", "outputs", 40),
+        store(&way, CM_STORE_CALL, "append", "outputs", 41)};
+    stores[0].decides = decides;
+    stores[2].kind = at == 2 ? CM_STORE_CALL : CM_STORE_LOCAL;
+    return is_emptied_in(&way, stores, 4);
+}
+
+static void
+test_its_length_decides_far_below(void **state)
+{
+    (void)state;
+    assert_true(is_decided(2, 2));
+    assert_true(is_decided(UINT32_MAX, 3));
+    assert_false(is_decided(1, 2));
+    assert_false(is_decided(2, 3));
+}
+
+/* is_full() compares the length of `measured`, and is asked before a pop. */
+static bool
+is_asked(const char *measured, const char *asked)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "append", "outputs", 4),
+        store(&way, CM_STORE_CALL, asked, "self", 5),
+        store(&way, CM_STORE_CALL, "pop", "outputs", 6),
+        store(&way, CM_STORE_MEASURE, "", measured, 9)};
+    struct cm_code_id codes[2] = {
+        add_code(&way, "add", stores, 3, false),
+        add_code(&way, "is_full", &stores[3], 1, false)};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_method_compares_its_length(void **state)
+{
+    (void)state;
+    assert_true(is_asked("outputs", "is_full"));
+    assert_false(is_asked("others", "is_full"));
+    assert_false(is_asked("outputs", "is_ready"));
+}
+
 /* `tail = queue[-n:]` is another's. */
 static bool
 is_trimmed(const char *steps, const char *name, bool trimmed)
@@ -199,6 +254,28 @@ test_the_same_name_of_another(void **state)
 }
 
 static void
+test_what_a_loop_leaves(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, variable, 1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "x", "", 2),
+                                store(&way, CM_STORE_LOCAL, "past", "", 9),
+                                store(&way, CM_STORE_LOCAL, "past", "", 10)};
+    stores[1].carried = true;
+    struct cm_code_id code = add_code(&way, "main", stores, 3, false);
+    assert_false(cm_bound_is_carried(way.records, code, text(&way, "x")));
+    assert_true(cm_bound_is_carried(way.records, code, text(&way, "past")));
+    /* What is not known may be. */
+    assert_true(
+        cm_bound_is_carried(way.records, code, (struct cm_text_id){0}));
+    assert_true(cm_bound_is_carried(way.records, (struct cm_code_id){0},
+                                    text(&way, "x")));
+    cm_records_free(way.records);
+}
+
+static void
 test_history_of_an_optimizer(void **state)
 {
     struct way way;
@@ -266,9 +343,12 @@ main(void)
         cmocka_unit_test(test_a_line_empties_it),
         cmocka_unit_test(test_no_line_empties_it),
         cmocka_unit_test(test_its_length_is_compared),
+        cmocka_unit_test(test_its_length_decides_far_below),
+        cmocka_unit_test(test_a_method_compares_its_length),
         cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
+        cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),
     };

@@ -135,8 +135,7 @@ tells_gradients_that_a_forward_finds(void **state)
     struct job job = begin();
     struct cm_growth_row row = {0};
     cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
-    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB,
-                        96 * MIB);
+    cm_growth_own(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB, 96 * MIB);
     allocate(&job, 7, 32 * MIB); /* a workspace, by the same line */
     uint64_t gradient = allocate(&job, 7, 64 * MIB);
     step(&job);
@@ -174,7 +173,7 @@ tells_the_gradients_of_many_lines_at_once(void **state)
     for (uint32_t line = 1; line <= LINES; line++) {
         struct cm_site_id site = {line};
         cm_growth_categorize(&job.growth, site, CM_GRADIENT);
-        cm_growth_gradients(&job.growth, 0, site, 2 * MIB, 2 * MIB);
+        cm_growth_own(&job.growth, 0, site, 2 * MIB, 2 * MIB);
         allocate(&job, line, 2 * MIB);
     }
     step(&job);
@@ -193,8 +192,7 @@ is_calm_where_nothing_is_suspect(void **state)
     struct job job = begin();
     uint64_t gradient = allocate(&job, 7, 64 * MIB);
     cm_growth_categorize(&job.growth, (struct cm_site_id){7}, CM_GRADIENT);
-    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB,
-                        64 * MIB);
+    cm_growth_own(&job.growth, 0, (struct cm_site_id){7}, 64 * MIB, 64 * MIB);
     for (int i = 0; i < 40; i++) {
         step(&job);
         release(&job, gradient);
@@ -231,8 +229,8 @@ takes_no_workspace_for_gradients(void **state)
         uint64_t gradient = allocate(&job, i < 12 ? 7 : 8, 8 * MIB);
         step(&job);
         if (i == 3) { /* not looked at after each iteration */
-            cm_growth_gradients(&job.growth, 0, (struct cm_site_id){7},
-                                8 * MIB, 40 * MIB);
+            cm_growth_own(&job.growth, 0, (struct cm_site_id){7}, 8 * MIB,
+                          40 * MIB);
         }
         release(&job, gradient);
         cm_growth_forward(&job.growth, job.blocks, job.iteration);
@@ -273,8 +271,7 @@ everything(void *context)
         return CM_NO_MEMORY;
     }
     cm_growth_categorize(&job.growth, (struct cm_site_id){5}, CM_GRADIENT);
-    cm_growth_gradients(&job.growth, 0, (struct cm_site_id){5}, 4 * MIB,
-                        4 * MIB);
+    cm_growth_own(&job.growth, 0, (struct cm_site_id){5}, 4 * MIB, 4 * MIB);
     for (int i = 0; i < 15; i++) {
         allocate(&job, 5, 4 * MIB);
         cm_growth_forward(&job.growth, job.blocks, job.iteration);

@@ -286,7 +286,7 @@ class HandMade:
         return self.results[size]
 
 
-@program("container grows", "clear results")
+@program("memo without a bound", "give results a bound")
 def cache_made_by_hand():
     cached = HandMade(torch.zeros)
     for size in range(1, 8):

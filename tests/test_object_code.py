@@ -198,7 +198,7 @@ def own_stores_by_dis(code):
 
 def made_in(told, column):
     """Of what a code object stores, without what removes or measures: tests of their own have that."""
-    mine = [store[0] not in (STORE_REMOVE, STORE_MEASURE) for store in told["stores"]]
+    mine = [store[0] < STORE_REMOVE for store in told["stores"]]
     return list(itertools.compress(told[column], mine))
 
 
@@ -352,6 +352,73 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_what_a_length_decides_on(probe):
+    source = """def f(self, rows, cap):
+ if len(rows) > cap:
+  rows.pop()
+ for row in rows:
+  if len(self.rows) == cap:
+   continue
+  if len(rows) < cap and self.has(row):
+   rows.append(self.make(row))
+   self.note(row)
+  self.note(rows)
+ if len(self.rows) >= cap:
+  return None
+ self.rows.append(rows)
+"""
+    namespace = {}
+    exec(compile(source, "<decides>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    decides = {line: decides for (kind, _, _, line), (_, decides, _)
+               in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
+    assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+
+
+def test_what_a_loop_carries(probe):
+    source = """def f(rows, past, net):
+ total, seen = 0, None
+ for x in rows:
+  y = net(x)
+  longer = cat(past, x)
+  past = longer
+  y = net(y)
+  for part in y:
+   z = net(part)
+   total += z
+   if seen is None: print(z)
+   seen = z
+  while y: y = net(y)
+  once = 1
+  print(once)
+ first = net(past)
+ print(first)
+"""
+    namespace = {}
+    exec(compile(source, "<carried>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    carried = {name for (kind, name, _, _), (_, _, carried) in zip(told["stores"], told["keys"]) if carried}
+    assert carried == {"past", "total", "seen", "y"}
+    assert all(key == "" and decides == 0 for (kind, _, _, _), (key, decides, _)
+               in zip(told["stores"], told["keys"]) if kind == STORE_LOCAL)
+
+
+def test_what_asks_for_a_key(probe):
+    source = """def f(self, key, rows):
+ if key not in self.memo: self.memo[key] = rows[key]
+ if 'k' in rows or rows['k'] or rows[self.key]: rows['k'] = key
+ return self.memo[key]
+"""
+    namespace = {}
+    exec(compile(source, "<keys>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    assert [(kind, name, owner, line, key)
+            for (kind, name, owner, line), (key, _, _) in zip(told["stores"], told["keys"])] == [
+        (STORE_ASK, "", "memo", 2, "key"), (STORE_READ, "", "rows", 2, "key"),
+        (STORE_ITEM, "", "memo", 2, "key"), (STORE_ASK, "", "rows", 3, ""),
+        (STORE_ITEM, "k", "rows", 3, ""), (STORE_READ, "", "memo", 4, "key")]
+
+
 def test_what_is_made_where_it_is_stored(probe):
     source = """def f(self, other):
  self.a = other
@@ -427,8 +494,10 @@ def test_what_an_item_is_taken_from(probe):
     told = probe.code(namespace["f"].__code__)
     assert list(zip(told["stores"], told["within"])) == [
         ((STORE_CALL, "append", "loss", 2), "history"),
+        ((STORE_READ, "", "logs", 3), ""),
         ((STORE_CALL, "append", "", 3), "logs"),
         ((STORE_ITEM, "b", "a", 4), "logs"),
+        ((STORE_READ, "", "logs", 5), ""),
         ((STORE_ATTRIBUTE, "d", "", 5), ""),
         ((STORE_CALL, "append", "", 6), "")]
 

@@ -14,6 +14,7 @@ import weakref
 from . import _budget, _copies, _core, _modules
 
 PARAMETER, GRADIENT, OPTIMIZER = range(1, 4)
+OPTIMIZER_AGAIN = -OPTIMIZER  # of a parameter for which another optimizer has one
 _MOST_ROWS = 20_000
 
 _optimizers = []  # weak references
@@ -127,7 +128,8 @@ def look_early():
 
 def _rows_of(optimizer, names, trained):
     """(tensor, kind, name) of all that this optimizer knows; what another one trains too, and
-    was told of by that (`trained`: ids), is left out."""
+    was told of by that (`trained`: ids), is left out.  Of what several keep for a
+    parameter (`trained`: id and key) that of one is no OPTIMIZER_AGAIN."""
     rows = []
     own_name = type(optimizer).__name__
     for group in _items(_modules.own(optimizer, "param_groups")):
@@ -149,7 +151,10 @@ def _rows_of(optimizer, names, trained):
         name = names.get(id(parameter), "")
         for key, tensor in list(dict.items(entry)) if isinstance(entry, dict) else ():
             if _modules.is_tensor(tensor) and len(rows) <= _MOST_ROWS and type(key) is str:
-                rows.append((tensor, OPTIMIZER, f"{own_name}.{name}.{key}" if name else ""))
+                again = (id(parameter), key) in trained
+                trained.add((id(parameter), key))
+                kind = OPTIMIZER_AGAIN if again else OPTIMIZER
+                rows.append((tensor, kind, f"{own_name}.{name}.{key}" if name else ""))
     return rows
 
 

@@ -168,22 +168,28 @@ code(PyObject *self, PyObject *object)
     struct cm_code_id id = cm_objects_code(objects, (PyCodeObject *)object);
     const struct cm_code *record = cm_records_code(records, id);
     PyObject *stores = PyList_New(0), *within = PyList_New(0);
+    PyObject *keys = PyList_New(0);   /* (key, decides, carried) */
     PyObject *marks = PyList_New(0);  /* (constant, empty, repeated) */
     PyObject *values = PyList_New(0); /* (made, trimmed) */
-    for (uint32_t i = 0; values != NULL && marks != NULL && within != NULL
-                         && stores != NULL && i < record->store_count;
+    for (uint32_t i = 0;
+         keys != NULL && values != NULL && marks != NULL && within != NULL
+         && stores != NULL && i < record->store_count;
          i++) {
         const struct cm_store *store = &record->stores[i];
         PyObject *item =
             Py_BuildValue("iNNI", (int)store->kind, text(store->name),
                           text(store->owner), (unsigned)store->line);
         PyObject *container = text(store->within);
+        PyObject *key =
+            Py_BuildValue("NIi", text(store->key), (unsigned)store->decides,
+                          (int)store->carried);
         PyObject *mark =
             Py_BuildValue("iii", (int)store->constant, (int)store->empty,
                           (int)store->repeated);
         PyObject *value =
             Py_BuildValue("ii", (int)store->made, (int)store->trimmed);
         if (item == NULL || container == NULL || mark == NULL || value == NULL
+            || key == NULL || PyList_Append(keys, key) < 0
             || PyList_Append(values, value) < 0
             || PyList_Append(stores, item) < 0
             || PyList_Append(marks, mark) < 0
@@ -192,16 +198,17 @@ code(PyObject *self, PyObject *object)
         }
         Py_XDECREF(item);
         Py_XDECREF(container);
+        Py_XDECREF(key);
         Py_XDECREF(mark);
         Py_XDECREF(value);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N}", "id", (unsigned)id.index,
-        "filename", text(record->filename), "name", text(record->name),
-        "qualified_name", text(record->qualified_name), "first_line",
-        (unsigned)record->first_line, "library",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N}", "id",
+        (unsigned)id.index, "filename", text(record->filename), "name",
+        text(record->name), "qualified_name", text(record->qualified_name),
+        "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
-        within, "marks", marks, "values", values);
+        within, "marks", marks, "values", values, "keys", keys);
 }
 
 static PyObject *

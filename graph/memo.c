@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* By the names in one function: it asks for a key (`k in memo`, memo.get(k),
+ * memo[k]) and stores one after that; or any function asks `k in memo`.  Keys
+ * in order are a data set's where the same variable is an index of something
+ * else, self.rows[k].  O(stores). */
+
+#include "memo.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "way.h"
+
+struct memo {
+    const struct cm_holding *holding;
+    struct cm_name name;
+    struct cm_text_id key; /* of the line that stores */
+    bool asked, stored, indexes;
+};
+
+static bool
+is_its(const struct memo *self, const struct cm_store *store)
+{
+    return strcmp(cm_way_text(self->holding, store->owner), self->name.text)
+           == 0;
+}
+
+static bool
+asks(const struct memo *self, const struct cm_store *store)
+{
+    bool gets = store->kind == CM_STORE_CALL
+                && strcmp(cm_way_text(self->holding, store->name), "get") == 0;
+    return is_its(self, store)
+           && (gets || store->kind == CM_STORE_ASK
+               || store->kind == CM_STORE_READ);
+}
+
+static void
+read_code(struct memo *self, const struct cm_code *code)
+{
+    bool asked = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool stores = store->kind == CM_STORE_ITEM && is_its(self, store);
+        asked |= asks(self, store);
+        self->asked |= (stores && asked)
+                       || (store->kind == CM_STORE_ASK && is_its(self, store));
+        self->stored |= stores;
+        self->key = stores && store->key.index != 0 ? store->key : self->key;
+    }
+}
+
+static void
+read_all(struct memo *self,
+         void (*read)(struct memo *self, const struct cm_code *code))
+{
+    const struct cm_holding *holding = self->holding;
+    for (size_t i = 0; i < holding->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(holding->records, holding->codes[i]);
+        if (!code->library) {
+            read(self, code);
+        }
+    }
+}
+
+static void
+look_for_store(struct memo *self, const struct cm_code *code)
+{
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        self->stored |= store->kind == CM_STORE_ITEM && is_its(self, store);
+    }
+}
+
+/* Not another memo. */
+static bool
+is_filled(const struct memo *self, struct cm_text_id owner)
+{
+    struct memo other = {.holding = self->holding};
+    snprintf(other.name.text, sizeof other.name.text, "%s",
+             cm_way_text(self->holding, owner));
+    read_all(&other, look_for_store);
+    return other.stored;
+}
+
+static void
+look_for_index(struct memo *self, const struct cm_code *code)
+{
+    for (uint32_t i = 0; !self->indexes && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        self->indexes =
+            store->kind == CM_STORE_READ && store->key.index != 0
+            && store->owner.index != 0 && cm_text_same(store->key, self->key)
+            && !is_its(self, store) && !is_filled(self, store->owner);
+    }
+}
+
+/* Not `if k not in rows: rows[k] = []`, whose lists grow, nor states of which
+ * each new one keeps the graph of the last, nor tensors that get longer. */
+static bool
+has_new_keys(const struct cm_holding *self)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    bool longer = self->category != NULL
+                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
+    return step->species == CM_DICT && cm_way_is_variable(step)
+           && step->items >= self->through && self->autograd_depth == 0
+           && !longer;
+}
+
+bool
+cm_memo_is(const struct cm_holding *self)
+{
+    if (self->count < 2 || self->at == 0 || !has_new_keys(self)) {
+        return false;
+    }
+    struct memo memo = {.holding = self,
+                        .name = cm_way_name_of(self, self->at)};
+    read_all(&memo, read_code);
+    return memo.asked && memo.stored;
+}
+
+static bool
+is_indexed(const struct cm_holding *self)
+{
+    struct memo memo = {.holding = self,
+                        .name = cm_way_name_of(self, self->at)};
+    read_all(&memo, read_code);
+    read_all(&memo, look_for_index);
+    return memo.indexes;
+}
+
+bool
+cm_memo_fills(const struct cm_holding *self)
+{
+    if (!cm_memo_is(self)) {
+        return false;
+    }
+    uint8_t keys = cm_way_step(self, self->at)->keys;
+    return keys == CM_KEYS_OF_A_SET
+           || (keys == CM_KEYS_COUNTED && is_indexed(self));
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A container's bound is read from its holder and the code around it
+ * (graph/bound.h).  A parameter has one gradient, and an optimizer one tensor
+ * of each name for it: as long as there are no more parameters, these come to
+ * an end whatever their series says. */
+
+#include "growth_private.h"
+
+#include "session_private.h"
+
+static bool
+grows(const struct cm_growth_row *row)
+{
+    return row->result.verdict == CM_VERDICT_LEAK
+           || row->result.verdict == CM_VERDICT_GROWING;
+}
+
+static bool
+has_more_parameters(const struct cm_growth_look *look, int device)
+{
+    for (size_t i = 0; i < look->count; i++) {
+        const struct cm_growth_row *row = &look->findings[i].row;
+        if (row->category == CM_PARAMETER && row->device == device
+            && grows(row)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is beside them is too little to be what grew: a workspace, what a pass
+ * that runs makes. */
+static bool
+is_of_parameters(const struct cm_growth_look *look,
+                 const struct cm_growing *self)
+{
+    const struct cm_growth_row *row = &self->row;
+    int64_t lasts = look->session->iteration - row->result.since_iteration;
+    double growth = row->result.bytes_per_iteration * (double)lasts;
+    bool owned =
+        (row->category == CM_GRADIENT || row->category == CM_OPTIMIZER)
+        && row->owned_bytes != 0 && !self->copy;
+    return owned && (double)row->other_bytes < growth / 4
+           && !has_more_parameters(look, row->device);
+}
+
+/* What is given a size is not full yet, and no leak; nor is what a line
+ * empties, for as long as an epoch may take: then it is looked at again. */
+void
+cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
+                 const struct cm_holder *holder)
+{
+    struct cm_verdict_result *result = &self->row.result;
+    struct cm_session *session = look->session;
+    int64_t lapses = result->since_iteration + LONG_EPOCH;
+    bool known = holder->bounded || is_of_parameters(look, self)
+                 || (holder->renewed && cm_growing_larger(&self->row));
+    bool emptied = holder->emptied && session->iteration < lapses;
+    if (result->verdict != CM_VERDICT_LEAK || !(known || emptied)) {
+        return;
+    }
+    result->verdict = CM_VERDICT_GROWING;
+    self->bounded = true;
+    if (!known && (session->look_at == 0 || lapses < session->look_at)) {
+        session->look_at = lapses;
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_PASS_H
+#define CM_PASS_H
+
+/* What one pass over the instructions (bytecode.c) remembers, and the stores
+ * that it finds. */
+
+#include "bytecode.h"
+#include "line_table.h"
+#include "pushed.h"
+#include "spans.h"
+
+struct cm_pass {
+    const struct cm_bytecode *tables;
+    const PyCodeObject *code;
+    struct cm_texts *texts;
+    struct cm_store *stores;
+    uint32_t count, capacity;
+    struct cm_line_table lines;
+    Py_ssize_t unit;
+    struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
+    bool just_stored; /* a variable, by the instruction before this one */
+    bool fresh;       /* nothing of this statement came before */
+    uint32_t line;    /* of the instruction before this one */
+    bool measured; /* a length was compared, by the instruction before this */
+    bool left;     /* that returns, raises, or goes back */
+    struct cm_spans spans;
+};
+
+/* No id for what is no str. */
+struct cm_text_id cm_pass_text(const struct cm_pass *pass, PyObject *string);
+/* Nothing where there is no room any more. */
+void cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
+                 PyObject *owner, PyObject *within);
+/* x[k], k in x, x[k] = ...: what is `of`. */
+void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
+                     PyObject *name, const struct pushed *of,
+                     const struct pushed *key);
+/* `value`: what is stored, as far as it is known.  A constant that is only one
+ * branch of an expression (`a or None`) does not open its statement. */
+void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
+                       PyObject *name, PyObject *owner, struct pushed value);
+
+#endif

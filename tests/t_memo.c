@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * A memo whose keys come from a set fills; one whose keys are all new, or that
+ * nobody asks, does not. */
+
+#include "way_builder.h"
+
+#include "../graph/bound.h"
+#include "../graph/memo.h"
+
+static const char attribute[] =
+    "F||a.py:3 main;O|local rows|Rows;D|.memo|dict of 9|9;"
+    "T|[3]|Tensor [4]";
+
+/* One line of the method that fills it, and a second one. */
+struct line {
+    enum cm_store_kind kind;
+    const char *name, *owner, *key;
+};
+
+static bool
+fills(enum cm_holding_keys keys, const struct line *lines, uint32_t count,
+      bool *is_memo)
+{
+    struct way way;
+    struct cm_store stores[4];
+    way_init(&way, attribute, 2);
+    way.steps[2].keys = (uint8_t)keys;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct line *line = &lines[i];
+        stores[i] = store(&way, line->kind, line->name, line->owner, i + 2);
+        stores[i].key = text(&way, line->key);
+    }
+    struct cm_code_id code = add_code(&way, "features", stores, count, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_memo_fills(&way.holding);
+    *is_memo = cm_memo_is(&way.holding);
+    assert_int_equal(cm_bound_is_emptied(&way.holding), result);
+    if (*is_memo) {
+        assert_advice(&way, "memo without a bound", "give memo a bound");
+    }
+    cm_records_free(way.records);
+    return result;
+}
+
+static const struct line asked[] = {{CM_STORE_ASK, "", "memo", "key"},
+                                    {CM_STORE_ITEM, "", "memo", "key"}};
+
+static void
+test_keys_of_a_set(void **state)
+{
+    bool memo;
+    const struct line got[] = {{CM_STORE_CALL, "get", "memo", ""},
+                               {CM_STORE_ITEM, "", "memo", "key"}};
+    const struct line tried[] = {{CM_STORE_READ, "", "memo", "key"},
+                                 {CM_STORE_ITEM, "", "memo", "key"}};
+
+    (void)state;
+    assert_true(fills(CM_KEYS_OF_A_SET, asked, 2, &memo));
+    assert_true(memo);
+    assert_true(fills(CM_KEYS_OF_A_SET, got, 2, &memo));
+    assert_true(fills(CM_KEYS_OF_A_SET, tried, 2, &memo));
+}
+
+static void
+test_keys_that_are_new(void **state)
+{
+    bool memo;
+
+    (void)state;
+    assert_false(fills(CM_KEYS_UNKNOWN, asked, 2, &memo));
+    assert_true(memo);
+    assert_false(fills(CM_KEYS_COUNTED, asked, 2, &memo));
+    assert_true(memo);
+}
+
+static void
+test_keys_that_index_something_else(void **state)
+{
+    bool memo;
+    struct line lines[] = {{CM_STORE_ASK, "", "memo", "key"},
+                           {CM_STORE_READ, "", "rows", "key"},
+                           {CM_STORE_ITEM, "", "memo", "key"},
+                           {CM_STORE_ITEM, "", "rows", "key"}};
+
+    (void)state;
+    assert_true(fills(CM_KEYS_COUNTED, lines, 3, &memo));
+    assert_false(fills(CM_KEYS_COUNTED, lines, 4, &memo)); /* another memo */
+    lines[1].key = "other";
+    assert_false(fills(CM_KEYS_COUNTED, lines, 3, &memo));
+    lines[1].key = "key";
+    lines[1].owner = "memo";
+    assert_false(fills(CM_KEYS_COUNTED, lines, 3, &memo));
+}
+
+static void
+test_what_is_no_memo(void **state)
+{
+    bool memo;
+    const struct line others[] = {{CM_STORE_ASK, "", "other", "key"},
+                                  {CM_STORE_ITEM, "", "memo", "key"}};
+    const struct line late[] = {{CM_STORE_ITEM, "", "memo", "key"},
+                                {CM_STORE_READ, "", "memo", "key"}};
+
+    (void)state;
+    assert_false(fills(CM_KEYS_OF_A_SET, asked + 1, 1, &memo));
+    assert_false(memo);
+    assert_false(fills(CM_KEYS_OF_A_SET, asked, 1, &memo));
+    assert_false(fills(CM_KEYS_OF_A_SET, others, 2, &memo));
+    assert_false(fills(CM_KEYS_OF_A_SET, late, 2, &memo));
+}
+
+/* The same keys for ever, and what they lead to grows. */
+static void
+test_no_keys_are_new(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {store(&way, CM_STORE_ASK, "", "memo", 2),
+                                store(&way, CM_STORE_ITEM, "", "memo", 3)};
+    struct cm_code_id code = add_code(&way, "features", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    way.steps[2].keys = CM_KEYS_OF_A_SET;
+    way.holding.through = 9;
+    assert_true(cm_memo_fills(&way.holding));
+    way.holding.through = 10;
+    assert_false(cm_memo_fills(&way.holding));
+    way.holding.through = 9;
+    way.holding.autograd_depth = 40;
+    assert_false(cm_memo_fills(&way.holding));
+    way.holding.autograd_depth = 0;
+    way.holding.category = CM_HOLDING_LARGER;
+    assert_false(cm_memo_fills(&way.holding));
+    cm_records_free(way.records);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_of_a_set),
+        cmocka_unit_test(test_keys_that_are_new),
+        cmocka_unit_test(test_keys_that_index_something_else),
+        cmocka_unit_test(test_what_is_no_memo),
+        cmocka_unit_test(test_no_keys_are_new),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
