@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-LAYERS = 30
+LAYERS = 14
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Sequences get longer with each step, and nothing of a step is kept."""
+"""Sequences get longer with each step, up to a limit, and nothing of a step is kept."""
 
 import torch
 import torch.nn.functional as F
@@ -11,14 +11,14 @@ def main():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 512)).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
-    for step in range(40):
-        x = torch.randn(4, 64 * (1 + step), 512, device=device)
+    for step in range(60):
+        x = torch.randn(4, 64 * (1 + min(step, 25)), 512, device=device)
         optimizer.zero_grad(set_to_none=True)
         y = model(x)
         loss = F.mse_loss(y, x)
         loss.backward()
         optimizer.step()
-    print("steps: 40, length:", x.shape[1])
+    print("steps: 60, length:", x.shape[1])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-LAYERS = 20
+LAYERS = 8
 
 
 def main():
@@ -14,7 +14,7 @@ def main():
     optimizer = torch.optim.SGD(layers.parameters(), lr=1e-4)
     seen = []
     for step in range(40):
-        if step % 2 == 0:
+        if step % 2 == 0 and step // 2 < LAYERS:
             layers[-1 - step // 2].requires_grad_(True)
         x = torch.randn(16, 512, device=device)
         for layer in layers:
