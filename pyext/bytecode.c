@@ -421,19 +421,10 @@ span(struct cm_pass *pass, enum action action, unsigned argument,
     }
 }
 
-/* False: an opcode that is not known. */
-static bool
-run(struct cm_pass *pass, enum action action, unsigned argument,
-    Py_ssize_t next)
+/* What is pushed, taken and stored. */
+static void
+act(struct cm_pass *pass, enum action action, unsigned argument)
 {
-    uint32_t line = cm_line_table_at(&pass->lines, pass->unit);
-    bool measured = pass->measured;
-    cm_spans_reach(&pass->spans, pass->stores, pass->count, pass->unit,
-                   pass->left);
-    pass->measured = false;
-    pass->left = action == ACT_LEAVE || action == ACT_LOOP;
-    pass->fresh = pass->fresh || line != pass->line;
-    pass->line = line;
     if (action >= ACT_LOAD_LOCAL && action <= ACT_LOAD_OTHER) {
         run_load(pass, action, argument);
     }
@@ -477,6 +468,22 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
     }
+}
+
+/* False: an opcode that is not known. */
+static bool
+run(struct cm_pass *pass, enum action action, unsigned argument,
+    Py_ssize_t next)
+{
+    uint32_t line = cm_line_table_at(&pass->lines, pass->unit);
+    bool measured = pass->measured;
+    cm_spans_reach(&pass->spans, pass->stores, pass->count, pass->unit,
+                   pass->left);
+    pass->measured = false;
+    pass->left = action == ACT_LEAVE || action == ACT_LOOP;
+    pass->fresh = pass->fresh || line != pass->line;
+    pass->line = line;
+    act(pass, action, argument);
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;

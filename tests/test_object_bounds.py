@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What code says of how much stays in a container: what measures, trims, asks and carries."""
+
+from objects_zoo import *  # noqa: F403
+
+
+def test_what_bounds_a_container(probe):
+    source = """def f(self, rows, cap):
+ if len(rows) < cap: rows.append(1)
+ if len(self.rows) >= 64: self.rows.pop(0)
+ if len(rows) > 0 and len(rows) == 1: print(sum(rows) / len(rows))
+ del rows[:cap]
+ del self.table[cap]
+ rows[:] = rows[-4:]
+ rows = rows[-cap:]
+ self.rows = self.rows[-8:]
+ queue = join(rows)[-8:]
+ tail = rows[-8:]
+ heapq.heappush(self.heap, rows)
+ heapq.heappop(self.heap)
+"""
+    namespace = {}
+    exec(compile(source, "<bounds>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    lines = [(kind, name, owner, line, trimmed)
+             for (kind, name, owner, line), (_, trimmed) in zip(told["stores"], told["values"])
+             if owner != "heapq"]
+    assert lines == [
+        (STORE_MEASURE, "", "rows", 2, 0), (STORE_CALL, "append", "rows", 2, 0),
+        (STORE_MEASURE, "", "rows", 3, 0), (STORE_CALL, "pop", "rows", 3, 0),
+        (STORE_REMOVE, "", "rows", 5, 1), (STORE_REMOVE, "", "table", 6, 0),
+        (STORE_REMOVE, "", "rows", 7, 1), (STORE_LOCAL, "rows", "", 8, 1),
+        (STORE_ATTRIBUTE, "rows", "self", 9, 1), (STORE_LOCAL, "queue", "", 10, 1),
+        (STORE_LOCAL, "tail", "", 11, 0), (STORE_CALL, "heappush", "heap", 12, 0),
+        (STORE_CALL, "heappop", "heap", 13, 0)]
+
+
+def test_what_a_length_decides_on(probe):
+    source = """def f(self, rows, cap):
+ if len(rows) > cap:
+  rows.pop()
+ for row in rows:
+  if len(self.rows) == cap:
+   continue
+  if len(rows) < cap and self.has(row):
+   rows.append(self.make(row))
+   self.note(row)
+  self.note(rows)
+ if len(self.rows) >= cap:
+  return None
+ self.rows.append(rows)
+"""
+    namespace = {}
+    exec(compile(source, "<decides>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    decides = {line: decides for (kind, _, _, line), (_, decides, _)
+               in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
+    assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+
+
+def test_what_a_loop_carries(probe):
+    source = """def f(rows, past, net):
+ total, seen = 0, None
+ for x in rows:
+  y = net(x)
+  longer = cat(past, x)
+  past = longer
+  y = net(y)
+  for part in y:
+   z = net(part)
+   total += z
+   if seen is None: print(z)
+   seen = z
+  while y: y = net(y)
+  once = 1
+  print(once)
+ first = net(past)
+ print(first)
+"""
+    namespace = {}
+    exec(compile(source, "<carried>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    carried = {name for (kind, name, _, _), (_, _, carried) in zip(told["stores"], told["keys"]) if carried}
+    assert carried == {"past", "total", "seen", "y"}
+    assert all(key == "" and decides == 0 for (kind, _, _, _), (key, decides, _)
+               in zip(told["stores"], told["keys"]) if kind == STORE_LOCAL)
+
+
+def test_what_asks_for_a_key(probe):
+    source = """def f(self, key, rows):
+ if key not in self.memo: self.memo[key] = rows[key]
+ if 'k' in rows or rows['k'] or rows[self.key]: rows['k'] = key
+ return self.memo[key]
+"""
+    namespace = {}
+    exec(compile(source, "<keys>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    assert [(kind, name, owner, line, key)
+            for (kind, name, owner, line), (key, _, _) in zip(told["stores"], told["keys"])] == [
+        (STORE_ASK, "", "memo", 2, "key"), (STORE_READ, "", "rows", 2, "key"),
+        (STORE_ITEM, "", "memo", 2, "key"), (STORE_ASK, "", "rows", 3, ""),
+        (STORE_ITEM, "k", "rows", 3, ""), (STORE_READ, "", "memo", 4, "key")]
