@@ -123,7 +123,7 @@ tag(PyObject *object, struct cm_site_id site)
 static __attribute__((noinline)) void
 tag_with_stack(PyObject *object)
 {
-    struct cm_site_id site = cm_objects_stack(tags.objects);
+    struct cm_site_id site = cm_objects_tensor_stack(tags.objects);
     cm_forward_note(site, false);
     tag(object, site);
 }
