@@ -125,33 +125,44 @@ was_told(void *address)
                || cm_address_filter_has(told, (uint64_t)(uintptr_t)address));
 }
 
-CM_HOT static void *
-on_alloc(size_t bytes)
+/* Apart, as free_told(): what is passed over needs no room on the stack. */
+CM_HOT static __attribute__((noinline)) void *
+alloc_large(size_t bytes)
 {
-    alloc_function *original =
-        atomic_load_explicit(&host.alloc, memory_order_relaxed);
-    void *address = original(bytes);
-    if (address == NULL || !hears()) {
-        return address;
-    }
-    if (bytes < CM_HOST_SLOT_LEAST) { /* two threads may lose one */
-        CM_ADD(&host.small, 1);
-    }
-    else {
+    void *address =
+        atomic_load_explicit(&host.alloc, memory_order_relaxed)(bytes);
+    if (address != NULL && hears()) {
         tell_allocation(address, bytes);
     }
     return address;
+}
+
+CM_HOT static void *
+on_alloc(size_t bytes)
+{
+    if (bytes >= CM_HOST_SLOT_LEAST) {
+        return alloc_large(bytes);
+    }
+    CM_ADD(&host.small, 1); /* two threads may lose one */
+    return atomic_load_explicit(&host.alloc, memory_order_relaxed)(bytes);
+}
+
+CM_HOT static __attribute__((noinline)) void
+free_told(void *address)
+{
+    tell_free(address);
+    atomic_load_explicit(&host.free, memory_order_relaxed)(address);
 }
 
 CM_HOT static void
 on_free(void *address)
 {
     if (hears() && was_told(address)) {
-        tell_free(address);
+        free_told(address);
     }
-    free_function *original =
-        atomic_load_explicit(&host.free, memory_order_relaxed);
-    original(address);
+    else {
+        atomic_load_explicit(&host.free, memory_order_relaxed)(address);
+    }
 }
 
 /* NULL: found, and `host` is filled. */
