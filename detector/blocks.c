@@ -164,19 +164,16 @@ take_first(struct cm_blocks *self, const struct cm_event *event)
     }
 }
 
-const struct cm_address_filter *
-cm_blocks_filter(struct cm_blocks *self, int device)
+struct cm_device_blocks *
+cm_blocks_device(struct cm_blocks *self, int index)
 {
-    struct cm_device_blocks *made =
-        is_index(device) ? make_device(self, device) : NULL;
-    return made != NULL ? &made->filter : NULL;
+    return is_index(index) ? make_device(self, index) : NULL;
 }
 
 struct cm_event_line *
 cm_blocks_line(void *context, int index)
 {
-    struct cm_device_blocks *device =
-        is_index(index) ? make_device(context, index) : NULL;
+    struct cm_device_blocks *device = cm_blocks_device(context, index);
     if (device == NULL) {
         return NULL;
     }

@@ -370,7 +370,7 @@ meets_devices_while_the_program_forks(void **state)
 struct meeting {
     struct cm_blocks *blocks;
     pthread_barrier_t *barrier;
-    const struct cm_address_filter *filters[CM_MAX_DEVICES];
+    const struct cm_device_blocks *devices[CM_MAX_DEVICES];
     uint64_t base;
 };
 
@@ -385,7 +385,7 @@ meet_together(void *context)
                                  .device = (int16_t)device};
         pthread_barrier_wait(meeting->barrier);
         tell(meeting->blocks, event);
-        meeting->filters[device] = cm_blocks_filter(meeting->blocks, device);
+        meeting->devices[device] = cm_blocks_device(meeting->blocks, device);
     }
     return NULL;
 }
@@ -413,8 +413,8 @@ makes_a_device_once(void **state)
         struct cm_block_use use;
         cm_blocks_use(blocks, device, &use);
         assert_int_equal(use.live_count, 2);
-        assert_ptr_equal(meetings[0].filters[device],
-                         meetings[1].filters[device]);
+        assert_ptr_equal(meetings[0].devices[device],
+                         meetings[1].devices[device]);
     }
     assert_int_equal(cm_blocks_devices(blocks), CM_MAX_DEVICES);
     cm_blocks_free(blocks);
