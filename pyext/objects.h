@@ -90,6 +90,8 @@ struct cm_site_id cm_objects_stack(struct cm_objects *self);
  * tensor was made: the first is remembered for the second (stack_path.h). */
 struct cm_site_id cm_objects_memory_stack(struct cm_objects *self);
 struct cm_site_id cm_objects_tensor_stack(struct cm_objects *self);
+/* Whether somebody asks for the second; at first nobody does. */
+void cm_objects_note_memory(struct cm_objects *self, bool noted);
 /* This thread's innermost frame, which is not to be read: while it is that and
  * was not left, the stack is the same.  NULL: none, or not known. */
 const void *cm_objects_innermost_frame(const struct cm_objects *self);

@@ -20,6 +20,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "../detector/relaxed.h"
 #include "deaths.h"
 #include "stack_path.h"
 
@@ -510,9 +511,17 @@ cm_objects_memory_stack(struct cm_objects *self)
     struct cm_site_id site = {0};
     if (frame != NULL) {
         site = raw_stack(self, frame, turn);
+    }
+    if (frame != NULL && CM_GET(&self->notes)) {
         cm_stack_path_note(frame, turn, site.index);
     }
     return site;
+}
+
+void
+cm_objects_note_memory(struct cm_objects *self, bool noted)
+{
+    CM_SET(&self->notes, noted);
 }
 
 CM_HOT struct cm_site_id

@@ -348,6 +348,9 @@ renew(PyObject *self, PyObject *arguments)
     if (records != NULL) {
         objects = cm_objects_new(records);
     }
+    if (objects != NULL) {
+        cm_objects_note_memory(objects, true);
+    }
     return PyBool_FromLong(objects != NULL);
 }
 
