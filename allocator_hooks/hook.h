@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../detector/address_filter.h"
+#include "../detector/device_blocks.h"
 #include "../detector/event.h"
 #include "../detector/event_line.h"
 
@@ -32,10 +32,10 @@ struct cm_sink {
      * itself, or for this device: event() takes all.  Lives as long as the
      * process. */
     struct cm_event_line *(*line)(void *context, int device);
-    /* Of the host's memory that was told; what it does not have needs no free,
-     * of which there are many.  NULL: each is told.  Lives as long as the
-     * process. */
-    const struct cm_address_filter *told;
+    /* The host's blocks, which hear its events without a call; what their filter
+     * does not have needs no free, of which there are many.  NULL: event()
+     * takes all.  Lives as long as the process. */
+    struct cm_device_blocks *host;
 };
 
 struct cm_hook_kind {

@@ -50,19 +50,19 @@ static struct {
     _Atomic uint64_t small;
 } host;
 
-static _Thread_local struct {
+struct thread {
     bool inside;
     uint32_t id;
-} thread;
+};
+static _Thread_local struct thread this_thread;
 
-/* gettid() is a system call. */
-CM_HOT static uint32_t
-thread_id(void)
+/* Its address is asked for once; the compiler would ask again. */
+static inline struct thread *
+own_thread(void)
 {
-    if (thread.id == 0) {
-        thread.id = (uint32_t)gettid();
-    }
-    return thread.id;
+    struct thread *thread = &this_thread;
+    __asm__("" : "+r"(thread));
+    return thread;
 }
 
 static inline bool
@@ -72,35 +72,56 @@ hears(void)
            && !CM_PASSES(CM_METER_ALLOCATION);
 }
 
+static CM_HOT_PART void
+tell(const struct cm_event *event)
+{
+    if (CM_SELDOM(host.sink.host == NULL)) {
+        struct cm_event copy = *event; /* the other may stay in registers */
+        host.sink.event(host.sink.context, &copy);
+    }
+    else {
+        cm_device_blocks_hear(host.sink.host, event);
+    }
+}
+
 /* Only here a thread's own variables are looked for, which takes longer than
  * to pass over most of what is small or was never told. */
 CM_HOT static void
 tell_allocation(void *address, size_t bytes)
 {
-    if (thread.inside) {
+    struct thread *thread = own_thread();
+    if (thread->inside) {
         return;
     }
     CM_METERED(CM_METER_ALLOCATION);
+    bool awaited = false;
+    struct cm_site_id site = {0};
+    thread->inside = true;
+    if (CM_SELDOM(thread->id == 0)) {
+        thread->id = (uint32_t)gettid(); /* a system call */
+    }
+    if (host.sink.site != NULL) {
+        site = host.sink.site(host.sink.context, &awaited);
+    }
     struct cm_event event = {
         .kind = CM_EVENT_ALLOCATE,
         .address = (uint64_t)(uintptr_t)address,
         .bytes = bytes,
         .stream = CM_STREAM_UNKNOWN,
-        .thread = thread_id(),
+        .thread = thread->id,
+        .site = site,
         .device = CM_DEVICE_HOST,
+        .awaited = awaited,
     };
-    thread.inside = true;
-    if (host.sink.site != NULL) {
-        event.site = host.sink.site(host.sink.context, &event.awaited);
-    }
-    host.sink.event(host.sink.context, &event);
-    thread.inside = false;
+    tell(&event);
+    thread->inside = false;
 }
 
 CM_HOT static void
 tell_free(void *address)
 {
-    if (thread.inside) {
+    struct thread *thread = own_thread();
+    if (thread->inside) {
         return;
     }
     CM_METERED(CM_METER_FREE);
@@ -111,47 +132,59 @@ tell_free(void *address)
         .device = CM_DEVICE_HOST,
         .doubtful = true,
     };
-    thread.inside = true;
-    host.sink.event(host.sink.context, &event);
-    thread.inside = false;
+    thread->inside = true;
+    tell(&event);
+    thread->inside = false;
 }
 
 static inline bool
 was_told(void *address)
 {
-    const struct cm_address_filter *told = host.sink.told;
+    const struct cm_device_blocks *blocks = host.sink.host;
     return address != NULL
-           && (told == NULL
-               || cm_address_filter_has(told, (uint64_t)(uintptr_t)address));
+           && (blocks == NULL
+               || cm_address_filter_has(&blocks->filter,
+                                        (uint64_t)(uintptr_t)address));
+}
+
+/* Apart, as free_told(): what is passed over needs no room on the stack. */
+CM_HOT static __attribute__((noinline)) void *
+alloc_large(size_t bytes)
+{
+    void *address =
+        atomic_load_explicit(&host.alloc, memory_order_relaxed)(bytes);
+    if (address != NULL && hears()) {
+        tell_allocation(address, bytes);
+    }
+    return address;
 }
 
 CM_HOT static void *
 on_alloc(size_t bytes)
 {
-    alloc_function *original =
-        atomic_load_explicit(&host.alloc, memory_order_relaxed);
-    void *address = original(bytes);
-    if (address == NULL || !hears()) {
-        return address;
+    if (bytes >= CM_HOST_SLOT_LEAST) {
+        return alloc_large(bytes);
     }
-    if (bytes < CM_HOST_SLOT_LEAST) { /* two threads may lose one */
-        CM_ADD(&host.small, 1);
-    }
-    else {
-        tell_allocation(address, bytes);
-    }
-    return address;
+    CM_ADD(&host.small, 1); /* two threads may lose one */
+    return atomic_load_explicit(&host.alloc, memory_order_relaxed)(bytes);
+}
+
+CM_HOT static __attribute__((noinline)) void
+free_told(void *address)
+{
+    tell_free(address);
+    atomic_load_explicit(&host.free, memory_order_relaxed)(address);
 }
 
 CM_HOT static void
 on_free(void *address)
 {
     if (hears() && was_told(address)) {
-        tell_free(address);
+        free_told(address);
     }
-    free_function *original =
-        atomic_load_explicit(&host.free, memory_order_relaxed);
-    original(address);
+    else {
+        atomic_load_explicit(&host.free, memory_order_relaxed)(address);
+    }
 }
 
 /* NULL: found, and `host` is filled. */

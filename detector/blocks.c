@@ -126,20 +126,9 @@ device_of(struct cm_blocks *self, const struct cm_event *event)
                : NULL;
 }
 
-/* Apart, so that the others need no frame on the stack. */
-CM_HOT static __attribute__((noinline)) void
-take_under_lock(struct cm_blocks *self, const struct cm_event *event)
+static inline void
+take_under_lock(struct cm_device_blocks *device, const struct cm_event *event)
 {
-    if (event->kind == CM_EVENT_OUT_OF_MEMORY) {
-        atomic_fetch_add(&self->out_of_memory, 1);
-        return;
-    }
-    struct cm_device_blocks *device = known_device(self, event);
-    device = device != NULL ? device : device_of(self, event);
-    if (device == NULL) {
-        atomic_fetch_add(&self->lost, 1);
-        return;
-    }
     cm_lock_take(&device->lock);
     if (event->in_order) { /* the first one, or the line is full */
         CM_SET(&device->in_order, true);
@@ -148,19 +137,43 @@ take_under_lock(struct cm_blocks *self, const struct cm_event *event)
     cm_lock_give(&device->lock);
 }
 
-const struct cm_address_filter *
-cm_blocks_filter(struct cm_blocks *self, int device)
+/* Apart, as what follows: the events of an allocator that gives none an order
+ * need no room on the stack. */
+CM_HOT static __attribute__((noinline)) void
+take_in_order(struct cm_device_blocks *device, const struct cm_event *event)
 {
-    struct cm_device_blocks *made =
-        is_index(device) ? make_device(self, device) : NULL;
-    return made != NULL ? &made->filter : NULL;
+    if (!CM_GET(&device->in_order)
+        || !cm_event_line_write(&device->line, event)) {
+        take_under_lock(device, event);
+    }
+}
+
+/* The first of its device, or of none. */
+static __attribute__((noinline)) void
+take_first(struct cm_blocks *self, const struct cm_event *event)
+{
+    struct cm_device_blocks *device = device_of(self, event);
+    if (device != NULL) {
+        take_under_lock(device, event);
+    }
+    else if (event->kind == CM_EVENT_OUT_OF_MEMORY) {
+        atomic_fetch_add(&self->out_of_memory, 1);
+    }
+    else {
+        atomic_fetch_add(&self->lost, 1);
+    }
+}
+
+struct cm_device_blocks *
+cm_blocks_device(struct cm_blocks *self, int index)
+{
+    return is_index(index) ? make_device(self, index) : NULL;
 }
 
 struct cm_event_line *
 cm_blocks_line(void *context, int index)
 {
-    struct cm_device_blocks *device =
-        is_index(index) ? make_device(context, index) : NULL;
+    struct cm_device_blocks *device = cm_blocks_device(context, index);
     if (device == NULL) {
         return NULL;
     }
@@ -175,9 +188,14 @@ cm_blocks_sink(void *context, const struct cm_event *event)
 {
     struct cm_blocks *self = context;
     struct cm_device_blocks *device = known_device(self, event);
-    if (device == NULL || !event->in_order || !CM_GET(&device->in_order)
-        || !cm_event_line_write(&device->line, event)) {
-        take_under_lock(self, event);
+    if (CM_SELDOM(device == NULL)) {
+        take_first(self, event);
+    }
+    else if (event->in_order) {
+        take_in_order(device, event);
+    }
+    else {
+        take_under_lock(device, event);
     }
 }
 

@@ -48,6 +48,7 @@ struct cm_blocks_counts {
 };
 
 struct cm_blocks;
+struct cm_device_blocks;
 struct cm_event_line;
 
 struct cm_blocks *cm_blocks_new(size_t max_blocks) CM_CHECKED;
@@ -61,11 +62,11 @@ void cm_blocks_sink(void *self, const struct cm_event *event);
  * hands to cm_blocks_sink() what finds no room.  Lives as long as the blocks;
  * NULL: no memory, or no such device. */
 struct cm_event_line *cm_blocks_line(void *self, int index);
-/* Of the addresses that a device's events had, but for those in order: a
- * doubtful free of one that it does not have would change nothing.  Lives as
- * long as the blocks; NULL: no memory. */
-const struct cm_address_filter *cm_blocks_filter(struct cm_blocks *self,
-                                                 int device);
+/* The device itself, for a hook that hands its events to
+ * cm_device_blocks_hear().  A doubtful free of an address that its filter does
+ * not have would change nothing.  Lives as long as the blocks; NULL: no memory,
+ * or no such device. */
+struct cm_device_blocks *cm_blocks_device(struct cm_blocks *self, int index);
 /* Nothing is live any more; the other counts stay. */
 void cm_blocks_clear(struct cm_blocks *self);
 /* Nothing of this device is. */

@@ -164,8 +164,11 @@ take_event(struct cm_device_blocks *self, const struct cm_waiting *event,
 /* The events that wait, and which of them leave nothing in the tables. */
 struct batch {
     uint32_t first, count;
-    bool gone[CM_LINE_EVENTS];
+    uint8_t known[CM_LINE_EVENTS];
+    uint32_t sought_count;
+    uint8_t sought[CM_LINE_EVENTS]; /* those that the tables are asked for */
 };
+_Static_assert(CM_LINE_EVENTS <= UINT8_MAX + 1, "a number fits");
 
 /* What was allocated and freed within the line is counted and no more, as are
  * most blocks of a training loop.  Not where the highest total would have to
@@ -178,38 +181,47 @@ pair_up(struct cm_device_blocks *self, struct batch *batch)
 {
     bool adds_up = self->number != 0 && !CM_GET(&self->line.tells_totals);
     if (adds_up || self->rests != 0) {
-        memset(batch->gone, 0, batch->count * sizeof(batch->gone[0]));
+        memset(batch->known, 0, batch->count * sizeof(batch->known[0]));
         self->rests -= self->rests != 0 ? 1 : 0;
         return;
     }
     uint32_t pairs = cm_event_line_pairs(&self->line, batch->first,
-                                         batch->count, batch->gone);
+                                         batch->count, batch->known);
     self->allocations += pairs;
     if (batch->count == CM_LINE_EVENTS && pairs < CM_LINE_EVENTS / 16) {
         self->rests = RESTS;
     }
 }
 
-/* The next one that the tables are asked for, from `i` on; `count`: none. */
-static CM_HOT_PART uint32_t
-next_sought(const struct cm_event_line *line, const struct batch *batch,
-            uint32_t i, bool checks)
+/* All but pairs; where they are checked, but a pair that follows one at its
+ * address. */
+static CM_HOT_PART void
+list_sought(struct batch *batch, bool checks)
 {
-    while (i < batch->count && batch->gone[i]
-           && !(checks
-                && cm_event_line_at(line, batch->first + i)->kind
-                       == CM_EVENT_ALLOCATE)) {
-        i++;
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        uint8_t known = batch->known[i];
+        batch->sought[listed] = (uint8_t)i;
+        listed +=
+            checks ? known != CM_EVENT_OF_PAIR : (known & CM_EVENT_GONE) == 0;
     }
-    return i;
+    batch->sought_count = listed;
 }
 
-static inline uint64_t
-seek(struct cm_device_blocks *self, const struct cm_waiting *event)
+static CM_HOT_PART const struct cm_waiting *
+sought_event(const struct cm_device_blocks *self, const struct batch *batch,
+             uint32_t i)
 {
-    uint64_t hash = cm_block_hash(event->address);
-    cm_block_table_prefetch(&self->tables[table_of(hash)], hash);
-    return hash;
+    return cm_event_line_at(&self->line, batch->first + batch->sought[i]);
+}
+
+static CM_HOT_PART void
+prefetch(struct cm_device_blocks *self, const struct batch *batch, uint32_t i)
+{
+    if (i < batch->sought_count) {
+        uint64_t hash = cm_block_hash(sought_event(self, batch, i)->address);
+        cm_block_table_prefetch(&self->tables[table_of(hash)], hash);
+    }
 }
 
 /* It leaves nothing, nor what is there yet: that one's free was not told. */
@@ -227,24 +239,18 @@ take_pair(struct cm_device_blocks *self, const struct cm_waiting *event,
 }
 
 static CM_HOT_PART void
-take_each(struct cm_device_blocks *self, const struct batch *batch,
-          bool checks)
+take_each(struct cm_device_blocks *self, struct batch *batch, bool checks)
 {
-    const struct cm_event_line *line = &self->line;
-    uint64_t hashes[AHEAD] = {0};
-    uint32_t now = note_now(self), sought = 0, taken = 0;
-    uint32_t first = next_sought(line, batch, 0, checks), ahead = first;
-    for (uint32_t i = first; i < batch->count;
-         i = next_sought(line, batch, i + 1, checks)) {
-        for (; sought < taken + AHEAD && ahead < batch->count; sought++) {
-            hashes[sought % AHEAD] =
-                seek(self, cm_event_line_at(line, batch->first + ahead));
-            ahead = next_sought(line, batch, ahead + 1, checks);
-        }
-        const struct cm_waiting *event =
-            cm_event_line_at(line, batch->first + i);
-        uint64_t hash = hashes[taken++ % AHEAD];
-        if (checks && batch->gone[i]) {
+    uint32_t now = note_now(self);
+    list_sought(batch, checks);
+    for (uint32_t i = 0; i < AHEAD; i++) {
+        prefetch(self, batch, i);
+    }
+    for (uint32_t i = 0; i < batch->sought_count; i++) {
+        const struct cm_waiting *event = sought_event(self, batch, i);
+        uint64_t hash = cm_block_hash(event->address);
+        prefetch(self, batch, i + AHEAD);
+        if (checks && batch->known[batch->sought[i]] & CM_EVENT_GONE) {
             take_pair(self, event, hash);
         }
         else {
@@ -254,13 +260,13 @@ take_each(struct cm_device_blocks *self, const struct batch *batch,
 }
 
 CM_HOT static void
-take_lasting(struct cm_device_blocks *self, const struct batch *batch)
+take_lasting(struct cm_device_blocks *self, struct batch *batch)
 {
     take_each(self, batch, false);
 }
 
 CM_HOT static __attribute__((noinline)) void
-take_checked(struct cm_device_blocks *self, const struct batch *batch)
+take_checked(struct cm_device_blocks *self, struct batch *batch)
 {
     take_each(self, batch, true);
 }

@@ -25,6 +25,7 @@
 #include "address_filter.h"
 #include "block_table.h"
 #include "event_line.h"
+#include "hot.h"
 #include "lock.h"
 #include "site_use.h"
 
@@ -74,5 +75,25 @@ const struct cm_block_entry *cm_device_blocks_find(
 uint64_t cm_device_blocks_time_ns(const struct cm_device_blocks *self,
                                   const struct cm_block_entry *entry);
 size_t cm_device_blocks_count(const struct cm_device_blocks *self);
+
+/* Without the lock: an event that comes next, of an allocator that gives its
+ * events no order.  In line, so that what a caller knows of it costs nothing. */
+static CM_HOT_PART void
+cm_device_blocks_hear(struct cm_device_blocks *self,
+                      const struct cm_event *event)
+{
+    bool added = event->kind == CM_EVENT_ALLOCATE;
+    cm_lock_take(&self->lock);
+    if (CM_SELDOM(CM_GET(&self->in_order)
+                  || (added && cm_address_filter_is_old(&self->filter))
+                  || !cm_event_line_write(&self->line, event))) {
+        struct cm_event copy = *event; /* the other may stay in registers */
+        cm_device_blocks_take(self, &copy);
+    }
+    else if (added) {
+        cm_address_filter_add(&self->filter, event->address);
+    }
+    cm_lock_give(&self->lock);
+}
 
 #endif

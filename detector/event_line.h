@@ -155,10 +155,19 @@ cm_event_line_write(struct cm_event_line *self, const struct cm_event *event)
     return true;
 }
 
+/* What is known of an event among others.  Flags. */
+enum {
+    CM_EVENT_GONE = 1, /* its block was allocated and freed among them */
+    /* So was the block before at its address: whoever has taken that one knows
+     * that no older one is left there. */
+    CM_EVENT_AGAIN = 2,
+    CM_EVENT_OF_PAIR = CM_EVENT_GONE | CM_EVENT_AGAIN, /* a free */
+};
+
 /* Of the events first, first + 1, ... those of blocks that were allocated and
  * freed among them.  Returns how many blocks; not each one is found.  Where a
  * free was not told, an older block of the address may be left. */
 uint32_t cm_event_line_pairs(const struct cm_event_line *self, uint32_t first,
-                             uint32_t count, bool gone[CM_LINE_EVENTS]);
+                             uint32_t count, uint8_t known[CM_LINE_EVENTS]);
 
 #endif

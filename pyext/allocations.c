@@ -100,7 +100,7 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     struct cm_sink sink = {
         .event = cm_blocks_sink, .site = on_site, .context = torch.blocks};
     if (kind == &cm_host_slot) {
-        sink.told = cm_blocks_filter(torch.blocks, CM_DEVICE_HOST);
+        sink.host = cm_blocks_device(torch.blocks, CM_DEVICE_HOST);
     }
     else {
         sink.line = cm_blocks_line;

@@ -29,6 +29,7 @@ struct waiting {
     _Atomic uint64_t thread;
     _Atomic uint64_t chain; /* the order of its first */
     _Atomic uint32_t site;
+    _Atomic(const void *) frame; /* that called; NULL: not known */
 };
 
 /* Who waits, at one moment. */
@@ -127,6 +128,7 @@ enter(void)
         atomic_store(&place->thread, cm_this_thread());
         atomic_store(&place->site, cm_objects_stack(objects).index);
         atomic_store(&place->chain, chain != 0 ? chain : order);
+        atomic_store(&place->frame, cm_objects_innermost_frame(objects));
         atomic_store(&place->order, order);
         atomic_fetch_add(&backward.waiters, 1);
     }
@@ -147,6 +149,7 @@ run_backward(PyObject *self, PyObject *args, PyObject *keywords)
     }
     PyObject *result = original.full(self, args, keywords);
     if (place != NULL) {
+        atomic_store(&place->frame, NULL);
         atomic_fetch_sub(&backward.waiters, 1);
         atomic_store(&place->order, 0);
     }
@@ -267,12 +270,42 @@ join_awaited(struct cm_objects *objects, struct cm_site_id site, bool *awaited)
     return site;
 }
 
+/* Of a thread that waits and itself works for what it waits for, as it does on
+ * the CPU, with no Python below: the frame that called stands where it stood.
+ * Id 0: this is none. */
+CM_EVENT_PATH static struct cm_site_id
+own_stack(const struct cm_objects *objects)
+{
+    struct cm_site_id none = {0};
+    uint64_t thread = cm_this_thread();
+    size_t used = atomic_load(&backward.used);
+    for (size_t i = 0; i < used; i++) {
+        const struct waiting *place = &backward.waiting[i];
+        /* In this order: whoever takes the place is not us any more. */
+        const void *frame = atomic_load(&place->order) > 1
+                                    && atomic_load(&place->thread) == thread
+                                ? atomic_load(&place->frame)
+                                : NULL;
+        if (frame != NULL && frame == cm_objects_innermost_frame(objects)) {
+            return (struct cm_site_id){atomic_load(&place->site)};
+        }
+    }
+    return none;
+}
+
 CM_EVENT_PATH struct cm_site_id
 cm_backward_stack(struct cm_objects *objects, bool *awaited)
 {
-    struct cm_site_id site = cm_objects_stack(objects);
     *awaited = false;
-    return atomic_load_explicit(&backward.waiters, memory_order_acquire) != 0
-               ? join_awaited(objects, site, awaited)
-               : site;
+    bool waits =
+        atomic_load_explicit(&backward.waiters, memory_order_acquire) != 0;
+    struct cm_site_id site = {0};
+    if (waits) {
+        site = own_stack(objects);
+    }
+    if (site.index == 0) {
+        site = cm_objects_memory_stack(objects);
+        site = waits ? join_awaited(objects, site, awaited) : site;
+    }
+    return site;
 }

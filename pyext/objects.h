@@ -17,7 +17,7 @@
  * cm_objects_status() says which way is in use and why.
  *
  * Guarded by the GIL of the interpreter it was made in, except for
- * cm_objects_stack, which needs none. */
+ * cm_objects_stack and its like, which need none. */
 
 #include <Python.h>
 
@@ -86,6 +86,15 @@ enum { CM_STACK_FRAMES = 64 };
  * the stack's layout is not proven.
  * Hot path: 1 or 2 ns a frame when the stack was seen before. */
 struct cm_site_id cm_objects_stack(struct cm_objects *self);
+/* The same where memory of a tensor's was allocated, and, with the GIL, where a
+ * tensor was made: the first is remembered for the second (stack_path.h). */
+struct cm_site_id cm_objects_memory_stack(struct cm_objects *self);
+struct cm_site_id cm_objects_tensor_stack(struct cm_objects *self);
+/* Whether somebody asks for the second; at first nobody does. */
+void cm_objects_note_memory(struct cm_objects *self, bool noted);
+/* This thread's innermost frame, which is not to be read: while it is that and
+ * was not left, the stack is the same.  NULL: none, or not known. */
+const void *cm_objects_innermost_frame(const struct cm_objects *self);
 
 /* [new; raises] The number of a stack that somebody else took, 0 without
  * memory: a list of (filename, line, name), innermost first. */

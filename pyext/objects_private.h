@@ -35,6 +35,7 @@ struct cm_objects {
     /* What each stack reads, beside each other. */
     struct cm_proven proven; /* written by cm_objects_new, then read only */
     _Atomic bool sites_full; /* no larger table is allowed */
+    _Atomic bool notes;      /* stacks of memory, for its tensors */
     _Atomic(struct cm_site_table *) sites; /* read without the lock */
     /* deaths.h: not 0 while stacks are keyed by addresses alone, with it; for
      * threads of this interpreter. */

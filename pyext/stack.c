@@ -20,6 +20,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/hot.h"
+#include "../detector/relaxed.h"
 #include "deaths.h"
 #include "stack_path.h"
 
@@ -87,7 +88,7 @@ cm_stack_known(const struct cm_objects *self)
 
 /* ---- the table */
 
-static struct cm_site_id
+static CM_HOT_PART struct cm_site_id
 find_site(const struct cm_site_table *table, uint64_t hash, bool *found)
 {
     *found = false;
@@ -239,6 +240,17 @@ this_thread(void)
 #endif
 }
 
+/* The same where this thread has the GIL. */
+static CM_HOT_PART PyThreadState *
+current_thread(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
 CM_EVENT_PATH static const struct cm_raw_frame *
 raw_frame_current(PyThreadState *thread)
 {
@@ -371,8 +383,8 @@ note_lost(struct cm_objects *self, struct cm_site_id site)
     }
 }
 
-/* A stack that is not the first at its place in the table, or not there.
- * Apart: who finds one at once needs none of this room. */
+/* A stack that is not in the table, or has no site there.  Apart: who finds
+ * one needs none of this room. */
 static __attribute__((noinline)) struct cm_site_id
 seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
                bool by_address, uint64_t hash)
@@ -452,37 +464,86 @@ stack_otherwise(struct cm_objects *self, PyThreadState *thread)
     return site;
 }
 
-/* The site of a stack that is the first at its place in the table, as nearly
- * all are; 0: it is not. */
-static CM_HOT_PART uint32_t
-known_site(struct cm_objects *self, uint64_t hash)
+/* By addresses; the turn is not 0. */
+static CM_HOT_PART struct cm_site_id
+raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
+          uint64_t turn)
 {
-    const struct cm_site_table *table =
-        atomic_load_explicit(&self->sites, memory_order_acquire);
-    if (CM_SELDOM(table == NULL)) {
-        return 0;
-    }
-    const struct site_slot *slot = &table->slots[hash & (table->capacity - 1)];
-    uint64_t there = atomic_load_explicit(&slot->hash, memory_order_acquire);
-    return there == hash ? slot->site : 0;
+    uint64_t hash = cm_stack_path_hash(frame, turn);
+    bool found;
+    struct cm_site_id site =
+        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                  hash, &found);
+    return CM_SELDOM(site.index == 0) ? seek_raw_stack(self, frame, true, hash)
+                                      : site;
+}
+
+/* 0: the thread's stack is not keyed by addresses. */
+static CM_HOT_PART uint64_t
+turn_of(const struct cm_objects *self, const PyThreadState *thread)
+{
+    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
+    return thread != NULL && thread->interp == self->interpreter ? turn : 0;
 }
 
 CM_EVENT_PATH struct cm_site_id
 cm_objects_stack(struct cm_objects *self)
 {
     PyThreadState *thread = this_thread();
-    uint64_t turn = atomic_load_explicit(&self->turn, memory_order_acquire);
-    if (CM_SELDOM(thread == NULL || turn == 0
-                  || thread->interp != self->interpreter)) {
+    uint64_t turn = turn_of(self, thread);
+    if (CM_SELDOM(turn == 0)) {
+        return stack_otherwise(self, thread);
+    }
+    const struct cm_raw_frame *frame = raw_frame_current(thread);
+    struct cm_site_id none = {0}; /* no frame: there is nothing to lose */
+    return frame != NULL ? raw_stack(self, frame, turn) : none;
+}
+
+CM_EVENT_PATH struct cm_site_id
+cm_objects_memory_stack(struct cm_objects *self)
+{
+    PyThreadState *thread = this_thread();
+    uint64_t turn = turn_of(self, thread);
+    if (CM_SELDOM(turn == 0)) {
         return stack_otherwise(self, thread);
     }
     const struct cm_raw_frame *frame = raw_frame_current(thread);
     struct cm_site_id site = {0};
-    if (frame == NULL) { /* none of Python's: there is nothing to lose */
-        return site;
+    if (frame != NULL) {
+        site = raw_stack(self, frame, turn);
     }
-    uint64_t hash = cm_stack_path_hash(frame, turn);
-    site.index = known_site(self, hash);
-    return CM_SELDOM(site.index == 0) ? seek_raw_stack(self, frame, true, hash)
-                                      : site;
+    if (frame != NULL && CM_GET(&self->notes)) {
+        cm_stack_path_note(frame, turn, site.index);
+    }
+    return site;
+}
+
+void
+cm_objects_note_memory(struct cm_objects *self, bool noted)
+{
+    CM_SET(&self->notes, noted);
+}
+
+CM_HOT struct cm_site_id
+cm_objects_tensor_stack(struct cm_objects *self)
+{
+    PyThreadState *thread = current_thread();
+    uint64_t turn = turn_of(self, thread);
+    if (CM_SELDOM(turn == 0)) {
+        return stack_otherwise(self, thread);
+    }
+    const struct cm_raw_frame *frame = raw_frame_current(thread);
+    struct cm_site_id site = {0};
+    if (frame != NULL) {
+        site.index = cm_stack_path_noted(frame, turn);
+        site = site.index != 0 ? site : raw_stack(self, frame, turn);
+    }
+    return site;
+}
+
+CM_EVENT_PATH const void *
+cm_objects_innermost_frame(const struct cm_objects *self)
+{
+    PyThreadState *thread = this_thread();
+    return turn_of(self, thread) != 0 ? raw_frame_current(thread) : NULL;
 }

@@ -21,10 +21,12 @@
  * Whoever walks again runs ahead along them: each load only confirms the next
  * frame, and none waits for the one before.  What is not confirmed is not
  * read; so threads may share a path, and write it at once. */
-enum { PATHS_LOG2 = 4, MOST_SKIPPED = 4 };
+enum { PATHS_LOG2 = 4, MOST_SKIPPED = 4, SITE_BITS = 24, MOMENT_FRAMES = 3 };
 struct path {
-    _Alignas(
-        64) _Atomic(const struct cm_raw_frame *) frames[CM_STACK_FRAMES + 1];
+    /* Of the stack that was noted: its moment and, in the lower 24 bits, its
+     * site, in one word, so that threads which share a path see both or none. */
+    _Alignas(64) _Atomic uint64_t noted;
+    _Atomic(const struct cm_raw_frame *) frames[CM_STACK_FRAMES + 1];
 };
 static CM_EVENT_DATA struct path paths[1 << PATHS_LOG2];
 
@@ -136,4 +138,41 @@ cm_stack_path_hash(const struct cm_raw_frame *frame, uint64_t turn)
     struct path *path = path_of_thread();
     uint64_t hash = hash_along(path, frame, turn);
     return CM_SELDOM(hash == 0) ? hash_anew(path, frame, turn) : hash;
+}
+
+/* ---- the stack of the last allocation */
+
+/* In the upper 40 bits; a frame's place is one of its thread's. */
+static CM_HOT_PART uint64_t
+moment_of(const struct cm_raw_frame *frame, uint64_t turn)
+{
+    uint64_t hash = turn;
+#pragma GCC unroll 3
+    for (int i = 0; i < MOMENT_FRAMES && frame != NULL; i++) {
+        hash = (hash ^ (uint64_t)(uintptr_t)frame) * KEY_STEP;
+        hash += instruction_of(frame);
+        frame = frame->previous;
+    }
+    return hash * KEY_STEP >> SITE_BITS << SITE_BITS;
+}
+
+CM_EVENT_PATH void
+cm_stack_path_note(const struct cm_raw_frame *frame, uint64_t turn,
+                   uint32_t site)
+{
+    bool fits = site >> SITE_BITS == 0;
+    CM_SET(&path_of_thread()->noted, fits ? moment_of(frame, turn) | site : 0);
+}
+
+CM_EVENT_PATH uint32_t
+cm_stack_path_noted(const struct cm_raw_frame *frame, uint64_t turn)
+{
+    struct path *path = path_of_thread();
+    uint64_t noted = CM_GET(&path->noted);
+    if (noted == 0) {
+        return 0;
+    }
+    CM_SET(&path->noted, 0);
+    uint64_t moment = moment_of(frame, turn);
+    return (noted ^ moment) >> SITE_BITS == 0 ? (uint32_t)(noted ^ moment) : 0;
 }

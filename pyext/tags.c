@@ -123,7 +123,7 @@ tag(PyObject *object, struct cm_site_id site)
 static __attribute__((noinline)) void
 tag_with_stack(PyObject *object)
 {
-    struct cm_site_id site = cm_objects_stack(tags.objects);
+    struct cm_site_id site = cm_objects_tensor_stack(tags.objects);
     cm_forward_note(site, false);
     tag(object, site);
 }
@@ -220,6 +220,7 @@ cm_tags_start(struct cm_objects *objects, bool stacks)
     }
     tags.objects = objects;
     tags.stacks = stacks;
+    cm_objects_note_memory(objects, stacks);
     return 0;
 }
 
@@ -276,6 +277,9 @@ update_blocks(void)
     tags.blocks = tags.known && tags.foreign == 0;
     if (!tags.blocks) {
         cm_tags_wake();
+    }
+    if (tags.objects != NULL) {
+        cm_objects_note_memory(tags.objects, tags.stacks && !tags.blocks);
     }
 }
 

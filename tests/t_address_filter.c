@@ -9,6 +9,7 @@
 
 #include "../detector/address_filter.h"
 #include "../detector/blocks.h"
+#include "../detector/device_blocks.h"
 
 enum { LIVE = 500, ROUNDS = 20 };
 
@@ -61,10 +62,10 @@ tell(struct cm_blocks *blocks, enum cm_event_kind kind, uint64_t number)
                              .bytes = 4096,
                              .device = CM_DEVICE_HOST,
                              .doubtful = kind == CM_EVENT_FREE};
-    const struct cm_address_filter *told =
-        cm_blocks_filter(blocks, CM_DEVICE_HOST);
-    if (kind != CM_EVENT_FREE || cm_address_filter_has(told, event.address)) {
-        cm_blocks_event(blocks, &event);
+    struct cm_device_blocks *host = cm_blocks_device(blocks, CM_DEVICE_HOST);
+    if (kind != CM_EVENT_FREE
+        || cm_address_filter_has(&host->filter, event.address)) {
+        cm_device_blocks_hear(host, &event);
     }
 }
 

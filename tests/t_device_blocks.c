@@ -139,19 +139,20 @@ counts_what_comes_and_goes_within_the_line(void **state)
     come_and_go(CM_DEVICE_HOST);
 }
 
-/* The first one's free is not told; `asked`: bit n, after event n. */
+/* `freed`: bit n, event n is a free of the one block, else an allocation;
+ * `asked`: bit n, after event n. */
 static void
-lose_a_free(unsigned asked, struct cm_block_use *use,
-            struct cm_blocks_counts *counts)
+tell_in_turn(unsigned count, unsigned freed, unsigned asked,
+             struct cm_block_use *use, struct cm_blocks_counts *counts)
 {
     struct cm_blocks *blocks = cm_blocks_new(MANY);
-    const enum cm_event_kind kinds[] = {CM_EVENT_ALLOCATE, CM_EVENT_ALLOCATE,
-                                        CM_EVENT_FREE};
-    for (unsigned i = 0; i < 3; i++) {
-        tell(blocks, (struct cm_event){.kind = (uint8_t)kinds[i],
-                                       .address = BASE,
-                                       .bytes = 512 * (i + 1),
-                                       .device = CM_DEVICE_HOST});
+    for (unsigned i = 0; i < count; i++) {
+        tell(blocks,
+             (struct cm_event){.kind = freed >> i & 1 ? CM_EVENT_FREE
+                                                      : CM_EVENT_ALLOCATE,
+                               .address = BASE,
+                               .bytes = 512 * (i + 1),
+                               .device = CM_DEVICE_HOST});
         if (asked >> i & 1) {
             cm_blocks_use(blocks, CM_DEVICE_HOST, use);
         }
@@ -168,12 +169,33 @@ says_the_same_whenever_it_is_asked(void **state)
     for (unsigned asked = 0; asked < 8; asked++) {
         struct cm_block_use use;
         struct cm_blocks_counts counts;
-        lose_a_free(asked, &use, &counts);
+        tell_in_turn(3, 4, asked, &use, &counts); /* one is not told */
         assert_int_equal(use.live_count, 0);
         assert_int_equal(use.live_bytes, 0);
         assert_int_equal(use.allocations, 2);
         assert_int_equal(counts.lost, 1);
         assert_int_equal(counts.unknown, 0);
+    }
+}
+
+static void
+says_the_same_whatever_was_not_told(void **state)
+{
+    (void)state;
+    const unsigned events = 8;
+    for (unsigned freed = 0; freed < 1u << events; freed++) {
+        struct cm_block_use use, expected;
+        struct cm_blocks_counts counts, expected_counts;
+        tell_in_turn(events, freed, (1u << events) - 1, &expected,
+                     &expected_counts);
+        for (unsigned at = 0; at < events; at++) {
+            tell_in_turn(events, freed, 1u << at, &use, &counts);
+            assert_int_equal(use.live_count, expected.live_count);
+            assert_int_equal(use.live_bytes, expected.live_bytes);
+            assert_int_equal(use.allocations, expected.allocations);
+            assert_int_equal(counts.lost, expected_counts.lost);
+            assert_int_equal(counts.unknown, expected_counts.unknown);
+        }
     }
 }
 
@@ -348,7 +370,7 @@ meets_devices_while_the_program_forks(void **state)
 struct meeting {
     struct cm_blocks *blocks;
     pthread_barrier_t *barrier;
-    const struct cm_address_filter *filters[CM_MAX_DEVICES];
+    const struct cm_device_blocks *devices[CM_MAX_DEVICES];
     uint64_t base;
 };
 
@@ -363,7 +385,7 @@ meet_together(void *context)
                                  .device = (int16_t)device};
         pthread_barrier_wait(meeting->barrier);
         tell(meeting->blocks, event);
-        meeting->filters[device] = cm_blocks_filter(meeting->blocks, device);
+        meeting->devices[device] = cm_blocks_device(meeting->blocks, device);
     }
     return NULL;
 }
@@ -391,8 +413,8 @@ makes_a_device_once(void **state)
         struct cm_block_use use;
         cm_blocks_use(blocks, device, &use);
         assert_int_equal(use.live_count, 2);
-        assert_ptr_equal(meetings[0].filters[device],
-                         meetings[1].filters[device]);
+        assert_ptr_equal(meetings[0].devices[device],
+                         meetings[1].devices[device]);
     }
     assert_int_equal(cm_blocks_devices(blocks), CM_MAX_DEVICES);
     cm_blocks_free(blocks);
@@ -407,6 +429,7 @@ main(void)
         cmocka_unit_test(tells_totals_without_a_lock),
         cmocka_unit_test(counts_what_comes_and_goes_within_the_line),
         cmocka_unit_test(says_the_same_whenever_it_is_asked),
+        cmocka_unit_test(says_the_same_whatever_was_not_told),
         cmocka_unit_test(takes_at_once_what_a_line_does_not),
         cmocka_unit_test(tells_the_time_of_a_machine_that_runs_for_long),
         cmocka_unit_test(tells_when_it_took_in_what_has_no_time),

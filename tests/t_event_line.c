@@ -101,15 +101,34 @@ says_what_was_told_last_and_at_most(void **state)
     free(line);
 }
 
+/* The event before at its address is the free of a pair. */
+static void
+check_that_it_follows_one(const struct cm_event_line *line, uint32_t first,
+                          uint32_t i, const uint8_t *known)
+{
+    uint64_t address = cm_event_line_at(line, first + i)->address;
+    do {
+        assert_int_not_equal(i--, 0);
+    } while (cm_event_line_at(line, first + i)->address != address);
+    assert_int_equal(known[i], CM_EVENT_OF_PAIR);
+    assert_int_equal(cm_event_line_at(line, first + i)->kind, CM_EVENT_FREE);
+}
+
 /* Each that goes is an allocation and the next event of its address. */
 static void
 check_pairs(const struct cm_event_line *line, uint32_t first, uint32_t count,
-            const bool *gone, uint32_t pairs)
+            const uint8_t *known, uint32_t pairs)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct cm_waiting *made = cm_event_line_at(line, first + i);
-        if (!gone[i] || made->kind != CM_EVENT_ALLOCATE) {
+        if (made->kind != CM_EVENT_ALLOCATE) {
+            continue;
+        }
+        if (known[i] & CM_EVENT_AGAIN) {
+            check_that_it_follows_one(line, first, i, known);
+        }
+        if (!(known[i] & CM_EVENT_GONE)) {
             continue;
         }
         uint32_t next = i + 1;
@@ -118,14 +137,14 @@ check_pairs(const struct cm_event_line *line, uint32_t first, uint32_t count,
                       != made->address) {
             next++;
         }
-        assert_true(next < count && gone[next]);
+        assert_true(next < count && known[next] == CM_EVENT_OF_PAIR);
         assert_int_equal(cm_event_line_at(line, first + next)->kind,
                          CM_EVENT_FREE);
         found++;
     }
     assert_int_equal(found, pairs);
     for (uint32_t i = 0; i < count; i++) {
-        found -= gone[i]
+        found -= known[i] != 0
                  && cm_event_line_at(line, first + i)->kind == CM_EVENT_FREE;
     }
     assert_int_equal(found, 0);
@@ -136,7 +155,8 @@ finds_blocks_that_come_and_go(void **state)
 {
     (void)state;
     struct cm_event_line *line = begin();
-    bool live[1000] = {false}, gone[CM_LINE_EVENTS];
+    bool live[1000] = {false};
+    uint8_t known[CM_LINE_EVENTS];
     uint64_t pairs = 0;
     unsigned seed = 1;
     for (uint32_t turn = 0; turn < 2000; turn++) {
@@ -150,8 +170,8 @@ finds_blocks_that_come_and_go(void **state)
                 line,
                 event_of(live[at] ? CM_EVENT_ALLOCATE : CM_EVENT_FREE, at)));
         }
-        uint32_t found = cm_event_line_pairs(line, first, count, gone);
-        check_pairs(line, first, count, gone, found);
+        uint32_t found = cm_event_line_pairs(line, first, count, known);
+        check_pairs(line, first, count, known, found);
         pairs += found;
         atomic_store(&line->taken, first + count);
     }

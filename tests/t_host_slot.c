@@ -96,6 +96,59 @@ events(void)
     return 0;
 }
 
+/* The same addresses go from thread to thread. */
+static void *
+make_pairs(void *context)
+{
+    void *kept[KEPT] = {NULL};
+    (void)context;
+    for (size_t i = 0; i < PAIRS; i++) {
+        fake.drop_tensor(kept[i % KEPT]);
+        kept[i % KEPT] = fake.new_tensor(i % 3 == 0 ? 16 : LEAST + i % 64);
+    }
+    for (size_t i = 0; i < KEPT; i++) {
+        fake.drop_tensor(kept[i]);
+    }
+    return NULL;
+}
+
+static int
+many(void)
+{
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK(40, pthread_create(&threads[i], NULL, make_pairs, NULL) == 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CHECK(41, use().live_count == 0 && use().live_bytes == 0);
+    CHECK(42, counts().lost == 0 && counts().unknown == 0);
+    return 0;
+}
+
+/* As events(), past the sink. */
+static int
+hearing(void)
+{
+    struct cm_sink to = sink();
+    const char *why = NULL;
+    struct cm_block block;
+    to.event = NULL;
+    to.host = cm_blocks_device(blocks, CM_DEVICE_HOST);
+    cm_host_slot.stop();
+    void *before = fake.new_tensor(LEAST);
+    CHECK(50, to.host != NULL && cm_host_slot.start(&to, NULL, &why));
+    void *tensor = fake.new_tensor(LEAST + 1);
+    CHECK(51, cm_blocks_at(blocks, (uint64_t)(uintptr_t)tensor, &block));
+    CHECK(52, block.bytes == LEAST + 1 && block.device == CM_DEVICE_HOST);
+    CHECK(53, block.site.index == 7 && block.awaited && block.thread != 0);
+    fake.drop_tensor(before);
+    fake.drop_tensor(tensor);
+    CHECK(54, use().live_count == 0 && counts().lost == 0);
+    return many();
+}
+
 static int
 restoring(void)
 {
@@ -129,44 +182,14 @@ reentry(void)
     return 0;
 }
 
-/* The same addresses go from thread to thread. */
-static void *
-make_pairs(void *context)
-{
-    void *kept[KEPT] = {NULL};
-    (void)context;
-    for (size_t i = 0; i < PAIRS; i++) {
-        fake.drop_tensor(kept[i % KEPT]);
-        kept[i % KEPT] = fake.new_tensor(i % 3 == 0 ? 16 : LEAST + i % 64);
-    }
-    for (size_t i = 0; i < KEPT; i++) {
-        fake.drop_tensor(kept[i]);
-    }
-    return NULL;
-}
-
-static int
-many(void)
-{
-    pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(40, pthread_create(&threads[i], NULL, make_pairs, NULL) == 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    CHECK(41, use().live_count == 0 && use().live_bytes == 0);
-    CHECK(42, counts().lost == 0 && counts().unknown == 0);
-    return 0;
-}
-
 static int
 try_events(void)
 {
     int failed = events();
     failed = failed != 0 ? failed : restoring();
     failed = failed != 0 ? failed : reentry();
-    return failed != 0 ? failed : many();
+    failed = failed != 0 ? failed : many();
+    return failed != 0 ? failed : hearing();
 }
 
 static void

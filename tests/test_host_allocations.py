@@ -257,3 +257,48 @@ own = names.index("BackwardCFunction.apply") + 1  # nobody calls it in its own t
 assert names[0] == "Deeper.backward" and own == 2 and "_engine_run_backward" in names[own:], names
 assert not any(blocks[tensor.data_ptr()][5] for thread, tensor in kept if thread == main)
 """, cwd=tmp_path)
+
+
+def test_a_backward_pass_its_hooks_and_what_follows_have_stacks_of_their_own(tmp_path):
+    run_ok(NODES + """
+from cumem import _core
+handle = cumem.warn_tensor_cycles()
+kept, engine = [], torch.autograd.Variable._execution_engine
+
+def hook(gradient):
+    kept.append(torch.zeros(5000))
+    return gradient * 2
+
+def passes(x):
+    hidden = x * 2
+    hidden.register_hook(hook)
+    engine.run_backward((hidden.sum(),), (torch.ones(()),), False, False, (),
+                        allow_unreachable=True, accumulate_grad=True)
+    return x.grad, kept[-1], torch.zeros(5000)
+
+def within(x):
+    class Twice(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x.clone())
+
+        @staticmethod
+        def backward(ctx, gradient):
+            with torch.enable_grad():
+                kept.extend(passes(torch.ones(5000, requires_grad=True)))
+            return gradient
+    return Twice.apply(x).sum().backward()
+
+def names(tensor):
+    stack, = (block[6] for block in _core.blocks() if block[0] == tensor.data_ptr())
+    return [name for _, _, name in stack], [line for _, line, _ in stack]
+
+for _ in range(3):
+    (of_pass, lines), (of_hook, _), (after, later) = map(
+        names, passes(torch.ones(5000, requires_grad=True)))
+    assert of_pass[0] == after[0] == "passes" and of_pass == after, of_pass
+    assert of_hook[:2] == ["hook", "passes"] and lines[0] < later[0], of_hook
+within(torch.ones(5000, requires_grad=True))
+found = [names(tensor)[0] for tensor in kept[-3:]]
+assert [stack[0] for stack in found] == ["passes", "hook", "passes"], found
+assert all("Twice.backward" in stack[-12:] or "within.<locals>.Twice.backward" in stack
+           for stack in found), found
+""", cwd=tmp_path)

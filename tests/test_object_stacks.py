@@ -198,6 +198,45 @@ def test_a_stack_is_the_same_after_any_other(probe):
     assert not errors and len(known) == len(set(map(tuple, shapes)))
 
 
+def inner(call):
+    return call()
+
+
+def outer(call):
+    return inner(call)
+
+
+NOTED = 12345  # no stack has this number: who answers it did not walk
+
+
+def test_a_tensor_has_the_stack_of_its_memory_where_nothing_ran_between(probe):
+    note, tensor = functools.partial(probe.note_stack, NOTED), probe.tensor_stack
+    by_address = probe.status()["code"].startswith("by address")
+    known, first, second = [call() for call in (tensor, note, tensor, tensor)][::2] + [tensor()]
+    assert known != NOTED != second and (first == NOTED) == by_address
+    at_once = [outer(call) for call in (note, tensor, tensor)]
+    assert (at_once[1] == NOTED) == by_address and at_once[2] != NOTED
+    stacks = [outer(call) for call in (tensor, probe.memory_stack, tensor)]
+    assert len(set(stacks)) == 1 and stacks[0] not in at_once
+
+
+def test_a_tensor_has_not_the_stack_of_other_memory(probe):
+    note, tensor = functools.partial(probe.note_stack, NOTED), probe.tensor_stack
+    note()
+    assert tensor() not in (0, NOTED)  # another instruction
+    inner(note)
+    assert inner(tensor) not in (0, NOTED)  # the same one, called from elsewhere
+    outer(note)
+    assert outer(tensor) not in (0, NOTED)
+    for call in (note, probe.tensor_stack):
+        tensor()  # the next tensor alone is its memory's
+        assert call() != NOTED
+    found = []
+    for call in (note, lambda: deep(3, tensor), tensor):
+        found.append(call())
+    assert NOTED not in found
+
+
 def test_stacks_of_threads(probe):
     results = []
 

@@ -8,6 +8,8 @@
 #define PY_SSIZE_T_CLEAN
 #include "../../pyext/deaths.h"
 #include "../../pyext/objects.h"
+#include "../../pyext/objects_private.h"
+#include "../../pyext/stack_path.h"
 
 #include <time.h>
 
@@ -276,6 +278,36 @@ stack(PyObject *self, PyObject *arguments)
     return site_value(id);
 }
 
+static PyObject *
+memory_stack(PyObject *self, PyObject *arguments)
+{
+    (void)self;
+    (void)arguments;
+    return PyLong_FromUnsignedLong(cm_objects_memory_stack(objects).index);
+}
+
+static PyObject *
+tensor_stack(PyObject *self, PyObject *arguments)
+{
+    (void)self;
+    (void)arguments;
+    return PyLong_FromUnsignedLong(cm_objects_tensor_stack(objects).index);
+}
+
+/* (number): as if the stack that is here had it. */
+static PyObject *
+note_stack(PyObject *self, PyObject *number)
+{
+    unsigned long site = PyLong_AsUnsignedLong(number);
+    (void)self;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    cm_stack_path_note(cm_objects_innermost_frame(objects),
+                       atomic_load(&objects->turn), (uint32_t)site);
+    Py_RETURN_NONE;
+}
+
 /* ns per call of cm_objects_stack from here, hot */
 static PyObject *
 stack_cost(PyObject *self, PyObject *arguments)
@@ -323,6 +355,9 @@ renew(PyObject *self, PyObject *arguments)
     if (records != NULL) {
         objects = cm_objects_new(records);
     }
+    if (objects != NULL) {
+        cm_objects_note_memory(objects, true);
+    }
     return PyBool_FromLong(objects != NULL);
 }
 
@@ -368,6 +403,9 @@ static PyMethodDef methods[] = {
     {"code", code, METH_O, NULL},
     {"type", type, METH_O, NULL},
     {"stack", stack, METH_VARARGS, NULL},
+    {"memory_stack", memory_stack, METH_NOARGS, NULL},
+    {"tensor_stack", tensor_stack, METH_NOARGS, NULL},
+    {"note_stack", note_stack, METH_O, NULL},
     {"stack_cost", stack_cost, METH_VARARGS, NULL},
     {"fail_at", fail_at, METH_VARARGS, NULL},
     {"renew", renew, METH_NOARGS, NULL},
