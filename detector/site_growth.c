@@ -219,6 +219,8 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
             .peak_bytes = state->bytes,
             .owned_bytes = state->owned_bytes,
             .other_bytes = state->other_bytes,
+            .least_other = state->least_other,
+            .owns = state->owns,
             .suspected = true, /* its series is empty */
         };
         if (state->count != 0) {
@@ -382,6 +384,10 @@ cm_growth_own(struct cm_growth *self, int device, struct cm_site_id site,
     self->stale |= state->other_bytes != other;
     state->owned_bytes = live - other; /* views of one block count once */
     state->other_bytes = other;
+    if (!state->owns || other < state->least_other) {
+        state->least_other = other;
+    }
+    state->owns = true;
 }
 
 /* What is kept is told, and once that nothing is any more. */
@@ -508,7 +514,8 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
             .count = self->states[i].count,
             .peak_bytes = self->states[i].peak_bytes,
             .owned_bytes = self->states[i].owned_bytes,
-            .other_bytes = self->states[i].other_bytes,
+            .other_bytes =
+                self->states[i].other_bytes - self->states[i].least_other,
         };
         row.site = site;
         row.device = (int)device - 1;

@@ -43,8 +43,10 @@ struct cm_growth_state {
     uint64_t bytes, count, peak_bytes;
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
-     * workspace of cuBLAS that a backward pass left, or old optimizers'. */
-    uint64_t owned_bytes, other_bytes;
+     * workspace of cuBLAS that a backward pass left, or old optimizers'; of
+     * that the least that was counted so far, which did not grow. */
+    uint64_t owned_bytes, other_bytes, least_other;
+    bool owns; /* the three are known */
 };
 
 struct cm_growth_gradient {
@@ -87,7 +89,7 @@ struct cm_growth_row {
     int device;
     enum cm_category category;
     uint64_t bytes, count, peak_bytes;
-    uint64_t owned_bytes, other_bytes; /* as in its state */
+    uint64_t owned_bytes, other_bytes; /* as in its state; above the least */
     struct cm_verdict_result result;
     const struct cm_series *series; /* borrowed */
 };

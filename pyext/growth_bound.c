@@ -30,8 +30,8 @@ has_more_parameters(const struct cm_growth_look *look, int device)
     return false;
 }
 
-/* What is beside them is too little to be what grew: a workspace, what a pass
- * that runs makes. */
+/* What came beside them is too little to be what grew: what a pass that runs
+ * makes.  A workspace, as of cuBLAS in the first backward pass, was there. */
 static bool
 is_of_parameters(const struct cm_growth_look *look,
                  const struct cm_growing *self)

@@ -161,6 +161,26 @@ tells_gradients_that_a_forward_finds(void **state)
     end(&job);
 }
 
+/* What was there beside them, a workspace, is not what came. */
+static void
+tells_what_came_beside_what_parameters_own(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row = {0};
+    struct cm_site_id site = {7};
+    cm_growth_categorize(&job.growth, site, CM_GRADIENT);
+    for (uint64_t i = 1; i <= 24; i++) {
+        allocate(&job, 7, 4 * MIB);
+        cm_growth_own(&job.growth, 0, site, i * 3 * MIB, (32 + i * 4) * MIB);
+        step(&job);
+    }
+    assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 1);
+    assert_int_equal(row.owned_bytes, 72 * MIB);
+    assert_int_equal(row.other_bytes, 23 * MIB);
+    end(&job);
+}
+
 /* More lines than are judged at one boundary: who does not clear one gradient
  * clears none, and the first report has the bytes of all. */
 static void
@@ -438,6 +458,7 @@ main(void)
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),
+        cmocka_unit_test(tells_what_came_beside_what_parameters_own),
         cmocka_unit_test(is_calm_where_nothing_is_suspect),
         cmocka_unit_test(takes_no_workspace_for_gradients),
         cmocka_unit_test(adds_up_each_category),

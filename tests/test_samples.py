@@ -130,8 +130,10 @@ def mask(text):
 
 
 def without_header(text):
-    """Without what differs from device to device: the bytes at the top, where its memory is."""
+    """Without what differs from device to device: the bytes at the top, where its memory is, and
+    where the Python object was made, which nobody asks where the block's own stack is known."""
     text = re.sub(r"^memory cuda.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ +the object: .*\n", "", text, flags=re.MULTILINE)
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines
                    if line == CLEAN or not line.startswith("cumem"))

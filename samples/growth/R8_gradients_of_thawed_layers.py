@@ -18,7 +18,7 @@ def main():
             layers[-1 - step // 2].requires_grad_(True)
         x = torch.randn(16, 512, device=device)
         for layer in layers:
-            x = torch.tanh(layer(x))
+            x = torch.tanh(layer(x))  # ALSO
         x.square().mean().backward()  # LEAK
         seen.append(layers[-1].weight.grad)  # HELD
         optimizer.step()
