@@ -71,6 +71,7 @@ missing_packages() {
     if [ -z "$python" ]; then
         package=$(python_package)
         echo "$package" "$package-dev" "$package-venv"
+        [ "$purpose" = demo ] || echo "lib$package-testsuite"
         return
     fi
     package=$("$python" -c \
@@ -79,6 +80,12 @@ missing_packages() {
 open(os.path.join(sysconfig.get_path("include"), "Python.h"))' \
         2>/dev/null || echo "$package-dev"
     "$python" -c 'import ensurepip, venv' 2>/dev/null || echo "$package-venv"
+    # Debian has CPython's own tests apart.
+    if [ "$purpose" = test ] && [[ $python == /usr/bin/* ]]; then
+        "$python" -c 'import importlib.util, sys
+sys.exit(importlib.util.find_spec("test.test_gc") is None)' 2>/dev/null \
+            || echo "lib$package-testsuite"
+    fi
 }
 
 install_packages() {
