@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "growth.h"
 #include "size.h"
 
 /* Less than this in pieces is nobody's reason. */
@@ -261,6 +262,37 @@ is_dead(const struct reason *self)
     return true;
 }
 
+/* Live bytes of the leaks on this device. */
+static uint64_t
+leaked_on(const struct cm_leak *leak, struct cm_text_id device)
+{
+    uint64_t result = 0;
+
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        const struct cm_leak_growth *growth = &leak->growth[i];
+
+        if (growth->device.index == device.index
+            && cm_growth_verdict(leak, growth) == CM_GROWTH_LEAK) {
+            result = cm_memory_sum(result, growth->bytes);
+        }
+    }
+    return result;
+}
+
+static bool
+is_leaked(const struct reason *self)
+{
+    uint64_t leaked = leaked_on(self->leak, self->device->name);
+
+    if (leaked < self->asked || leaked < self->device->total / 10) {
+        return false;
+    }
+    cm_memory_add_size(self->why, "", leaked,
+                       " of what is allocated is what grows");
+    cm_buffer_add_text(self->fix, "mend the leaks named here");
+    return true;
+}
+
 static bool
 is_taken_by_others(const struct reason *self)
 {
@@ -315,8 +347,8 @@ cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
               struct cm_buffer *why, struct cm_buffer *fix)
 {
     static bool (*const reasons[])(const struct reason *) = {
-        is_too_large, is_in_pieces, is_pending,         is_private,
-        is_refused,   is_dead,      is_taken_by_others, is_outside};
+        is_too_large, is_in_pieces, is_pending,         is_private, is_refused,
+        is_dead,      is_leaked,    is_taken_by_others, is_outside};
     struct reason self = {.leak = leak,
                           .device = device,
                           .asked = device->asked_bytes,

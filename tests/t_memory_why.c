@@ -67,6 +67,28 @@ test_the_way_out_is_not_always_torch_s(void **state)
     cm_leak_release(&leak);
 }
 
+/* Who has leaked the device full needs no smaller batch. */
+static void
+test_what_grows_is_the_reason(void **state)
+{
+    struct cm_leak leak = leak_of(
+        LEAK_HEAD "'devices':[{'name':'cuda:0'},{'name':'cuda:1'}],"
+                  "'growth':[{'verdict':'leak','device':'cuda:0',"
+                  "'bytes':64424509440},{'verdict':'leak','device':'cuda:1',"
+                  "'bytes':1},{'verdict':'growing','device':'cuda:0',"
+                  "'bytes':1}]}");
+
+    (void)state;
+    leak.devices[0].total = 80 * GIB;
+    leak.devices[0].asked_bytes = 4 * GIB;
+    expect(&leak, "4.0 GiB asked, 60 GiB of what is allocated is what grows | "
+                  "mend the leaks named here");
+    leak.growth[0].bytes = 3 * GIB;
+    expect(&leak, "4.0 GiB asked, 0 B cached: the rest is in use | a smaller "
+                  "batch, or torch.utils.checkpoint");
+    cm_leak_release(&leak);
+}
+
 /* In the order in which they are looked for. */
 static void
 test_reasons(void **state)
@@ -217,6 +239,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_pieces),
         cmocka_unit_test(test_the_way_out_is_not_always_torch_s),
+        cmocka_unit_test(test_what_grows_is_the_reason),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_free_in_private_pools),
         cmocka_unit_test(test_nothing_is_asked_and_nothing_is_wrong),
