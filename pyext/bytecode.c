@@ -487,7 +487,9 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
-    if (action != ACT_KEEP) {
+    /* a, b = 4, None: two constants, one after the other, since 3.14 */
+    if (action != ACT_KEEP
+        && !(action >= ACT_LOAD_CONSTANT && action <= ACT_LOAD_COMMON)) {
         pass->fresh = action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
     }
     return action != ACT_UNKNOWN;
