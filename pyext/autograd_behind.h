@@ -45,8 +45,9 @@ enum cm_status cm_grad_find_dying(const struct cm_grad_graph *graph,
                                                   uint64_t object),
                                   void *context, uint8_t *dying) CM_CHECKED;
 
-/* [new; raises] (tensor, most_vertices=4000000) -> {"nodes", "length", "bytes", "retained", "cut",
- * "storages": [(address, bytes, device, leaf, goes)]}; None: see status(). */
+/* [new; raises] (tensor, most_vertices=4000000) -> {"nodes", "length",
+ * "bytes", "retained", "cut", "storages": [(address, bytes, device, leaf,
+ * goes)]}; None: see status(). */
 PyObject *cm_autograd_behind_of(PyObject *module, PyObject *args);
 
 #endif

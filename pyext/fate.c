@@ -132,7 +132,7 @@ look_at_live(struct shared *self, PyObject *object)
     if (id == 0 || self->known->is_dead(self->known->context, object)) {
         return;
     }
-    if (memory.preserved && Py_REFCNT(object) <= 1) {
+    if (cm_device_memory_unheld(&memory, object)) {
         self->uses_kept[id] += memory.is_storage && !memory.lent;
     }
     else {

@@ -15,16 +15,22 @@ is_of(void *type, PyTypeObject *other)
     return PyType_IsSubtype(other, type) != 0;
 }
 
-/* [0 or -1; raises] */
-static int
-append_all(const struct cm_objects_array *objects, PyObject *list)
+/* [new; raises] What was found, or that there was no memory. */
+static PyObject *
+list_of(enum cm_status status, struct cm_objects_array *objects,
+        PyObject *list)
 {
-    for (size_t i = 0; i < objects->count; i++) {
+    if (list != NULL && status != CM_OK) {
+        Py_CLEAR(list);
+        PyErr_NoMemory();
+    }
+    for (size_t i = 0; list != NULL && i < objects->count; i++) {
         if (PyList_Append(list, objects->items[i]) < 0) {
-            return -1;
+            Py_CLEAR(list);
         }
     }
-    return 0;
+    cm_free(objects->items);
+    return list;
 }
 
 /* What nobody but C++ has is left out, and storages beside their tensors. */
@@ -36,7 +42,7 @@ drop_unheld(struct cm_devices *devices, struct cm_objects_array *objects)
         struct cm_device_memory memory;
         PyObject *object = objects->items[i];
         if (cm_devices_read(devices, object, &memory) && !memory.is_storage
-            && !(memory.preserved && Py_REFCNT(object) <= 1)) {
+            && !cm_device_memory_unheld(&memory, object)) {
             objects->items[kept++] = object;
         }
     }
@@ -47,17 +53,10 @@ PyObject *
 cm_session_held_tensors(struct cm_session *self)
 {
     struct cm_objects_array objects = {0};
-    PyObject *found = PyList_New(0); /* before: it may start a collection */
-    if (found != NULL && cm_live_list(self->devices, &objects) != CM_OK) {
-        Py_CLEAR(found);
-        PyErr_NoMemory();
-    }
+    PyObject *list = PyList_New(0); /* before: it may start a collection */
+    enum cm_status status = cm_live_list(self->devices, &objects);
     drop_unheld(self->devices, &objects);
-    if (found != NULL && append_all(&objects, found) < 0) {
-        Py_CLEAR(found);
-    }
-    cm_free(objects.items);
-    return found;
+    return list_of(status, &objects, list);
 }
 
 PyObject *
@@ -69,14 +68,7 @@ cm_instances(PyObject *module, PyObject *type)
         return NULL;
     }
     struct cm_objects_array objects = {0};
-    PyObject *found = PyList_New(0); /* before: it may start a collection */
-    if (found != NULL && cm_live_of(is_of, type, &objects) != CM_OK) {
-        Py_CLEAR(found);
-        PyErr_NoMemory();
-    }
-    if (found != NULL && append_all(&objects, found) < 0) {
-        Py_CLEAR(found);
-    }
-    cm_free(objects.items);
-    return found;
+    PyObject *list = PyList_New(0); /* before: it may start a collection */
+    enum cm_status status = cm_live_of(is_of, type, &objects);
+    return list_of(status, &objects, list);
 }

@@ -38,6 +38,14 @@ struct cm_device_memory {
     char device[24];    /* "cuda:0", at most "privateuseone:127" */
 };
 
+/* Nobody but C++ has the object: who uses what it stands for is elsewhere. */
+static inline bool
+cm_device_memory_unheld(const struct cm_device_memory *self,
+                        const PyObject *object)
+{
+    return self->preserved && Py_REFCNT(object) <= 1;
+}
+
 #define CM_ALIVE_MAX 64u
 
 enum cm_alive {

@@ -486,36 +486,41 @@ turn_of(const struct cm_objects *self, const PyThreadState *thread)
     return thread != NULL && thread->interp == self->interpreter ? turn : 0;
 }
 
-CM_EVENT_PATH struct cm_site_id
-cm_objects_stack(struct cm_objects *self)
-{
-    PyThreadState *thread = this_thread();
-    uint64_t turn = turn_of(self, thread);
-    if (CM_SELDOM(turn == 0)) {
-        return stack_otherwise(self, thread);
-    }
-    const struct cm_raw_frame *frame = raw_frame_current(thread);
-    struct cm_site_id none = {0}; /* no frame: there is nothing to lose */
-    return frame != NULL ? raw_stack(self, frame, turn) : none;
-}
+enum asker { ANYBODY, MEMORY, TENSOR };
 
-CM_EVENT_PATH struct cm_site_id
-cm_objects_memory_stack(struct cm_objects *self)
+/* Once for each who asks, which is known where this stands. */
+static CM_HOT_PART struct cm_site_id
+stack_for(struct cm_objects *self, PyThreadState *thread, enum asker asker)
 {
-    PyThreadState *thread = this_thread();
     uint64_t turn = turn_of(self, thread);
     if (CM_SELDOM(turn == 0)) {
         return stack_otherwise(self, thread);
     }
     const struct cm_raw_frame *frame = raw_frame_current(thread);
     struct cm_site_id site = {0};
-    if (frame != NULL) {
-        site = raw_stack(self, frame, turn);
+    if (frame == NULL) { /* there is nothing to lose */
+        return site;
     }
-    if (frame != NULL && CM_GET(&self->notes)) {
+    if (asker == TENSOR) {
+        site.index = cm_stack_path_noted(frame, turn);
+    }
+    site = site.index != 0 ? site : raw_stack(self, frame, turn);
+    if (asker == MEMORY && CM_GET(&self->notes)) {
         cm_stack_path_note(frame, turn, site.index);
     }
     return site;
+}
+
+CM_EVENT_PATH struct cm_site_id
+cm_objects_stack(struct cm_objects *self)
+{
+    return stack_for(self, this_thread(), ANYBODY);
+}
+
+CM_EVENT_PATH struct cm_site_id
+cm_objects_memory_stack(struct cm_objects *self)
+{
+    return stack_for(self, this_thread(), MEMORY);
 }
 
 void
@@ -527,18 +532,7 @@ cm_objects_note_memory(struct cm_objects *self, bool noted)
 CM_HOT struct cm_site_id
 cm_objects_tensor_stack(struct cm_objects *self)
 {
-    PyThreadState *thread = current_thread();
-    uint64_t turn = turn_of(self, thread);
-    if (CM_SELDOM(turn == 0)) {
-        return stack_otherwise(self, thread);
-    }
-    const struct cm_raw_frame *frame = raw_frame_current(thread);
-    struct cm_site_id site = {0};
-    if (frame != NULL) {
-        site.index = cm_stack_path_noted(frame, turn);
-        site = site.index != 0 ? site : raw_stack(self, frame, turn);
-    }
-    return site;
+    return stack_for(self, current_thread(), TENSOR);
 }
 
 CM_EVENT_PATH const void *

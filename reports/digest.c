@@ -336,12 +336,23 @@ add_trouble(struct cm_digest *self, struct cm_buffer *text)
     }
 }
 
+/* Before: lock held. */
+static void
+queue_summary(struct cm_digest *self, const struct cm_summary_options *options)
+{
+    struct cm_buffer text = {0};
+    if (cm_summary_write(&self->leak, options, &text) == CM_OK) {
+        add_trouble(self, &text);
+        cm_digest_queue(self, &text);
+    }
+    cm_buffer_release(&text);
+}
+
 /* Before: lock held.  The summary of what is new; of what is a library's own
  * its last line has the number. */
 static void
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 {
-    struct cm_buffer text = {0};
     struct cm_summary_options options = {
         .min_bytes = self->min_bytes,
         .only = news->fingerprints,
@@ -351,12 +362,9 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
     cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown + counts.heavy != 0
-        && cm_summary_write(&self->leak, &options, &text) == CM_OK) {
-        add_trouble(self, &text);
-        cm_digest_queue(self, &text);
+    if (counts.shown + counts.heavy != 0) {
+        queue_summary(self, &options);
     }
-    cm_buffer_release(&text);
 }
 
 /* Before: lock held.  What is new is in the file before it is said, so that
@@ -376,7 +384,6 @@ cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
 void
 cm_digest_say_exhausted(struct cm_digest *self, bool all)
 {
-    struct cm_buffer text = {0};
     if (!self->warn) {
         return;
     }
@@ -389,11 +396,7 @@ cm_digest_say_exhausted(struct cm_digest *self, bool all)
         .report_name = seen_from_here(self->leak.source_path),
     };
     cm_leak_sort(&self->leak);
-    if (cm_summary_write(&self->leak, &options, &text) == CM_OK) {
-        add_trouble(self, &text);
-        cm_digest_queue(self, &text);
-    }
-    cm_buffer_release(&text);
+    queue_summary(self, &options);
 }
 
 /* Before: lock held. */
