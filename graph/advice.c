@@ -16,12 +16,6 @@
 #define MAX_TYPES 6
 
 static struct cm_name
-edge_name(const struct cm_cycle *cycle, uint32_t edge)
-{
-    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
-}
-
-static struct cm_name
 type_name(const struct cm_cycle *cycle, uint32_t node)
 {
     return cm_name_of_type(cycle->records, cm_cycle_node(cycle, node)->type);
@@ -60,17 +54,11 @@ can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
                 ->unweakable;
 }
 
-/* "the lambda", or the function's name. */
 static struct cm_name
 callable_name(const struct cm_cycle *cycle, uint32_t node)
 {
-    struct cm_name name =
-        cm_name_of_code(cycle->records, cm_cycle_node(cycle, node)->code);
-
-    if (strcmp(name.text, "<lambda>") == 0) {
-        return (struct cm_name){"the lambda"};
-    }
-    return name.text[0] != '\0' ? name : (struct cm_name){"the function"};
+    return cm_name_of_callable(cycle->records,
+                               cm_cycle_node(cycle, node)->code);
 }
 
 /* "the generator", "the coroutine". */
@@ -89,7 +77,7 @@ static char *
 clearing(const struct cm_cycle *cycle, uint32_t edge, const char *object,
          const char *before)
 {
-    struct cm_name attribute = edge_name(cycle, edge);
+    struct cm_name attribute = cm_cycle_edge_name(cycle, edge);
     bool container = leads_into_container(cycle, edge);
 
     return cm_sentence("%s, or %s %s.%s%s when done", before,
@@ -101,7 +89,7 @@ char *
 cm_advise_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
-    struct cm_name name = edge_name(cycle, suspect->edge);
+    struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
 
     (void)made;
     if (cm_cycle_edge(cycle, suspect->edge)->role == CM_BOUND_SELF) {
@@ -136,7 +124,7 @@ cm_advise_lambda(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
 {
     struct cm_name function = callable_name(cycle, suspect->maker);
-    struct cm_name name = edge_name(cycle, suspect->edge);
+    struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
     struct cm_name type = type_name(cycle, suspect->owner);
     char before[320];
 
@@ -194,7 +182,7 @@ cm_advise_method(const struct cm_cycle *cycle,
 {
     uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
     struct cm_name function = method_name(cycle, method);
-    struct cm_name attribute = edge_name(cycle, suspect->held);
+    struct cm_name attribute = cm_cycle_edge_name(cycle, suspect->held);
     char before[320];
 
     (void)made;
@@ -232,7 +220,8 @@ static struct cm_name
 resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
 {
     const struct cm_edge *held = cm_cycle_edge(cycle, suspect->held);
-    struct cm_name name = edge_name(cycle, suspect->held), spelled = {""};
+    struct cm_name name = cm_cycle_edge_name(cycle, suspect->held),
+                   spelled = {""};
 
     if (suspect->held == 0 || held->head != suspect->maker) {
         return callable_name(cycle, suspect->maker);
@@ -253,7 +242,7 @@ static char *
 advise_library_object(const struct cm_cycle *cycle, uint32_t edge,
                       const char *word)
 {
-    struct cm_name name = edge_name(cycle, edge);
+    struct cm_name name = cm_cycle_edge_name(cycle, edge);
     const char *dot = cm_cycle_edge(cycle, edge)->role == CM_LOCAL ? "" : ".";
     struct cm_name type = type_name(cycle, cm_cycle_edge(cycle, edge)->head);
 
@@ -334,7 +323,7 @@ cm_advise_recursion(const struct cm_cycle *cycle,
     (void)made;
     /* The cell's name says more than "the lambda". */
     if (strcmp(function.text, "the lambda") == 0) {
-        function = edge_name(cycle, suspect->edge);
+        function = cm_cycle_edge_name(cycle, suspect->edge);
     }
     return cm_sentence("move %s to module level or pass it as an argument: it "
                        "refers to itself through its closure",
@@ -345,7 +334,7 @@ char *
 cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
-    struct cm_name name = edge_name(cycle, suspect->edge);
+    struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
     struct cm_name function;
 
     (void)made;
@@ -378,7 +367,7 @@ static char *
 advise_container(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const char *object)
 {
-    struct cm_name name = edge_name(cycle, suspect->held);
+    struct cm_name name = cm_cycle_edge_name(cycle, suspect->held);
 
     if (head_species(cycle, suspect->held) == CM_TUPLE) {
         return cm_sentence("keep a weakref.ref in %s.%s, or set it to None "
@@ -400,7 +389,7 @@ advise_attribute(const struct cm_cycle *cycle,
                  const struct cm_made *made)
 {
     uint32_t held = suspect->held;
-    struct cm_name name = edge_name(cycle, held);
+    struct cm_name name = cm_cycle_edge_name(cycle, held);
 
     if (leads_into_container(cycle, held)) {
         return advise_container(cycle, suspect, object);

@@ -111,10 +111,8 @@ find_by_name(struct cm_cycle *cycle, struct cm_suspect *result)
     uint32_t edge = 0, most = 0;
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
-        struct cm_text_id label = cm_cycle_edge(cycle, edge)->label;
-
         if (is_candidate(cycle, edge, &link)) {
-            struct cm_name name = cm_name_of_label(cycle->records, label);
+            struct cm_name name = cm_cycle_edge_name(cycle, edge);
             uint32_t score = telling(name.text);
 
             if (score > most) {

@@ -72,6 +72,19 @@ find_rule(struct cm_cycle *cycle, struct cm_suspect *result)
     return rule;
 }
 
+static enum cm_status
+advise(const struct rule *rule, const struct cm_cycle *cycle,
+       struct cm_cut *result)
+{
+    char *advice = rule->advise(cycle, &result->suspect, &result->made);
+
+    if (rule->by_links && advice != NULL) {
+        advice = cm_advise_others(cycle, &result->suspect, advice);
+    }
+    result->advice = advice;
+    return advice != NULL ? CM_OK : CM_NO_MEMORY;
+}
+
 enum cm_status
 cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
 {
@@ -86,14 +99,7 @@ cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
     }
     status = rule->find_line(cycle, &result->suspect, &result->made);
     if (status == CM_OK) {
-        result->advice = rule->advise(cycle, &result->suspect, &result->made);
-    }
-    if (status == CM_OK && rule->by_links && result->advice != NULL) {
-        result->advice =
-            cm_advise_others(cycle, &result->suspect, result->advice);
-    }
-    if (status == CM_OK) {
-        status = result->advice != NULL ? CM_OK : CM_NO_MEMORY;
+        status = advise(rule, cycle, result);
     }
     if (status == CM_OK) {
         status = cm_made_library(cycle, &result->made, &result->library);

@@ -266,8 +266,7 @@ owner_of_dict(const struct cm_cycle *self, uint32_t dict)
 static bool
 has_name(const struct cm_cycle *self, uint32_t edge, const char *const *names)
 {
-    struct cm_text_id label = cm_cycle_edge(self, edge)->label;
-    struct cm_name name = cm_name_of_label(self->records, label);
+    struct cm_name name = cm_cycle_edge_name(self, edge);
 
     for (; *names != NULL; names++) {
         if (strcmp(name.text, *names) == 0) {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "component.h"
+#include "name.h"
 #include "../detector/records.h"
 
 #define CM_CYCLE_VISITS 100000
@@ -125,6 +126,13 @@ static inline const struct cm_edge *
 cm_cycle_edge(const struct cm_cycle *self, uint32_t edge)
 {
     return &self->heap->edges[edge];
+}
+
+/* What a person calls the reference: "cb" of ".cb". */
+static inline struct cm_name
+cm_cycle_edge_name(const struct cm_cycle *self, uint32_t edge)
+{
+    return cm_name_of_label(self->records, cm_cycle_edge(self, edge)->label);
 }
 
 /* A timer, an exit stack, a future, a defaultdict: it only passes on what it

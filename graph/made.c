@@ -27,18 +27,22 @@ code_of(const struct cm_cycle *cycle, struct cm_code_id code)
     return cm_records_code(cycle->records, code);
 }
 
-void
-cm_made_line(const struct cm_cycle *cycle, const struct cm_made *made,
-             char *text, size_t room)
+struct cm_made_line
+cm_made_line_of(const struct cm_cycle *cycle, cm_made_finder *find,
+                const struct cm_suspect *suspect)
 {
-    const struct cm_code *code = code_of(cycle, made->places[0].code);
-    const char *file = cm_records_text(cycle->records, code->filename);
+    struct cm_made made = {.place_count = 0};
+    struct cm_made_line line = {""};
 
-    text[0] = '\0';
-    if (made->place_count > 0) {
-        snprintf(text, room, "%s:%u", cm_name_basename(file),
-                 made->places[0].line);
+    if (find(cycle, suspect, &made) == CM_OK && made.place_count > 0) {
+        const struct cm_code *code = code_of(cycle, made.places[0].code);
+        const char *file = cm_records_text(cycle->records, code->filename);
+
+        snprintf(line.text, sizeof line.text, "%s:%u", cm_name_basename(file),
+                 made.places[0].line);
     }
+    cm_made_release(&made);
+    return line;
 }
 
 /* What a store looks like */
@@ -288,10 +292,7 @@ cm_made_by_function(const struct cm_cycle *cycle,
 static struct cm_name
 name_of(const struct cm_cycle *cycle, uint32_t edge)
 {
-    if (edge == 0) {
-        return (struct cm_name){""};
-    }
-    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
+    return edge != 0 ? cm_cycle_edge_name(cycle, edge) : (struct cm_name){""};
 }
 
 enum cm_status

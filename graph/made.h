@@ -14,7 +14,6 @@
  * most CM_MAX_PLACES are given. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "finding.h"
@@ -30,15 +29,20 @@ struct cm_made {
 /* A zeroed value is valid and empty. */
 void cm_made_release(struct cm_made *self);
 
-/* "file.py:12" of the first place; "" for none. */
-void cm_made_line(const struct cm_cycle *cycle, const struct cm_made *made,
-                  char *text, size_t room);
-
 /* A way of finding the place.  `result` is zeroed before.  CM_NO_MEMORY when
  * the reason could not be written. */
 typedef enum cm_status cm_made_finder(const struct cm_cycle *cycle,
                                       const struct cm_suspect *suspect,
                                       struct cm_made *result);
+
+struct cm_made_line {
+    char text[128];
+};
+
+/* "file.py:12" of the first place that is found; "" for none. */
+struct cm_made_line cm_made_line_of(const struct cm_cycle *cycle,
+                                    cm_made_finder *find,
+                                    const struct cm_suspect *suspect);
 
 cm_made_finder cm_made_by_function;  /* where `maker` is made */
 cm_made_finder cm_made_by_hook;      /* register_..._hook(), else the above */

@@ -111,35 +111,36 @@ has_new_keys(const struct cm_holding *self)
            && !longer;
 }
 
-bool
-cm_memo_is(const struct cm_holding *self)
+/* False: it is none. */
+static bool
+read_memo(const struct cm_holding *self, struct memo *memo)
 {
     if (self->count < 2 || self->at == 0 || !has_new_keys(self)) {
         return false;
     }
-    struct memo memo = {.holding = self,
-                        .name = cm_way_name_of(self, self->at)};
-    read_all(&memo, read_code);
-    return memo.asked && memo.stored;
+    *memo =
+        (struct memo){.holding = self, .name = cm_way_name_of(self, self->at)};
+    read_all(memo, read_code);
+    return memo->asked && memo->stored;
 }
 
-static bool
-is_indexed(const struct cm_holding *self)
+bool
+cm_memo_is(const struct cm_holding *self)
 {
-    struct memo memo = {.holding = self,
-                        .name = cm_way_name_of(self, self->at)};
-    read_all(&memo, read_code);
-    read_all(&memo, look_for_index);
-    return memo.indexes;
+    struct memo memo;
+    return read_memo(self, &memo);
 }
 
 bool
 cm_memo_fills(const struct cm_holding *self)
 {
-    if (!cm_memo_is(self)) {
+    struct memo memo;
+    if (!read_memo(self, &memo)) {
         return false;
     }
     uint8_t keys = cm_way_step(self, self->at)->keys;
-    return keys == CM_KEYS_OF_A_SET
-           || (keys == CM_KEYS_COUNTED && is_indexed(self));
+    if (keys == CM_KEYS_COUNTED) {
+        read_all(&memo, look_for_index);
+    }
+    return keys == CM_KEYS_OF_A_SET || memo.indexes;
 }

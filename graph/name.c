@@ -84,6 +84,17 @@ cm_name_of_code(const struct cm_records *records, struct cm_code_id code)
 }
 
 struct cm_name
+cm_name_of_callable(const struct cm_records *records, struct cm_code_id code)
+{
+    struct cm_name name = cm_name_of_code(records, code);
+
+    if (strcmp(name.text, "<lambda>") == 0) {
+        return (struct cm_name){"the lambda"};
+    }
+    return name.text[0] != '\0' ? name : (struct cm_name){"the function"};
+}
+
+struct cm_name
 cm_name_of_object(const struct cm_records *records, const struct cm_node *node)
 {
     const char *text = cm_records_text(records, node->label);

@@ -27,6 +27,9 @@ struct cm_name cm_name_of_type(const struct cm_records *records,
 /* "forward", "<lambda>". */
 struct cm_name cm_name_of_code(const struct cm_records *records,
                                struct cm_code_id code);
+/* The same in a sentence: "the lambda", "the function" where it has none. */
+struct cm_name cm_name_of_callable(const struct cm_records *records,
+                                   struct cm_code_id code);
 /* The last name of an object's label: "Node" for "class outer.Node". */
 struct cm_name cm_name_of_object(const struct cm_records *records,
                                  const struct cm_node *node);

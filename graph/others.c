@@ -68,24 +68,20 @@ cm_suspect_others(struct cm_cycle *cycle, struct cm_suspect *suspect)
 static char *
 add_other(const struct cm_cycle *cycle, uint32_t edge, char *advice)
 {
-    struct cm_made made = {.place_count = 0};
     struct cm_link link = {0, 0};
-    char line[128] = "";
     char *longer;
 
     (void)cm_cycle_link(cycle, edge, &link);
     struct cm_suspect other = cm_suspect_of(edge, link.owner, edge, 0);
-    if (cm_made_by_attribute(cycle, &other, &made) == CM_OK) {
-        cm_made_line(cycle, &made, line, sizeof line);
-    }
+    struct cm_made_line line =
+        cm_made_line_of(cycle, cm_made_by_attribute, &other);
+    bool known = line.text[0] != '\0';
     longer = cm_sentence(
         "%s; %s.%s leads back too%s%s%s", advice,
         cm_name_of_type(cycle->records, cm_cycle_node(cycle, link.owner)->type)
             .text,
-        cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label)
-            .text,
-        line[0] != '\0' ? " (" : "", line, line[0] != '\0' ? ")" : "");
-    cm_made_release(&made);
+        cm_cycle_edge_name(cycle, edge).text, known ? " (" : "", line.text,
+        known ? ")" : "");
     cm_free(advice);
     return longer;
 }

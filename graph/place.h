@@ -57,8 +57,8 @@ void cm_place_look_around(struct cm_place_search *self, uint32_t owner);
  * unless there are no others. */
 void cm_place_sort(struct cm_place_search *self);
 /* Sorts; where a library's line about an object of the user's class is the
- * nearest, the lines of the user's that
- * call a function of its name (super().__init__(self.step)) stand for it. */
+ * nearest, the lines of the user's that call a function of its name
+ * (super().__init__(self.step)) stand for it. */
 void cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner);
 /* Whether the nearest, sorted, is code that a library made (dataclasses), of
  * which no file has the line. */

@@ -25,12 +25,6 @@ add(struct text *text, const char *before, const char *word, const char *after)
              before, word, after);
 }
 
-static struct cm_name
-edge_name(const struct cm_cycle *cycle, uint32_t edge)
-{
-    return cm_name_of_label(cycle->records, cm_cycle_edge(cycle, edge)->label);
-}
-
 static struct cm_code_id
 code_of(const struct cm_cycle *cycle, uint32_t edge)
 {
@@ -70,22 +64,18 @@ add_deletion(const struct cm_cycle *cycle, const uint32_t *edges,
              uint32_t count, uint32_t first, struct text *text)
 {
     struct cm_code_id code = code_of(cycle, edges[first]);
-    struct cm_name function = cm_name_of_code(cycle->records, code);
     const char *before = "`del ";
 
     for (uint32_t i = first; i < count; i++) {
         if (is_local(cycle, edges[i])
             && code_of(cycle, edges[i]).index == code.index
             && !stands_before(cycle, edges, i, true)) {
-            add(text, before, edge_name(cycle, edges[i]).text, "");
+            add(text, before, cm_cycle_edge_name(cycle, edges[i]).text, "");
             before = ", ";
         }
     }
-    if (strcmp(function.text, "<lambda>") == 0) {
-        function = (struct cm_name){"the lambda"};
-    }
     add(text, "` at the end of ",
-        function.text[0] != '\0' ? function.text : "the function", "");
+        cm_name_of_callable(cycle->records, code).text, "");
 }
 
 static struct text
@@ -98,7 +88,7 @@ deletions(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
     memcpy(edges + 1, suspect->also, sizeof suspect->also);
     for (uint32_t i = 0; i < count; i++) {
         if (!is_local(cycle, edges[i])) {
-            add(&text, " and set .", edge_name(cycle, edges[i]).text,
+            add(&text, " and set .", cm_cycle_edge_name(cycle, edges[i]).text,
                 " = None when done");
         }
         else if (!stands_before(cycle, edges, i, false)) {
@@ -115,18 +105,14 @@ add_line(const struct cm_cycle *cycle, uint32_t edge, struct text *text)
 {
     struct cm_suspect other =
         cm_suspect_of(edge, 0, edge, cm_cycle_edge(cycle, edge)->tail);
-    struct cm_made made = {.place_count = 0};
-    char line[128] = "";
+    struct cm_made_line line =
+        cm_made_line_of(cycle, cm_made_by_local, &other);
 
-    if (cm_made_by_local(cycle, &other, &made) == CM_OK) {
-        cm_made_line(cycle, &made, line, sizeof line);
-    }
-    if (line[0] != '\0') {
+    if (line.text[0] != '\0') {
         add(text, text->bytes[0] == '\0' ? " (" : ", ",
-            edge_name(cycle, edge).text, ": ");
-        add(text, line, "", "");
+            cm_cycle_edge_name(cycle, edge).text, ": ");
+        add(text, line.text, "", "");
     }
-    cm_made_release(&made);
 }
 
 static struct text
@@ -177,7 +163,7 @@ cm_advise_kept_exception(const struct cm_cycle *cycle,
                          const struct cm_suspect *suspect,
                          const struct cm_made *made)
 {
-    struct cm_name attribute = edge_name(cycle, suspect->held);
+    struct cm_name attribute = cm_cycle_edge_name(cycle, suspect->held);
     uint32_t value = cm_cycle_edge(cycle, suspect->held)->head;
     struct cm_name type = cm_name_of_type(
         cycle->records, cm_cycle_node(cycle, suspect->owner)->type);

@@ -164,8 +164,7 @@ can_own_function(const struct cm_cycle *cycle, uint32_t node)
 static bool
 is_protocol(const struct cm_cycle *cycle, struct cm_link link)
 {
-    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
-    struct cm_name name = cm_name_of_label(cycle->records, label);
+    struct cm_name name = cm_cycle_edge_name(cycle, link.edge);
 
     return strncmp(name.text, "__", 2) == 0;
 }
@@ -234,8 +233,7 @@ cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
 static bool
 is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
 {
-    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
-    struct cm_name name = cm_name_of_label(cycle->records, label);
+    struct cm_name name = cm_cycle_edge_name(cycle, link.edge);
     struct cm_place_search search = {.cycle = cycle,
                                      .is_wanted = cm_place_sets_attribute,
                                      .name = name.text};
