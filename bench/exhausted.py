@@ -24,10 +24,7 @@ import measure
 
 START = """
 import gc, json, os, pathlib, sys
-import cumem
-if cumem.status()["interceptor"] == "none":
-    import cumem._start  # a build folder has no cumem.pth
-    cumem._start.main()
+""" + measure.STARTED + """\
 import torch
 MIB = 1 << 20
 total = torch.cuda.get_device_properties(0).total_memory

@@ -33,6 +33,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 _LONGEST_ANSWER = 400  # seconds
 
 
+# How a program begins that CUMEM_WARN_CYCLES=1 starts, where it is installed.
+STARTED = """import cumem
+if cumem.status()["interceptor"] == "none":
+    import cumem._start  # a build folder has no cumem.pth
+    cumem._start.main()
+"""
+
+
 class Failed(Exception):
     """A worker died or said why it could not answer."""
 

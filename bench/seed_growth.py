@@ -30,10 +30,7 @@ CASES = {"not cleared": [], "cleared": ["--clear"],
 # Asks for the report at the last step, while the model lives, as `kill -USR2` does.
 CHILD = """
 import os, runpy, signal, sys, time
-import cumem
-if cumem.status()["interceptor"] == "none":
-    import cumem._start  # a build folder has no cumem.pth
-    cumem._start.main()
+""" + measure.STARTED + """\
 from torch.optim.optimizer import register_optimizer_step_post_hook
 last = int(sys.argv[1])
 steps = []

@@ -12,13 +12,11 @@ one failed.  Needs torch; a trainer that is not installed is named.
 import sys
 
 import checks
+import measure
 
 BEGIN = """
 import os, sys
-import cumem
-if cumem.status()["interceptor"] == "none":
-    import cumem._start  # a build folder has no cumem.pth
-    cumem._start.main()
+""" + measure.STARTED + """\
 import torch
 
 class Rows(torch.utils.data.Dataset):

@@ -126,6 +126,13 @@ class Error(Exception):
 Pair = collections.namedtuple("Pair", "left right")
 
 
+def function_of(source):
+    """The `f` that this source defines."""
+    namespace = {}
+    exec(compile(source, "<source>", "exec"), namespace)
+    return namespace["f"]
+
+
 def node(**attributes):
     made = Node()
     for name, value in attributes.items():

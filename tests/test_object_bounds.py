@@ -20,9 +20,7 @@ def test_what_bounds_a_container(probe):
  heapq.heappush(self.heap, rows)
  heapq.heappop(self.heap)
 """
-    namespace = {}
-    exec(compile(source, "<bounds>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     lines = [(kind, name, owner, line, trimmed)
              for (kind, name, owner, line), (_, trimmed) in zip(told["stores"], told["values"])
              if owner != "heapq"]
@@ -51,9 +49,7 @@ def test_what_a_length_decides_on(probe):
   return None
  self.rows.append(rows)
 """
-    namespace = {}
-    exec(compile(source, "<decides>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     decides = {line: decides for (kind, _, _, line), (_, decides, _)
                in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
     assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
@@ -78,9 +74,7 @@ def test_what_a_loop_carries(probe):
  first = net(past)
  print(first)
 """
-    namespace = {}
-    exec(compile(source, "<carried>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     carried = {name for (kind, name, _, _), (_, _, carried) in zip(told["stores"], told["keys"]) if carried}
     assert carried == {"past", "total", "seen", "y"}
     assert all(key == "" and decides == 0 for (kind, _, _, _), (key, decides, _)
@@ -93,9 +87,7 @@ def test_what_asks_for_a_key(probe):
  if 'k' in rows or rows['k'] or rows[self.key]: rows['k'] = key
  return self.memo[key]
 """
-    namespace = {}
-    exec(compile(source, "<keys>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     assert [(kind, name, owner, line, key)
             for (kind, name, owner, line), (key, _, _) in zip(told["stores"], told["keys"])] == [
         (STORE_ASK, "", "memo", 2, "key"), (STORE_READ, "", "rows", 2, "key"),

@@ -258,9 +258,7 @@ def test_new_containers_constants_and_loops(probe):
  after = [rows]
  after.clear()
 """
-    namespace = {}
-    exec(compile(source, "<loops>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     marks = {(name, line): mark
              for (_, name, _, line), mark in zip(told["stores"], told["marks"])}
     assert marks == {
@@ -277,9 +275,7 @@ def test_constants_of_one_assignment(probe):
  self.a, self.b, [self.c] = None, x, [x]
  first, *rest = 1, 2
 """
-    namespace = {}
-    exec(compile(source, "<unpacked>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     constant = {name: mark[0] for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
     assert constant["size"] and constant["failed"]
     assert not (constant["b"] or constant["c"] or constant["rest"])
@@ -303,9 +299,7 @@ def test_handlers_are_no_loops(probe):
  one, two = [], []
  return made or []
 """
-    namespace = {}
-    exec(compile(source, "<handlers>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     repeated = {(name, line) for (_, name, _, line), (_, _, repeated)
                 in zip(told["stores"], told["marks"]) if repeated}
     assert repeated == {("row", 9), ("done", 11), ("append", 14)}
@@ -331,9 +325,7 @@ def test_what_is_made_where_it_is_stored(probe):
  self.h = self.i = self.make(self)
  self.j = other.rows[0]
 """
-    namespace = {}
-    exec(compile(source, "<made>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     assert {name: (made, constant) for (kind, name, _, _), (constant, _, _), (made, _)
             in zip(told["stores"], told["marks"], told["values"]) if kind == STORE_ATTRIBUTE} == {
         "a": (0, 0), "b": (1, 0), "c": (1, 0), "d": (0, 1), "e": (0, 1), "g": (0, 0),
@@ -373,9 +365,7 @@ def test_comprehensions_belong_to_who_makes_them(probe):
  any(self.seen.add(m) for m in model)
  return [lambda: self.g(m) for m in model]
 """
-    namespace = {}
-    exec(compile(source, "<comprehensions>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     calls = [(name, owner, line) for kind, name, owner, line in told["stores"] if kind == STORE_CALL]
     assert ("register_forward_hook", "m", 2) in calls and ("add", "seen", 3) in calls
     assert not any(name == "g" for name, _, _ in calls)
@@ -391,9 +381,7 @@ def test_what_an_item_is_taken_from(probe):
  self.logs[i]['c'].d = i
  table(i)[0].append(i)
 """
-    namespace = {}
-    exec(compile(source, "<items>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     assert list(zip(told["stores"], told["within"])) == [
         ((STORE_CALL, "append", "loss", 2), "history"),
         ((STORE_READ, "", "logs", 3), ""),
@@ -409,9 +397,7 @@ def test_what_is_filled_under_a_key_that_is_computed(probe):
             "table[0]", "name.x", "hash(name, key=i)", "f'{i}/{str(name + 1)}'"]
     source = "def f(self, y, i, name, table):\n" + "".join(
         f" self.audit[{key}] = y\n self.logs[{key}].append(y)\n" for key in keys)
-    namespace = {}
-    exec(compile(source, "<keys>", "exec"), namespace)
-    told = probe.code(namespace["f"].__code__)
+    told = probe.code(function_of(source).__code__)
     found = {(store, within) for store, within in zip(told["stores"], told["within"])}
     for at, _ in enumerate(keys):
         assert ((STORE_ITEM, "", "audit", 2 * at + 2), "") in found, keys[at]
@@ -455,21 +441,15 @@ def test_reading_code_caches_nothing_in_it(probe):
 def test_more_names_than_one_byte_counts(probe):
     source = "def f(self):\n" + "".join(
         f" self.a{i} = b{i}\n" for i in range(700))
-    namespace = {}
-    exec(compile(source, "<long>", "exec"), namespace)
-    stores = probe.code(namespace["f"].__code__)["stores"]
+    stores = probe.code(function_of(source).__code__)["stores"]
     assert stores == [(STORE_ATTRIBUTE, f"a{i}", "self", i + 2)
                       for i in range(700)]
     source = "def f(self):\n" + " self.a = 1\n" * 5000
-    exec(compile(source, "<longer>", "exec"), namespace)
-    assert len(probe.code(namespace["f"].__code__)["stores"]) == 4096
+    assert len(probe.code(function_of(source).__code__)["stores"]) == 4096
 
 
 def test_code_under_a_tracer_or_monitor(probe):
-    namespace = {}
-    exec(compile("def f(o):\n o.x = 1\n y = [o]\n o.z = y\n return y\n",
-                 "<traced>", "exec"), namespace)
-    function = namespace["f"]
+    function = function_of("def f(o):\n o.x = 1\n y = [o]\n o.z = y\n return y\n")
     sys.settrace(lambda *_: lambda *_: None)
     try:
         function(Node())
