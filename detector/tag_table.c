@@ -73,9 +73,11 @@ add(struct cm_tag_table *self, const struct cm_tag_change *change)
     }
     uint32_t at = find_place(self->places, self->place_count, change->address);
     self->live += self->places[at].address == 0;
-    self->places[at] = (struct cm_tag){.address = change->address,
-                                       .order = self->next_order++,
-                                       .site = change->site};
+    self->places[at] =
+        (struct cm_tag){.address = change->address,
+                        .order = self->next_order++ & 0x7FFFFFFF,
+                        .lasts = change->lasts,
+                        .site = change->site};
     self->made++;
 }
 
@@ -165,7 +167,7 @@ cm_tag_table_keep(struct cm_tag_table *self, bool (*keeps)(uint64_t address))
 {
     cm_tag_table_take_in(self);
     for (uint32_t at = 0; at < self->place_count; at++) {
-        while (self->places[at].address != 0
+        while (self->places[at].address != 0 && !self->places[at].lasts
                && !keeps(self->places[at].address)) {
             self->live--;
             close_hole(self, at); /* a later one may stand here now */

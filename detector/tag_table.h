@@ -19,15 +19,17 @@
 enum { CM_TAGS_WAITING = 512 };
 
 struct cm_tag {
-    uint64_t address;       /* of the object; 0: empty place */
-    uint32_t order;         /* counts up: which object was made first */
+    uint64_t address;    /* of the object; 0: empty place */
+    uint32_t order : 31; /* counts up: which object was made first */
+    uint32_t lasts : 1;
     struct cm_site_id site; /* 0: that of its memory */
 };
 
 struct cm_tag_change {
     uint64_t address;
     struct cm_site_id site;
-    uint32_t made; /* 0: ended */
+    bool made; /* else ended */
+    bool lasts;
 };
 
 /* All zero: empty, and nothing may be noted yet. */
@@ -54,7 +56,7 @@ void cm_tag_table_release(struct cm_tag_table *self);
 
 /* Nothing waits any more: called by all that ask. */
 void cm_tag_table_take_in(struct cm_tag_table *self);
-/* Drops the tags of all objects but those. */
+/* Drops the tags of all objects but those, and those that last. */
 void cm_tag_table_keep(struct cm_tag_table *self,
                        bool (*keeps)(uint64_t address));
 /* Nothing is there, and nothing waits. */
@@ -68,29 +70,32 @@ const struct cm_tag *cm_tag_table_find(struct cm_tag_table *self,
                                        uint64_t address);
 
 static inline void
-cm_tag_table_note(struct cm_tag_table *self, uint64_t address,
-                  struct cm_site_id site, bool made)
+cm_tag_table_note(struct cm_tag_table *self,
+                  const struct cm_tag_change *change)
 {
-    self->line[self->waiting++] =
-        (struct cm_tag_change){.address = address, .site = site, .made = made};
+    self->line[self->waiting++] = *change;
     if (self->waiting == CM_TAGS_WAITING) {
         cm_tag_table_take_in(self);
     }
 }
 
-/* An object that is made; one that has an address of before takes its place. */
+/* An object that is made; one that has an address of before takes its place.
+ * `lasts`: nothing else will know where it was made. */
 static inline void
 cm_tag_table_add(struct cm_tag_table *self, uint64_t address,
-                 struct cm_site_id site)
+                 struct cm_site_id site, bool lasts)
 {
-    cm_tag_table_note(self, address, site, true);
+    struct cm_tag_change change = {
+        .address = address, .site = site, .made = true, .lasts = lasts};
+    cm_tag_table_note(self, &change);
 }
 
 /* One that ends, whether it is there or not. */
 static inline void
 cm_tag_table_remove(struct cm_tag_table *self, uint64_t address)
 {
-    cm_tag_table_note(self, address, (struct cm_site_id){0}, false);
+    struct cm_tag_change change = {.address = address};
+    cm_tag_table_note(self, &change);
 }
 
 #endif

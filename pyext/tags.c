@@ -116,7 +116,8 @@ note_one_more(void)
 static inline void
 tag(PyObject *object, struct cm_site_id site)
 {
-    cm_tag_table_add(&tags.table, (uint64_t)(uintptr_t)object, site);
+    cm_tag_table_add(&tags.table, (uint64_t)(uintptr_t)object, site,
+                     tags.foreign != 0);
     note_one_more();
 }
 

@@ -28,8 +28,8 @@ knows_an_object_as_long_as_it_lives(void **state)
 {
     (void)state;
     struct cm_tag_table table = begun();
-    cm_tag_table_add(&table, 0x1000, SITE(3));
-    cm_tag_table_add(&table, 0x2000, SITE(4));
+    cm_tag_table_add(&table, 0x1000, SITE(3), false);
+    cm_tag_table_add(&table, 0x2000, SITE(4), false);
     assert_int_equal(site_at(&table, 0x1000), 3);
     cm_tag_table_remove(&table, 0x1000);
     cm_tag_table_remove(&table, 0x5000); /* never made */
@@ -45,15 +45,27 @@ tells_who_came_first(void **state)
 {
     (void)state;
     struct cm_tag_table table = begun();
-    cm_tag_table_add(&table, 0x1000, SITE(1));
-    cm_tag_table_add(&table, 0x2000, SITE(1));
+    cm_tag_table_add(&table, 0x1000, SITE(1), false);
+    cm_tag_table_add(&table, 0x2000, SITE(1), false);
     uint32_t first = cm_tag_table_find(&table, 0x1000)->order;
     assert_true(first < cm_tag_table_find(&table, 0x2000)->order);
     cm_tag_table_remove(&table, 0x1000);
-    cm_tag_table_add(&table, 0x1000, SITE(1)); /* another, at its address */
+    cm_tag_table_add(&table, 0x1000, SITE(1),
+                     false); /* another, at its address */
     assert_true(cm_tag_table_find(&table, 0x1000)->order
                 > cm_tag_table_find(&table, 0x2000)->order);
     cm_tag_table_release(&table);
+}
+
+static void
+note(struct cm_tag_table *table, uint64_t address, uint32_t site, bool made)
+{
+    if (made) {
+        cm_tag_table_add(table, address, SITE(site), false);
+    }
+    else {
+        cm_tag_table_remove(table, address);
+    }
 }
 
 static void
@@ -69,8 +81,7 @@ holds_what_lives_after_many_changes(void **state)
         uint64_t address = 0x7F0000000000 + 48 * (uint64_t)number;
         live += sites[number] == 0 ? 1u : -1u;
         sites[number] = sites[number] == 0 ? i : 0;
-        cm_tag_table_note(&table, address, SITE(sites[number]),
-                          sites[number] != 0);
+        note(&table, address, sites[number], sites[number] != 0);
     }
     for (uint32_t i = 0; i < OBJECTS; i++) {
         assert_int_equal(site_at(&table, 0x7F0000000000 + 48 * (uint64_t)i),
@@ -95,7 +106,7 @@ leaves_out_what_ends_within_the_line(void **state)
         bool makes = sites[number] == 0 || (random >> 16) % 16 == 0;
         sites[number] = makes ? i : 0;
         made += makes;
-        cm_tag_table_note(&table, 16 * (uint64_t)(number + 1), SITE(i), makes);
+        note(&table, 16 * (uint64_t)(number + 1), i, makes);
         for (uint32_t k = 0; (random >> 20) % ASKED == 0 && k < FEW; k++) {
             assert_int_equal(site_at(&table, 16 * (uint64_t)(k + 1)),
                              sites[k]);
@@ -121,7 +132,7 @@ counts_what_it_had_no_memory_for(void **state)
     assert_int_equal(cm_tag_table_begin(&table), CM_OK);
     cm_alloc_fail_at(0, true);
     for (uint64_t i = 1; i <= 300; i++) {
-        cm_tag_table_add(&table, 16 * i, SITE(1));
+        cm_tag_table_add(&table, 16 * i, SITE(1), false);
     }
     assert_int_equal(site_at(&table, 16), 1);
     cm_alloc_fail_at(-1, false);
@@ -137,18 +148,19 @@ is_even(uint64_t address)
 }
 
 static void
-keeps_those_that_are_asked_for(void **state)
+keeps_those_that_are_asked_for_and_those_that_last(void **state)
 {
     (void)state;
     struct cm_tag_table table = begun();
     assert_true(cm_tag_table_is_empty(&table));
     for (uint64_t i = 1; i <= OBJECTS; i++) {
-        cm_tag_table_add(&table, 16 * i, SITE((uint32_t)i));
+        cm_tag_table_add(&table, 16 * i, SITE((uint32_t)i), i == 7);
     }
     cm_tag_table_keep(&table, is_even);
-    assert_int_equal(table.live, OBJECTS / 2);
+    assert_int_equal(table.live, OBJECTS / 2 + 1);
     for (uint64_t i = 1; i <= OBJECTS; i++) {
-        assert_int_equal(site_at(&table, 16 * i), i % 2 == 0 ? i : 0);
+        assert_int_equal(site_at(&table, 16 * i),
+                         i % 2 == 0 || i == 7 ? i : 0);
         cm_tag_table_remove(&table, 16 * i);
     }
     assert_false(cm_tag_table_is_empty(&table)); /* they wait */
@@ -165,7 +177,7 @@ main(void)
         cmocka_unit_test(tells_who_came_first),
         cmocka_unit_test(holds_what_lives_after_many_changes),
         cmocka_unit_test(leaves_out_what_ends_within_the_line),
-        cmocka_unit_test(keeps_those_that_are_asked_for),
+        cmocka_unit_test(keeps_those_that_are_asked_for_and_those_that_last),
         cmocka_unit_test(counts_what_it_had_no_memory_for),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
