@@ -249,6 +249,12 @@ cm_place_sort(struct cm_place_search *self)
     drop_library(self);
 }
 
+bool
+cm_place_is_library(const struct cm_place_search *self)
+{
+    return self->count > 0 && self->found[0].distance >= IN_LIBRARY;
+}
+
 static bool
 is_call_of(const struct cm_place_search *self, const struct cm_store *store)
 {
@@ -265,7 +271,7 @@ cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner)
     struct cm_type_id type = cm_cycle_node(self->cycle, owner)->type;
 
     cm_place_sort(self);
-    if (self->count == 0 || self->found[0].distance < IN_LIBRARY
+    if (!cm_place_is_library(self)
         || cm_records_type(self->cycle->records, type)->library) {
         return;
     }

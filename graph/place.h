@@ -60,6 +60,8 @@ void cm_place_sort(struct cm_place_search *self);
  * nearest, the lines of the user's that call a function of its name
  * (super().__init__(self.step)) stand for it. */
 void cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner);
+/* Whether there is no nearer one, sorted, than in a library. */
+bool cm_place_is_library(const struct cm_place_search *self);
 /* Whether the nearest, sorted, is code that a library made (dataclasses), of
  * which no file has the line. */
 bool cm_place_is_generated(const struct cm_place_search *self);

@@ -263,8 +263,31 @@ find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
     return true;
 }
 
-bool
-cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
+/* model.old_forward = model.forward: the method is the library's own. */
+static bool
+is_of_library(const struct cm_cycle *cycle, uint32_t method)
+{
+    struct cm_code_id code = cm_cycle_node(cycle, method)->code;
+
+    return cm_records_code(cycle->records, code)->library;
+}
+
+/* Containers alone lead to what a person put there. */
+static bool
+is_handed_on(struct cm_cycle *cycle, const struct cm_suspect *suspect)
+{
+    uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
+    uint32_t held = cm_cycle_edge(cycle, suspect->held)->head;
+
+    return held != method
+           && (!cm_cycle_is_container(cycle, held)
+               || cm_cycle_reach(cycle, held, method, CM_ROLES_CONTAINER)
+                      == 0);
+}
+
+static bool
+find_kept_method(struct cm_cycle *cycle, bool of_library,
+                 struct cm_suspect *result)
 {
     uint32_t edge = 0;
 
@@ -275,14 +298,23 @@ cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
         struct cm_link link;
 
         if (is_instance(cycle, record->head)
+            && is_of_library(cycle, record->tail) == of_library
             && cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
                              &link)) {
             *result = cm_suspect_of(edge, link.owner, link.edge, 0);
             (void)find_replaced_method(cycle, edge, result);
+            result->handed_on = is_handed_on(cycle, result);
             return true;
         }
     }
     return false;
+}
+
+bool
+cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_kept_method(cycle, false, result)
+           || find_kept_method(cycle, true, result);
 }
 
 bool
