@@ -321,21 +321,14 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
                                    result);
 }
 
-/* x.NAME(self.method), where x is an object of a library's. */
+/* x.NAME(self.method), where the attribute x is an object of a library's. */
 static bool
-hands_on(const struct cm_place_search *self, const struct cm_store *store)
+is_handed_to(const struct cm_place_search *self, const struct cm_store *store)
 {
     static const char *const calls[] = {
-        "callback",
-        "add_done_callback",
-        "push",
-        "add_callback",
-        "connect",
-        "subscribe",
-        "register",
-        "push_async_callback",
-        "add_signal_handler",
-        NULL,
+        "callback",     "push",    "push_async_callback",
+        "add_callback", "connect", "subscribe",
+        "register",     NULL,
     };
     const char *name = cm_place_text(self, store->name);
     bool found = false;
@@ -343,15 +336,18 @@ hands_on(const struct cm_place_search *self, const struct cm_store *store)
     for (size_t i = 0; calls[i] != NULL && !found; i++) {
         found = strcmp(name, calls[i]) == 0;
     }
-    return found && store->kind == CM_STORE_CALL;
+    return found && store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->owner), self->name) == 0;
 }
 
-/* Likewise, of the attribute x. */
+/* A future is called otherwise when it gets the method. */
 static bool
-hands_on_to(const struct cm_place_search *self, const struct cm_store *store)
+is_given_to_future(const struct cm_place_search *self,
+                   const struct cm_store *store)
 {
-    return hands_on(self, store)
-           && strcmp(cm_place_text(self, store->owner), self->name) == 0;
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->name), "add_done_callback")
+                  == 0;
 }
 
 /* The library's object was made before it was given the method. */
@@ -361,11 +357,11 @@ look_for_handing_on(const struct cm_cycle *cycle,
 {
     struct cm_name name = cm_made_name_of(cycle, suspect->held);
     struct cm_place_search search = {
-        .cycle = cycle, .is_wanted = hands_on_to, .name = name.text};
+        .cycle = cycle, .is_wanted = is_handed_to, .name = name.text};
 
     cm_place_look_around(&search, suspect->owner);
     if (search.count == 0) {
-        search.is_wanted = hands_on;
+        search.is_wanted = is_given_to_future;
         cm_place_look_around(&search, suspect->owner);
     }
     cm_place_sort(&search);

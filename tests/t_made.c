@@ -298,6 +298,13 @@ test_a_librarys_lines_say_nothing(void **state)
          "methods Net lib; o Net; c Ctx; t Tensor 8; o .ctx c; c .net o;"
          "o .t t",
          "back_link", "o .ctx c", "", NULL},
+        {"a call of what was given the method is no giving",
+         "code init a.py:3 App.__init__; library Fn ctypes;"
+         "store init attr callback self 4; code main a.py:8 main;"
+         "store main call callback app 9; site s main:9; methods App init;"
+         "o App; k Fn; m method label=method_done; t Tensor 8 site=s;"
+         "o .callback k; k .target m; m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "a.py:4", NULL},
         {"types.MethodType(scaled, layer) as its forward",
          "code lib " TORCH ":1 Linear.forward lib; library Linear torch.nn;"
          "methods Linear lib; code own a.py:5 scaled; o Linear;"
