@@ -298,6 +298,12 @@ test_a_librarys_lines_say_nothing(void **state)
          "methods Net lib; o Net; c Ctx; t Tensor 8; o .ctx c; c .net o;"
          "o .t t",
          "back_link", "o .ctx c", "", NULL},
+        {"the __init__ that dataclass() makes stores the default",
+         "code gen <string>:2 Layer.__init__; store gen attr net self 4;"
+         "code add a.py:9 Net.add; store add attr net layer 10;"
+         "methods Layer gen; methods Net add; n Net; y Layer; t Tensor 8;"
+         "n .layer y; y .net n; n .t t",
+         "back_link", "y .net n", "a.py:10", NULL},
         {"a call of what was given the method is no giving",
          "code init a.py:3 App.__init__; library Fn ctypes;"
          "store init attr callback self 4; code main a.py:8 main;"
