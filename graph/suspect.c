@@ -342,16 +342,33 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* What a generator expression goes through is a local that no source names. */
+static bool
+is_unwritten(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_cycle_edge(cycle, edge)->role == CM_LOCAL
+           && strcmp(cm_cycle_edge_name(cycle, edge).text, ".0") == 0;
+}
+
+static bool
+is_of_library_object(const struct cm_cycle *cycle, uint32_t edge)
+{
+    struct cm_link link;
+
+    return cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner);
+}
+
 /* The last edge of a way found, but for what a library's object (a context
  * manager, a task) has: who has that object is the user's to change. */
 static uint32_t
 last_edge_of_user(const struct cm_cycle *cycle, uint32_t node, uint32_t roles)
 {
     uint32_t last = cm_cycle_last(cycle, node, node, roles), edge = last;
-    struct cm_link link;
 
-    while (edge != 0 && cm_cycle_link(cycle, edge, &link)
-           && cm_cycle_is_library_object(cycle, link.owner)) {
+    while (
+        edge != 0
+        && (is_of_library_object(cycle, edge) || is_unwritten(cycle, edge))) {
         uint32_t tail = cm_cycle_edge(cycle, edge)->tail;
 
         edge = tail != node ? cm_cycle_last(cycle, node, tail, roles) : 0;
@@ -371,7 +388,15 @@ name_last_edge(struct cm_cycle *cycle, uint32_t node,
     result->held = last_edge_of_user(cycle, node, names);
     result->owner = node;
     result->maker = node;
-    return result->edge != 0;
+    if (result->edge == 0) {
+        return false;
+    }
+    /* Of two generators that run each other, the one that the name leads to. */
+    uint32_t head = cm_cycle_edge(cycle, result->held)->head;
+    if (result->held != 0 && is_resumable(cycle, head)) {
+        result->maker = head;
+    }
+    return true;
 }
 
 bool
