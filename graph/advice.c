@@ -72,17 +72,59 @@ resumable_word(const struct cm_cycle *cycle, uint32_t node)
     }
 }
 
-/* "set X.attr = None", or "clear X.attr" for what leads into a container. */
+/* module.forward = ...: it is called as the class's method that it hides. */
+static bool
+hides_method(const struct cm_cycle *cycle, uint32_t edge)
+{
+    struct cm_name name = cm_cycle_edge_name(cycle, edge);
+    struct cm_link link = {0, 0};
+    bool found = false;
+
+    if (cm_cycle_link(cycle, edge, &link)) {
+        const struct cm_type *type = cm_records_type(
+            cycle->records, cm_cycle_node(cycle, link.owner)->type);
+
+        for (uint32_t i = 0; i < type->method_count && !found; i++) {
+            struct cm_name method =
+                cm_name_of_code(cycle->records, type->methods[i]);
+
+            found = strcmp(method.text, name.text) == 0;
+        }
+    }
+    return found;
+}
+
+/* types.MethodType(function, x): no class has the function. */
+static bool
+is_bound_by_hand(const struct cm_cycle *cycle, uint32_t owner, uint32_t method)
+{
+    uint32_t code = cm_cycle_node(cycle, method)->code.index;
+    const struct cm_type *type =
+        cm_records_type(cycle->records, cm_cycle_node(cycle, owner)->type);
+    bool found = code == 0 || type->method_count == 0;
+
+    for (uint32_t i = 0; i < type->method_count && !found; i++) {
+        found = type->methods[i].index == code;
+    }
+    return !found;
+}
+
+/* "set X.attr = None", "clear X.attr" for what leads into a container, or "del
+ * X.attr" where the class's own then speaks again. */
 static char *
 clearing(const struct cm_cycle *cycle, uint32_t edge, const char *object,
          const char *before)
 {
     struct cm_name attribute = cm_cycle_edge_name(cycle, edge);
     bool container = leads_into_container(cycle, edge);
+    bool hides = hides_method(cycle, edge);
 
     return cm_sentence("%s, or %s %s.%s%s when done", before,
-                       container ? "clear" : "set", object, attribute.text,
-                       container ? "" : " = None");
+                       container ? "clear"
+                       : hides   ? "del"
+                                 : "set",
+                       object, attribute.text,
+                       container || hides ? "" : " = None");
 }
 
 char *
@@ -139,15 +181,17 @@ cm_advise_lambda(const struct cm_cycle *cycle,
     return clearing(cycle, suspect->held, "", before);
 }
 
-/* "f" of `self.f`: the method's code knows it, else its label. */
+/* "f" of `self.f`: a decorator's function goes by the name of what it wraps,
+ * its code does not. */
 static struct cm_name
 method_name(const struct cm_cycle *cycle, uint32_t method)
 {
     const struct cm_node *node = cm_cycle_node(cycle, method);
-    struct cm_name name = cm_name_of_code(cycle->records, node->code);
+    const char *label = cm_records_text(cycle->records, node->label);
 
-    return name.text[0] != '\0' ? name
-                                : cm_name_of_object(cycle->records, node);
+    return node->code.index == 0 || strncmp(label, "method ", 7) == 0
+               ? cm_name_of_object(cycle->records, node)
+               : cm_name_of_code(cycle->records, node->code);
 }
 
 /* defaultdict(self.make) */
@@ -167,13 +211,31 @@ is_default_factory(const struct cm_cycle *cycle, uint32_t method)
     return false;
 }
 
-/* To a timer, to functools.singledispatch(): it calls what it was given. */
-static bool
-is_handed_on(const struct cm_cycle *cycle, uint32_t edge, uint32_t method)
+/* What was handed on is called by who has it.  An exit stack that is dropped
+ * calls nothing. */
+static char *
+advise_handed_on(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect, bool factory,
+                 const char *function)
 {
-    return head_species(cycle, edge) != CM_BOUND_METHOD
-           && (!leads_into_container(cycle, edge)
-               || is_default_factory(cycle, method));
+    uint32_t held = suspect->held;
+    struct cm_name attribute = cm_cycle_edge_name(cycle, held);
+    struct cm_name type = type_name(cycle, cm_cycle_edge(cycle, held)->head);
+    bool inside = !factory && leads_into_container(cycle, held);
+    char before[400];
+
+    snprintf(before, sizeof before,
+             "give %s.%s a function that captures weakref.ref(self) instead "
+             "of self.%s",
+             inside ? "what is in " : "", attribute.text, function);
+    if (cm_name_ends_with(type.text, "ExitStack")) {
+        return cm_sentence("%s, or call .%s.close() when done", before,
+                           attribute.text);
+    }
+    return inside || hides_method(cycle, held)
+               ? clearing(cycle, held, "", before)
+               : cm_sentence("%s, or set .%s = None when done", before,
+                             attribute.text);
 }
 
 char *
@@ -183,7 +245,7 @@ cm_advise_method(const struct cm_cycle *cycle,
     uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
     struct cm_name function = method_name(cycle, method);
     struct cm_name attribute = cm_cycle_edge_name(cycle, suspect->held);
-    char before[320];
+    char before[400];
 
     (void)made;
     if (suspect->owner != cm_cycle_edge(cycle, suspect->edge)->head) {
@@ -191,11 +253,17 @@ cm_advise_method(const struct cm_cycle *cycle,
                            "weakref.ref(self), or set .%s back when done",
                            attribute.text, attribute.text);
     }
-    if (is_handed_on(cycle, suspect->held, method)) {
-        return cm_sentence("give .%s a function that captures "
-                           "weakref.ref(self) instead of self.%s, or set .%s "
-                           "= None when done",
-                           attribute.text, function.text, attribute.text);
+    if (is_bound_by_hand(cycle, suspect->owner, method)) {
+        snprintf(before, sizeof before,
+                 "give .%s a function that captures weakref.ref of the %s "
+                 "instead of %s bound to it",
+                 attribute.text, type_name(cycle, suspect->owner).text,
+                 function.text);
+        return clearing(cycle, suspect->held, "", before);
+    }
+    if (suspect->handed_on || hides_method(cycle, suspect->held)) {
+        return advise_handed_on(
+            cycle, suspect, is_default_factory(cycle, method), function.text);
     }
     snprintf(before, sizeof before, "store weakref.WeakMethod(self.%s) in .%s",
              function.text, attribute.text);

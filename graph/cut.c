@@ -30,7 +30,7 @@ static const struct rule rules[] = {
     {"lambda_on_self",
      cm_suspect_lambda, cm_made_by_function, cm_advise_lambda, true},
     {"bound_method_on_self",
-     cm_suspect_method, cm_made_by_attribute, cm_advise_method, true},
+     cm_suspect_method, cm_made_by_method, cm_advise_method, true},
     {"partial_on_self",
      cm_suspect_partial, cm_made_by_attribute, cm_advise_partial, true},
     {"exception_in_frame",

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "made_private.h"
 #include "name.h"
 #include "place.h"
 #include "../detector/alloc.h"
@@ -21,8 +22,8 @@ cm_made_release(struct cm_made *self)
     *self = (struct cm_made){0};
 }
 
-static const struct cm_code *
-code_of(const struct cm_cycle *cycle, struct cm_code_id code)
+const struct cm_code *
+cm_made_code_of(const struct cm_cycle *cycle, struct cm_code_id code)
 {
     return cm_records_code(cycle->records, code);
 }
@@ -35,7 +36,8 @@ cm_made_line_of(const struct cm_cycle *cycle, cm_made_finder *find,
     struct cm_made_line line = {""};
 
     if (find(cycle, suspect, &made) == CM_OK && made.place_count > 0) {
-        const struct cm_code *code = code_of(cycle, made.places[0].code);
+        const struct cm_code *code =
+            cm_made_code_of(cycle, made.places[0].code);
         const char *file = cm_records_text(cycle->records, code->filename);
 
         snprintf(line.text, sizeof line.text, "%s:%u", cm_name_basename(file),
@@ -104,71 +106,6 @@ sets_any_attribute(const struct cm_place_search *self,
            || (cm_place_fills(self, store) && is_own_dict(self, store->owner));
 }
 
-/* "forward_pre" of "_forward_pre_hooks" and of "register_forward_pre_hook". */
-static struct cm_name
-hook_kind(const char *name, const char *begin, const char *end)
-{
-    struct cm_name kind = {""};
-    const char *last;
-
-    name += name[0] == '_';
-    name += strncmp(name, begin, strlen(begin)) == 0 ? strlen(begin) : 0;
-    last = strstr(name, end);
-    if (last != NULL) {
-        snprintf(kind.text, sizeof kind.text, "%.*s", (int)(last - name),
-                 name);
-    }
-    return kind;
-}
-
-/* Calls whose tables are called otherwise. */
-static bool
-is_other_name(const char *call, const char *table)
-{
-    static const char *const others[][2] = {
-        {"", "backward"}, /* Tensor.register_hook() */
-        {"full_backward", "backward"},
-        {"full_backward_pre", "backward_pre"},
-        {"state_dict_post", "state_dict"},
-    };
-
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (strcmp(call, others[i][0]) == 0
-            && strcmp(table, others[i][1]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool
-is_hook_call(const struct cm_place_search *self, const struct cm_store *store)
-{
-    const char *name = cm_place_text(self, store->name);
-
-    name += name[0] == '_';
-    return store->kind == CM_STORE_CALL && strncmp(name, "register_", 9) == 0
-           && strstr(name, "hook") != NULL;
-}
-
-/* One that fills the table of this name. */
-static bool
-is_call_of_table(const struct cm_place_search *self,
-                 const struct cm_store *store)
-{
-    const char *name = cm_place_text(self, store->name);
-    struct cm_name call = hook_kind(name, "register_", "hook");
-    struct cm_name table = hook_kind(self->name, "optimizer_", "_hooks");
-    size_t length = strlen(call.text);
-
-    if (length != 0 && call.text[length - 1] == '_') {
-        call.text[length - 1] = '\0';
-    }
-    return is_hook_call(self, store)
-           && (strcmp(call.text, table.text) == 0
-               || is_other_name(call.text, table.text));
-}
-
 static bool
 is_making(const struct cm_place_search *self, const struct cm_store *store)
 {
@@ -176,21 +113,10 @@ is_making(const struct cm_place_search *self, const struct cm_store *store)
            && strcmp(cm_place_text(self, store->name), self->name) == 0;
 }
 
-/* A class or function of that last name. */
-static bool
-is_making_of(const struct cm_place_search *self, const struct cm_store *store)
-{
-    const char *name = cm_place_text(self, store->name);
-    const char *dot = strrchr(name, '.');
-
-    return store->kind == CM_STORE_FUNCTION
-           && strcmp(dot != NULL ? dot + 1 : name, self->name) == 0;
-}
-
 /* What is chosen */
 
-static void
-choose(struct cm_place_search *self, struct cm_made *result)
+void
+cm_made_choose(struct cm_place_search *self, struct cm_made *result)
 {
     cm_place_sort(self);
     for (uint32_t i = 0; i < self->count && i < CM_MAX_PLACES; i++) {
@@ -201,16 +127,16 @@ choose(struct cm_place_search *self, struct cm_made *result)
     result->made = self->count > 0 && self->found[0].made;
 }
 
-static void
-choose_only(struct cm_place place, struct cm_made *result)
+void
+cm_made_choose_only(struct cm_place place, struct cm_made *result)
 {
     place.certain = true;
     result->places[0] = place;
     result->place_count = 1;
 }
 
-static enum cm_status
-explain(struct cm_made *result, char *reason)
+enum cm_status
+cm_made_explain(struct cm_made *result, char *reason)
 {
     result->reason = reason;
     return reason != NULL ? CM_OK : CM_NO_MEMORY;
@@ -224,7 +150,8 @@ cm_made_by_torch(const struct cm_cycle *cycle,
 {
     (void)cycle;
     (void)suspect;
-    return explain(result, cm_sentence("torch keeps what the pack hook of "
+    return cm_made_explain(result,
+                           cm_sentence("torch keeps what the pack hook of "
                                        "saved_tensors_hooks returned"));
 }
 
@@ -240,19 +167,19 @@ cm_made_nowhere(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
          edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) {
         named = cm_cycle_edge(cycle, edge)->label.index != 0;
     }
-    return explain(result,
-                   cm_sentence(named ? "no rule knows this kind of cycle"
-                                     : "the references of this cycle have no "
-                                       "names"));
+    return cm_made_explain(
+        result, cm_sentence(named ? "no rule knows this kind of cycle"
+                                  : "the references of this cycle have no "
+                                    "names"));
 }
 
 /* Two lambdas of one function share their qualified name: the line tells. */
-static struct cm_place
-place_of_function(const struct cm_cycle *cycle,
-                  const struct cm_suspect *suspect)
+struct cm_place
+cm_made_place_of_function(const struct cm_cycle *cycle,
+                          const struct cm_suspect *suspect)
 {
     struct cm_code_id id = cm_cycle_node(cycle, suspect->maker)->code;
-    const struct cm_code *code = code_of(cycle, id);
+    const struct cm_code *code = cm_made_code_of(cycle, id);
     struct cm_place_search search = {.cycle = cycle, .is_wanted = is_making};
     struct cm_place own = {.code = id, .line = code->first_line};
 
@@ -263,7 +190,8 @@ place_of_function(const struct cm_cycle *cycle,
     for (uint32_t i = 0; i < search.count; i++) {
         struct cm_place place = search.found[i].place;
 
-        if (cm_text_same(code_of(cycle, place.code)->filename, code->filename)
+        if (cm_text_same(cm_made_code_of(cycle, place.code)->filename,
+                         code->filename)
             && (place.line == own.line || search.count == 1)) {
             return place;
         }
@@ -278,53 +206,21 @@ cm_made_by_function(const struct cm_cycle *cycle,
     struct cm_place place = {.line = 0};
 
     if (suspect->maker != 0) {
-        place = place_of_function(cycle, suspect);
+        place = cm_made_place_of_function(cycle, suspect);
     }
     if (place.line == 0) {
-        return explain(result,
-                       cm_sentence("the code of the function is not known"));
+        return cm_made_explain(
+            result, cm_sentence("the code of the function is not known"));
     }
-    choose_only(place, result);
+    cm_made_choose_only(place, result);
     return CM_OK;
 }
 
 /* Of an edge; "" for none. */
-static struct cm_name
-name_of(const struct cm_cycle *cycle, uint32_t edge)
+struct cm_name
+cm_made_name_of(const struct cm_cycle *cycle, uint32_t edge)
 {
     return edge != 0 ? cm_cycle_edge_name(cycle, edge) : (struct cm_name){""};
-}
-
-enum cm_status
-cm_made_by_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
-                struct cm_made *result)
-{
-    struct cm_name table = name_of(cycle, suspect->held);
-    struct cm_place_search search = {
-        .cycle = cycle, .is_wanted = is_call_of_table, .name = table.text};
-    struct cm_place made = {.line = 0};
-
-    if (suspect->maker != 0) {
-        made = place_of_function(cycle, suspect);
-    }
-    cm_place_look_around(&search, suspect->owner);
-    if (search.count == 0) {
-        search.is_wanted = is_hook_call;
-        cm_place_look_around(&search, suspect->owner);
-    }
-    for (uint32_t i = 0; i < search.count && made.line != 0; i++) {
-        if (search.found[i].place.line == made.line
-            && cm_text_same(
-                code_of(cycle, made.code)->filename,
-                code_of(cycle, search.found[i].place.code)->filename)) {
-            choose_only(search.found[i].place, result);
-            return CM_OK;
-        }
-    }
-    choose(&search, result);
-    return result->place_count > 0
-               ? CM_OK
-               : cm_made_by_function(cycle, suspect, result);
 }
 
 /* How many links of the cycle bear this name. */
@@ -336,7 +232,7 @@ count_links(const struct cm_cycle *cycle, const char *name)
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (cm_cycle_link(cycle, edge, &link)
-            && strcmp(name_of(cycle, edge).text, name) == 0) {
+            && strcmp(cm_made_name_of(cycle, edge).text, name) == 0) {
             count++;
         }
     }
@@ -371,14 +267,15 @@ explain_attribute(const struct cm_cycle *cycle,
     struct cm_name owner = cm_name_of_type(cycle->records, type);
 
     if (generated) {
-        return explain(result, cm_sentence("an __init__ that a library made "
+        return cm_made_explain(result,
+                               cm_sentence("an __init__ that a library made "
                                            "for %s stores .%s",
                                            owner.text, name));
     }
-    return explain(result,
-                   cm_sentence("no store of .%s in %s's methods or in the "
-                               "functions that allocated the tensor",
-                               name, owner.text));
+    return cm_made_explain(
+        result, cm_sentence("no store of .%s in %s's methods or in the "
+                            "functions that allocated the tensor",
+                            name, owner.text));
 }
 
 static bool
@@ -394,7 +291,7 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
     static bool (*const stores[])(const struct cm_place_search *search,
                                   const struct cm_store *store) = {
         cm_place_sets_attribute, is_dict_store, sets_any_attribute};
-    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_name name = cm_made_name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
 
@@ -409,14 +306,96 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
     }
     keep_closing_store(&search);
     cm_place_prefer_callers(&search, suspect->owner);
+    /* What a library does with names of its own says nothing about this one. */
+    if (search.is_wanted == sets_any_attribute
+        && cm_place_is_library(&search)) {
+        search.count = 0;
+    }
     bool generated = cm_place_is_generated(&search);
     if (!generated) {
-        choose(&search, result);
+        cm_made_choose(&search, result);
     }
     return result->place_count > 0
                ? CM_OK
                : explain_attribute(cycle, suspect, name.text, generated,
                                    result);
+}
+
+/* x.NAME(self.method), where the attribute x is an object of a library's. */
+static bool
+is_handed_to(const struct cm_place_search *self, const struct cm_store *store)
+{
+    static const char *const calls[] = {
+        "callback",     "push",    "push_async_callback",
+        "add_callback", "connect", "subscribe",
+        "register",     NULL,
+    };
+    const char *name = cm_place_text(self, store->name);
+    bool found = false;
+
+    for (size_t i = 0; calls[i] != NULL && !found; i++) {
+        found = strcmp(name, calls[i]) == 0;
+    }
+    return found && store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->owner), self->name) == 0;
+}
+
+/* A future is called otherwise when it gets the method. */
+static bool
+is_given_to_future(const struct cm_place_search *self,
+                   const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(self, store->name), "add_done_callback")
+                  == 0;
+}
+
+/* The library's object was made before it was given the method. */
+static void
+look_for_handing_on(const struct cm_cycle *cycle,
+                    const struct cm_suspect *suspect, struct cm_made *result)
+{
+    struct cm_name name = cm_made_name_of(cycle, suspect->held);
+    struct cm_place_search search = {
+        .cycle = cycle, .is_wanted = is_handed_to, .name = name.text};
+
+    cm_place_look_around(&search, suspect->owner);
+    if (search.count == 0) {
+        search.is_wanted = is_given_to_future;
+        cm_place_look_around(&search, suspect->owner);
+    }
+    cm_place_sort(&search);
+    if (!cm_place_is_library(&search)) {
+        cm_made_choose(&search, result);
+    }
+}
+
+/* layer.forward = MethodType(function, layer), where nobody looks: the function
+ * is the program's own. */
+enum cm_status
+cm_made_by_method(const struct cm_cycle *cycle,
+                  const struct cm_suspect *suspect, struct cm_made *result)
+{
+    uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
+    struct cm_code_id id = cm_cycle_node(cycle, method)->code;
+    const struct cm_code *code = cm_made_code_of(cycle, id);
+    enum cm_status status;
+
+    if (suspect->handed_on) {
+        look_for_handing_on(cycle, suspect, result);
+    }
+    if (result->place_count != 0) {
+        return CM_OK;
+    }
+    status = cm_made_by_attribute(cycle, suspect, result);
+    if (status == CM_OK && result->place_count == 0 && code->first_line != 0
+        && !code->library) {
+        cm_made_release(result);
+        result->places[0] =
+            (struct cm_place){.code = id, .line = code->first_line};
+        result->place_count = 1;
+    }
+    return status;
 }
 
 /* A parameter is stored by no instruction: then the function's own line. */
@@ -425,7 +404,7 @@ choose_frame(const struct cm_cycle *cycle, uint32_t frame,
              struct cm_made *result)
 {
     const struct cm_node *node = cm_cycle_node(cycle, frame);
-    const struct cm_code *code = code_of(cycle, node->code);
+    const struct cm_code *code = cm_made_code_of(cycle, node->code);
     uint32_t line = code->first_line != 0 ? code->first_line : node->line;
 
     if (line != 0) {
@@ -450,7 +429,7 @@ enum cm_status
 cm_made_by_local(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, struct cm_made *result)
 {
-    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_name name = cm_made_name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_local_store, .name = name.text};
 
@@ -463,13 +442,14 @@ cm_made_by_local(const struct cm_cycle *cycle,
         search.is_wanted = is_local_store;
         look_in_maker(&search, suspect->maker);
     }
-    choose(&search, result);
+    cm_made_choose(&search, result);
     if (result->place_count == 0 && suspect->maker != 0) {
         choose_frame(cycle, suspect->maker, result);
     }
     return result->place_count > 0
                ? CM_OK
-               : explain(result, cm_sentence("no store of %s in the code that "
+               : cm_made_explain(result,
+                                 cm_sentence("no store of %s in the code that "
                                              "stands in the cycle",
                                              name.text));
 }
@@ -488,8 +468,8 @@ enum cm_status
 cm_made_by_filling(const struct cm_cycle *cycle,
                    const struct cm_suspect *suspect, struct cm_made *result)
 {
-    struct cm_name key = name_of(cycle, suspect->edge);
-    struct cm_name name = name_of(cycle, suspect->held);
+    struct cm_name key = cm_made_name_of(cycle, suspect->edge);
+    struct cm_name name = cm_made_name_of(cycle, suspect->held);
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_item_store, .name = key.text};
 
@@ -505,12 +485,12 @@ cm_made_by_filling(const struct cm_cycle *cycle,
         search.is_wanted = cm_place_fills;
         cm_place_look_around(&search, suspect->owner);
     }
-    choose(&search, result);
+    cm_made_choose(&search, result);
     return result->place_count > 0
                ? CM_OK
-               : explain(result,
-                         cm_sentence("no call that fills a container in the "
-                                     "functions that allocated the tensor"));
+               : cm_made_explain(
+                   result, cm_sentence("no call that fills a container in the "
+                                       "functions that allocated the tensor"));
 }
 
 enum cm_status
@@ -530,63 +510,4 @@ cm_made_by_holder(const struct cm_cycle *cycle,
     return role == CM_LOCAL || role == CM_CELL_CONTENTS
                ? cm_made_by_local(cycle, suspect, result)
                : cm_made_by_filling(cycle, suspect, result);
-}
-
-static void
-keep_earliest_method(const struct cm_cycle *cycle, uint32_t node,
-                     const char *class_name, struct cm_place *place)
-{
-    struct cm_code_id id = cm_cycle_node(cycle, node)->code;
-    const struct cm_code *code = code_of(cycle, id);
-    const char *name = cm_records_text(cycle->records, code->qualified_name);
-
-    if (cm_cycle_node(cycle, node)->species == CM_FUNCTION
-        && strstr(name, class_name) != NULL
-        && (place->line == 0 || code->first_line < place->line)) {
-        *place = (struct cm_place){.code = id, .line = code->first_line};
-    }
-}
-
-/* Without the class statement: the first of its methods, which the cycle
- * holds but does not pass through. */
-static void
-choose_first_method(const struct cm_cycle *cycle, const char *class_name,
-                    struct cm_made *result)
-{
-    struct cm_place *place = &result->places[0];
-
-    for (uint32_t i = 0; i < cycle->size && i < CM_PLACE_MEMBERS; i++) {
-        const struct cm_node *node = cm_cycle_node(cycle, cycle->nodes[i]);
-
-        for (uint32_t j = 0; j < node->edge_count && j < CM_PLACE_MEMBERS;
-             j++) {
-            uint32_t edge = node->first_edge + j;
-
-            keep_earliest_method(cycle, cm_cycle_edge(cycle, edge)->head,
-                                 class_name, place);
-        }
-    }
-    result->place_count = place->line != 0;
-}
-
-enum cm_status
-cm_made_by_class(const struct cm_cycle *cycle,
-                 const struct cm_suspect *suspect, struct cm_made *result)
-{
-    const struct cm_node *type = cm_cycle_node(cycle, suspect->owner);
-    struct cm_name name = cm_name_of_object(cycle->records, type);
-    struct cm_place_search search = {
-        .cycle = cycle, .is_wanted = is_making_of, .name = name.text};
-
-    cm_place_look_around(&search, suspect->owner);
-    choose(&search, result);
-    if (result->place_count == 0) {
-        choose_first_method(cycle, name.text, result);
-    }
-    return result->place_count > 0
-               ? CM_OK
-               : explain(result,
-                         cm_sentence("no statement that makes class %s in the "
-                                     "functions that allocated the tensor",
-                                     name.text));
 }

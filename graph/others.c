@@ -12,6 +12,18 @@
 #include "name.h"
 #include "../detector/alloc.h"
 
+/* What a library's object has is the library's, but for the one in whose
+ * attribute the cut is. */
+static bool
+is_out_of_reach(const struct cm_cycle *cycle, uint32_t owner)
+{
+    struct cm_link cut;
+
+    return cm_cycle_is_library_object(cycle, owner)
+           && (!cm_cycle_link(cycle, cycle->cuts[0], &cut)
+               || cut.owner != owner);
+}
+
 /* A link that a person wrote, nearest to the end of a way round `node`. */
 static uint32_t
 last_link(const struct cm_cycle *cycle, uint32_t node)
@@ -24,7 +36,7 @@ last_link(const struct cm_cycle *cycle, uint32_t node)
 
         if (cm_cycle_link(cycle, edge, &link)
             && cm_cycle_node(cycle, link.owner)->species != CM_TYPE
-            && !cm_cycle_is_library_object(cycle, link.owner)
+            && !is_out_of_reach(cycle, link.owner)
             && !cm_cycle_is_hook(cycle, link)
             && !cm_cycle_is_table(cycle, link)) {
             return edge;

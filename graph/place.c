@@ -202,13 +202,19 @@ sort_candidates(struct cm_place_search *self)
     }
 }
 
+/* What lies in a library, or in no file, unless there is nothing else. */
 static void
-drop_library(struct cm_place_search *self)
+drop_others_code(struct cm_place_search *self)
 {
+    uint32_t limit = IN_GENERATED;
+
     if (self->count == 0 || self->found[0].distance >= IN_LIBRARY) {
         return;
     }
-    while (self->found[self->count - 1].distance >= IN_LIBRARY) {
+    if (self->found[0].distance >= IN_GENERATED) {
+        limit = IN_LIBRARY;
+    }
+    while (self->found[self->count - 1].distance >= limit) {
         self->count--;
     }
 }
@@ -246,7 +252,13 @@ void
 cm_place_sort(struct cm_place_search *self)
 {
     sort_candidates(self);
-    drop_library(self);
+    drop_others_code(self);
+}
+
+bool
+cm_place_is_library(const struct cm_place_search *self)
+{
+    return self->count > 0 && self->found[0].distance >= IN_LIBRARY;
 }
 
 static bool
@@ -265,7 +277,7 @@ cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner)
     struct cm_type_id type = cm_cycle_node(self->cycle, owner)->type;
 
     cm_place_sort(self);
-    if (self->count == 0 || self->found[0].distance < IN_LIBRARY
+    if (!cm_place_is_library(self)
         || cm_records_type(self->cycle->records, type)->library) {
         return;
     }

@@ -54,12 +54,14 @@ void cm_place_look_at_members(struct cm_place_search *self);
 void cm_place_look_around(struct cm_place_search *self, uint32_t owner);
 
 /* Brings the nearest candidates to the front and drops those in libraries,
- * unless there are no others. */
+ * or in no file, unless there are no others. */
 void cm_place_sort(struct cm_place_search *self);
 /* Sorts; where a library's line about an object of the user's class is the
  * nearest, the lines of the user's that call a function of its name
  * (super().__init__(self.step)) stand for it. */
 void cm_place_prefer_callers(struct cm_place_search *self, uint32_t owner);
+/* Whether there is no nearer one, sorted, than in a library. */
+bool cm_place_is_library(const struct cm_place_search *self);
 /* Whether the nearest, sorted, is code that a library made (dataclasses), of
  * which no file has the line. */
 bool cm_place_is_generated(const struct cm_place_search *self);

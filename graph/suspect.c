@@ -263,8 +263,31 @@ find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
     return true;
 }
 
-bool
-cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
+/* model.old_forward = model.forward: the method is the library's own. */
+static bool
+is_of_library(const struct cm_cycle *cycle, uint32_t method)
+{
+    struct cm_code_id code = cm_cycle_node(cycle, method)->code;
+
+    return cm_records_code(cycle->records, code)->library;
+}
+
+/* Containers alone lead to what a person put there. */
+static bool
+is_handed_on(struct cm_cycle *cycle, const struct cm_suspect *suspect)
+{
+    uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
+    uint32_t held = cm_cycle_edge(cycle, suspect->held)->head;
+
+    return held != method
+           && (!cm_cycle_is_container(cycle, held)
+               || cm_cycle_reach(cycle, held, method, CM_ROLES_CONTAINER)
+                      == 0);
+}
+
+static bool
+find_kept_method(struct cm_cycle *cycle, bool of_library,
+                 struct cm_suspect *result)
 {
     uint32_t edge = 0;
 
@@ -275,14 +298,23 @@ cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
         struct cm_link link;
 
         if (is_instance(cycle, record->head)
+            && is_of_library(cycle, record->tail) == of_library
             && cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS, want,
                              &link)) {
             *result = cm_suspect_of(edge, link.owner, link.edge, 0);
             (void)find_replaced_method(cycle, edge, result);
+            result->handed_on = is_handed_on(cycle, result);
             return true;
         }
     }
     return false;
+}
+
+bool
+cm_suspect_method(struct cm_cycle *cycle, struct cm_suspect *result)
+{
+    return find_kept_method(cycle, false, result)
+           || find_kept_method(cycle, true, result);
 }
 
 bool
@@ -310,16 +342,33 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* What a generator expression goes through is a local that no source names. */
+static bool
+is_unwritten(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_cycle_edge(cycle, edge)->role == CM_LOCAL
+           && strcmp(cm_cycle_edge_name(cycle, edge).text, ".0") == 0;
+}
+
+static bool
+is_of_library_object(const struct cm_cycle *cycle, uint32_t edge)
+{
+    struct cm_link link;
+
+    return cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner);
+}
+
 /* The last edge of a way found, but for what a library's object (a context
  * manager, a task) has: who has that object is the user's to change. */
 static uint32_t
 last_edge_of_user(const struct cm_cycle *cycle, uint32_t node, uint32_t roles)
 {
     uint32_t last = cm_cycle_last(cycle, node, node, roles), edge = last;
-    struct cm_link link;
 
-    while (edge != 0 && cm_cycle_link(cycle, edge, &link)
-           && cm_cycle_is_library_object(cycle, link.owner)) {
+    while (
+        edge != 0
+        && (is_of_library_object(cycle, edge) || is_unwritten(cycle, edge))) {
         uint32_t tail = cm_cycle_edge(cycle, edge)->tail;
 
         edge = tail != node ? cm_cycle_last(cycle, node, tail, roles) : 0;
@@ -339,7 +388,15 @@ name_last_edge(struct cm_cycle *cycle, uint32_t node,
     result->held = last_edge_of_user(cycle, node, names);
     result->owner = node;
     result->maker = node;
-    return result->edge != 0;
+    if (result->edge == 0) {
+        return false;
+    }
+    /* Of two generators that run each other, the one that the name leads to. */
+    uint32_t head = cm_cycle_edge(cycle, result->held)->head;
+    if (result->held != 0 && is_resumable(cycle, head)) {
+        result->maker = head;
+    }
+    return true;
 }
 
 bool

@@ -22,6 +22,7 @@ struct cm_suspect {
     uint32_t owner; /* the object that the cycle is told from */
     uint32_t held;  /* the attribute or local that a person clears; 0: none */
     uint32_t maker; /* function, frame or generator whose code matters */
+    bool handed_on; /* a library's object has the method: a timer, a future */
     /* Locals and attributes by which the cycle would live on with the one
      * reference cut. */
     uint32_t also[CM_MAX_ALSO];

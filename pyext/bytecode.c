@@ -44,7 +44,8 @@ name_of(const struct cm_pass *pass, unsigned index)
 static void
 push(struct cm_pass *pass, PyObject *name, PyObject *constant)
 {
-    struct pushed last = {name, constant, .fresh = pass->fresh};
+    struct pushed last = {name, constant, .fresh = pass->fresh,
+                          .whole = !pass->branched};
     cm_pushed_push(pass->stack, last);
 }
 
@@ -58,6 +59,7 @@ static void
 forget(struct cm_pass *pass)
 {
     pop(pass, CM_PUSHED_DEPTH);
+    pass->branched = true;
 }
 
 /* y.x is remembered as x: what a call or an item is done to. */
@@ -67,6 +69,29 @@ push_attribute(struct cm_pass *pass, PyObject *name)
     pop(pass, 1);
     push(pass, name, NULL);
     pass->stack[0].attribute = true;
+}
+
+static bool
+is_plain(const struct pushed *item)
+{
+    return item->name != NULL || item->constant != NULL || item->empty;
+}
+
+/* a, b = x, None: what is to be stored, last first. */
+static void
+run_swap(struct cm_pass *pass, unsigned argument)
+{
+    struct pushed *stack = pass->stack, last = stack[0];
+    if (argument == 0 || argument > CM_PUSHED_DEPTH || !is_plain(&stack[0])
+        || !is_plain(&stack[argument - 1])) {
+        forget(pass);
+        return;
+    }
+    stack[0] = stack[argument - 1];
+    stack[argument - 1] = last;
+    for (unsigned i = 0; i < argument; i++) {
+        stack[i].fresh |= stack[i].whole;
+    }
 }
 
 static void
@@ -438,6 +463,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
     }
+    else if (action == ACT_SWAP) {
+        run_swap(pass, argument);
+    }
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
     }
@@ -482,6 +510,7 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     pass->measured = false;
     pass->left = action == ACT_LEAVE || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
+    pass->branched = pass->branched && !pass->fresh;
     pass->line = line;
     act(pass, action, argument);
     span(pass, action, argument, next, measured);

@@ -12,7 +12,7 @@
 
 #include "phrase.h"
 
-enum { NAME_CHARS = 200 };
+enum { NAME_CHARS = 200, MAX_BOUND = 8 };
 
 static bool
 is_made_in_c(const PyTypeObject *type)
@@ -195,6 +195,18 @@ add_module_label(struct cm_phrase *label, PyObject *object)
     cm_phrase_add_str(label, name, NAME_CHARS);
 }
 
+/* What a method is bound to may be a method again (types.MethodType). */
+static PyObject *
+function_of_method(PyObject *object)
+{
+    for (int depth = 0; depth < MAX_BOUND && object != NULL
+                        && Py_TYPE(object) == &PyMethod_Type;
+         depth++) {
+        object = ((PyMethodObject *)object)->im_func;
+    }
+    return object;
+}
+
 static struct cm_text_id
 label_of(struct cm_objects *self, PyObject *object, const struct cm_node *node)
 {
@@ -207,7 +219,7 @@ label_of(struct cm_objects *self, PyObject *object, const struct cm_node *node)
         break;
     case CM_BOUND_METHOD:
         cm_phrase_add(&label, "method ");
-        add_function_name(&label, ((PyMethodObject *)object)->im_func);
+        add_function_name(&label, function_of_method(object));
         break;
     case CM_BUILTIN_METHOD: add_builtin(&label, object); break;
     case CM_CELL: cm_phrase_add(&label, "cell"); break;
@@ -237,9 +249,15 @@ static PyCodeObject *
 code_of(const struct cm_objects *self, PyObject *object,
         enum cm_species species)
 {
-    PyObject *code = NULL;
+    PyObject *code = NULL, *function;
     switch (species) {
-    case CM_FUNCTION: code = ((PyFunctionObject *)object)->func_code; break;
+    case CM_FUNCTION:
+    case CM_BOUND_METHOD:
+        function = function_of_method(object);
+        if (function != NULL && PyFunction_Check(function)) {
+            code = ((PyFunctionObject *)function)->func_code;
+        }
+        break;
     case CM_FRAME:
     case CM_GENERATOR:
     case CM_COROUTINE:

@@ -22,6 +22,7 @@ struct cm_pass {
     struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
     bool just_stored; /* a variable, by the instruction before this one */
     bool fresh;       /* nothing of this statement came before */
+    bool branched;    /* of this statement, a branch may have */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
     bool left;     /* that returns, raises, or goes back */

@@ -16,6 +16,7 @@ struct pushed {
     PyObject *constant;
     PyObject *within; /* of an item: the name of what it was taken from */
     bool fresh;       /* it opens a statement */
+    bool whole;       /* no branch of the statement came before it */
     bool attribute;   /* the name is no variable's: the last one of y.x */
     bool empty;       /* a new container without items */
     bool made;        /* by a call, or a container that is written out */

@@ -159,6 +159,17 @@ add_method(struct methods *methods, PyObject *value)
 }
 
 static void
+add_own_methods(struct methods *methods, PyObject *dict)
+{
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t position = 0;
+    while (dict != NULL && methods->count < MAX_METHODS
+           && PyDict_Next(dict, &position, &key, &value)) {
+        add_method(methods, value);
+    }
+}
+
+static void
 add_methods_of(struct methods *methods, PyObject *dict)
 {
     PyObject *key = NULL, *value = NULL;
@@ -168,6 +179,10 @@ add_methods_of(struct methods *methods, PyObject *dict)
     }
     while (methods->count < MAX_METHODS
            && PyDict_Next(dict, &position, &key, &value)) {
+        /* torch makes the class of a step's ctx from the program's own. */
+        if (PyType_Check(value) && cm_str_is(key, "_forward_cls")) {
+            add_own_methods(methods, ((PyTypeObject *)value)->tp_dict);
+        }
         add_method(methods, value);
     }
 }

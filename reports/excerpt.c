@@ -89,9 +89,14 @@ add_diff(struct cm_sheet *self, const struct cm_leak_cycle *cycle,
     size_t indent = least_indent(
         before, least_indent(after, least_indent(source, SIZE_MAX)));
     struct cm_buffer mended = {0};
-    enum cm_mend way =
-        cm_mend_line(&mended, cm_sheet_text(self, cycle->rule),
-                     cm_sheet_text(self, edge->annotation), source);
+    struct cm_mend_case fault = {
+        .rule = cm_sheet_text(self, cycle->rule),
+        .advice = cm_sheet_text(self, cycle->advice),
+        .edge = cm_sheet_text(self, edge->annotation),
+        .before = before,
+        .source = source,
+    };
+    enum cm_mend way = cm_mend_line(&mended, &fault);
 
     if (source[0] == '\0') {
         goto done;

@@ -94,6 +94,24 @@ add_storages(struct cm_sheet *self, const char *title, const uint32_t *ids,
     cm_put(self, "</ul>\n");
 }
 
+/* It may be none of those that the page shows. */
+static void
+add_other(struct cm_sheet *self, uint64_t fingerprint)
+{
+    const struct cm_leak_cycle *other =
+        cm_leak_cycle_of(self->leak, fingerprint);
+    const struct cm_leak_frame *place =
+        other != NULL ? cm_leak_cut_place(self->leak, other) : NULL;
+
+    cm_buffer_addf(self->out, " <code>%06" PRIx64 "</code>",
+                   fingerprint >> 40);
+    if (place != NULL) {
+        cm_put(self, " (cut ");
+        cm_put_place(self, place);
+        cm_put(self, ")");
+    }
+}
+
 static void
 add_shared(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
 {
@@ -102,10 +120,9 @@ add_shared(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     }
     cm_put(self, "<p>Some of it is also held by");
     for (size_t i = 0; i < cycle->shared_count && i < MAX_HELD; i++) {
-        cm_buffer_addf(self->out, " <code>%06" PRIx64 "</code>",
-                       cycle->shared_with[i] >> 40);
+        add_other(self, cycle->shared_with[i]);
     }
-    cm_put(self, "; it is counted once.</p>\n");
+    cm_put(self, "; it is counted once, and goes when all are cut.</p>\n");
 }
 
 void

@@ -337,6 +337,27 @@ is_of_the_user(const struct cm_leak *self, uint32_t site)
     return site != 0 && cm_leak_site_at(self, site)->user_frame >= 0;
 }
 
+const struct cm_leak_frame *
+cm_leak_cut_place(const struct cm_leak *self,
+                  const struct cm_leak_cycle *cycle)
+{
+    const struct cm_leak_edge *edge =
+        cycle->cut_count > 0 ? cm_leak_edge_at(self, cycle->cut[0]) : NULL;
+
+    return edge != NULL && edge->made_at_count > 0 ? edge->made_at : NULL;
+}
+
+const struct cm_leak_cycle *
+cm_leak_cycle_of(const struct cm_leak *self, uint64_t fingerprint)
+{
+    for (size_t i = 0; i < self->cycle_count; i++) {
+        if (self->cycles[i].fingerprint == fingerprint) {
+            return &self->cycles[i];
+        }
+    }
+    return NULL;
+}
+
 uint32_t
 cm_leak_alloc_site(const struct cm_leak *self, uint32_t storage,
                    uint32_t vertex)

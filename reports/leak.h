@@ -305,6 +305,12 @@ const char *cm_leak_check(const struct cm_leak *self);
  * first, equal ones by fingerprint; what is held by bytes, equal ones by
  * site. */
 void cm_leak_sort(struct cm_leak *self);
+/* The line to cut at, NULL: not known. */
+const struct cm_leak_frame *cm_leak_cut_place(
+    const struct cm_leak *self, const struct cm_leak_cycle *cycle);
+/* NULL: none bears it. */
+const struct cm_leak_cycle *cm_leak_cycle_of(const struct cm_leak *self,
+                                             uint64_t fingerprint);
 /* The stack that allocated the memory of `storage` as `vertex` has it (each
  * may be 0): the memory's own where that names a frame of the user's or the
  * object has none either, else the object's.  0: none. */

@@ -2,8 +2,8 @@
  * Copyright the cumem authors
  *
  * `x.a = y` becomes `x.a = weakref.ref(y)`, `x.a = self.m` a WeakMethod, and a
- * lambda gets its captured name through a weak reference; anything less plain
- * is left alone.  Linear in the line. */
+ * lambda gets its captured name through a weak reference; anything less plain,
+ * and what the advice does not name, is left alone.  Linear in the line. */
 #include "mend.h"
 
 #include <ctype.h>
@@ -127,27 +127,6 @@ sets(const struct assignment *line, const char *edge)
                   == 0;
 }
 
-static enum cm_mend
-mend_link(struct cm_buffer *out, const struct assignment *line,
-          const char *edge)
-{
-    if (!sets(line, edge) || !is_name(line->value, true)) {
-        return CM_MEND_NONE;
-    }
-    add_wrapped(out, line, "weakref.ref", "()");
-    return CM_MEND_REPLACE;
-}
-
-static enum cm_mend
-mend_method(struct cm_buffer *out, const struct assignment *line)
-{
-    if (!has(line->value, '.') || !is_name(line->value, true)) {
-        return CM_MEND_NONE;
-    }
-    add_wrapped(out, line, "weakref.WeakMethod", "()(...)");
-    return CM_MEND_REPLACE;
-}
-
 /* The next use of `name` as a variable at or behind `at`; NULL: none. */
 static const char *
 find_use(struct part text, const char *at, struct part name)
@@ -164,6 +143,66 @@ find_use(struct part text, const char *at, struct part name)
         }
     }
     return NULL;
+}
+
+/* `def __init__(self, parent=None):` above the line: NAME, an annotation, and
+ * None as the default. */
+static bool
+may_be_none(const char *before, struct part name)
+{
+    const char *def = strstr(before, "def "), *at = def;
+    struct part text = {def, def != NULL ? strlen(def) : 0};
+
+    while (at != NULL && (at = find_use(text, at, name)) != NULL) {
+        at += name.length;
+        at += at[0] == ':' ? strcspn(at, "=,)") : strspn(at, " ");
+        if (at[0] == '='
+            && strncmp(at + 1 + strspn(at + 1, " "), "None", 4) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* x.a() is None, too, where no object was given. */
+static void
+add_guarded(struct cm_buffer *out, const struct assignment *line)
+{
+    add(out, line->indent);
+    add(out, line->target);
+    cm_buffer_add_text(out, " = weakref.ref(");
+    add(out, line->value);
+    cm_buffer_add_text(out, ") if ");
+    add(out, line->value);
+    cm_buffer_add_text(out, " is not None else lambda: None  # from now on ");
+    add(out, line->target);
+    cm_buffer_add_text(out, "()\n");
+}
+
+static enum cm_mend
+mend_link(struct cm_buffer *out, const struct assignment *line,
+          const struct cm_mend_case *fault)
+{
+    if (!sets(line, fault->edge) || !is_name(line->value, true)) {
+        return CM_MEND_NONE;
+    }
+    if (may_be_none(fault->before, line->value)) {
+        add_guarded(out, line);
+    }
+    else {
+        add_wrapped(out, line, "weakref.ref", "()");
+    }
+    return CM_MEND_REPLACE;
+}
+
+static enum cm_mend
+mend_method(struct cm_buffer *out, const struct assignment *line)
+{
+    if (!has(line->value, '.') || !is_name(line->value, true)) {
+        return CM_MEND_NONE;
+    }
+    add_wrapped(out, line, "weakref.WeakMethod", "()(...)");
+    return CM_MEND_REPLACE;
 }
 
 /* The body with every use of the name called through its weak reference. */
@@ -228,30 +267,42 @@ mend_local(struct cm_buffer *out, const char *edge, const char *source)
     return CM_MEND_AFTER;
 }
 
+static bool
+is_rule(const struct cm_mend_case *fault, const char *rule)
+{
+    return strcmp(fault->rule, rule) == 0;
+}
+
+static bool
+advises(const struct cm_mend_case *fault, const char *what)
+{
+    return strstr(fault->advice, what) != NULL;
+}
+
 enum cm_mend
-cm_mend_line(struct cm_buffer *out, const char *rule, const char *edge,
-             const char *source)
+cm_mend_line(struct cm_buffer *out, const struct cm_mend_case *fault)
 {
     struct assignment line;
 
-    if (strncmp(edge, "local ", 6) == 0
-        && (strcmp(rule, "exception_in_frame") == 0
-            || strcmp(rule, "frame_in_local") == 0)) {
-        return mend_local(out, edge, source);
+    if (strncmp(fault->edge, "local ", 6) == 0
+        && (is_rule(fault, "exception_in_frame")
+            || is_rule(fault, "frame_in_local"))) {
+        return mend_local(out, fault->edge, fault->source);
     }
-    if (!split(source, &line)) {
+    if (!split(fault->source, &line)) {
         return CM_MEND_NONE;
     }
-    if (strcmp(rule, "back_link") == 0
-        || strcmp(rule, "self_reference") == 0) {
-        return mend_link(out, &line, edge);
+    if ((is_rule(fault, "back_link") || is_rule(fault, "self_reference"))
+        && advises(fault, "a weakref.ref")) {
+        return mend_link(out, &line, fault);
     }
-    if (strcmp(rule, "bound_method_on_self") == 0) {
+    if (is_rule(fault, "bound_method_on_self")
+        && advises(fault, "weakref.WeakMethod(")) {
         return mend_method(out, &line);
     }
-    if (strcmp(rule, "lambda_on_self") == 0
-        && strncmp(edge, "cell ", 5) == 0) {
-        return mend_lambda(out, &line, edge);
+    if (is_rule(fault, "lambda_on_self") && advises(fault, "weakref.ref(")
+        && strncmp(fault->edge, "cell ", 5) == 0) {
+        return mend_lambda(out, &line, fault->edge);
     }
     return CM_MEND_NONE;
 }

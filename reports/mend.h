@@ -18,9 +18,17 @@ enum cm_mend {
     CM_MEND_AFTER,    /* the line stays, what was added comes later */
 };
 
-/* Adds lines, each ended by a line break.  `rule` is a finding's, `edge` the
- * annotation of the reference to cut ("cell self", "local err", ".parent"). */
-enum cm_mend cm_mend_line(struct cm_buffer *out, const char *rule,
-                          const char *edge, const char *source);
+struct cm_mend_case {
+    const char *rule, *advice; /* a finding's */
+    const char *edge;   /* the annotation of the reference to cut: "cell self",
+                         * "local err", ".parent" */
+    const char *before; /* lines above the source, joined by line ends */
+    const char *source;
+};
+
+/* Adds lines, each ended by a line break: what the advice says, for this line;
+ * nothing where it says something else. */
+enum cm_mend cm_mend_line(struct cm_buffer *out,
+                          const struct cm_mend_case *fault);
 
 #endif

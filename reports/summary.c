@@ -410,6 +410,7 @@ add_finding(struct cm_summary_writer *self, size_t cycle, size_t number)
         add_title(self, found, number);
         add_cut(self, found);
         add_fix(self, found);
+        cm_summary_add_shared(self, found);
         if (path.count > 0) {
             cm_summary_add_label(self, "path");
             status = cm_path_line_add(&self->line, &path);

@@ -47,6 +47,10 @@ void cm_summary_end_title(struct cm_summary_writer *self,
 void cm_summary_add_failure(struct cm_summary_writer *self,
                             const struct cm_buffer *text);
 
+/* The other cycles that hold some of the same memory, cut elsewhere. */
+void cm_summary_add_shared(struct cm_summary_writer *self,
+                           const struct cm_leak_cycle *cycle);
+
 /* A block of at most eight lines, but for long advice; `growth` is the first
  * line of its fault. */
 void cm_growth_add_text(struct cm_summary_writer *self,

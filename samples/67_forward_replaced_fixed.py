@@ -26,7 +26,7 @@ class Encoder(nn.Module):
 def main():
     encoder = Encoder(fast=True)
     print(tuple(encoder(torch.ones(8, 1024, device=device)).shape))
-    encoder.forward = None
+    del encoder.forward
     del encoder
     gc.collect()
 

@@ -21,7 +21,7 @@ class Session:
 def main():
     session = Session()
     print("tokens:", len(session.kv))
-    session.stack = None
+    session.stack.close()
     del session
     gc.collect()
 

@@ -256,14 +256,14 @@ test_bound_method_on_self(void **state)
          "bound_method_on_self", "m __self__ o", "a.py:34", NULL},
         {"registered with an exit stack, which wraps it",
          "library ExitStack contextlib; code init a.py:3 App.__init__;"
-         "store init attr stack self 4; methods App init;"
-         "o App; k ExitStack; d list; p tuple; w function; c cell;"
+         "store init attr stack self 4; store init call callback stack 5;"
+         "methods App init; o App; k ExitStack; d list; p tuple; w function; c cell;"
          "m method label=close; t Tensor 4096; o .stack k;"
          "k ._exit_callbacks d; d [0] p; p [1] w; w __closure__ c;"
          "c cell:callback m; m __self__ o; o .kv t",
-         "bound_method_on_self", "m __self__ o", "a.py:4",
+         "bound_method_on_self", "m __self__ o", "a.py:5",
          "give .stack a function that captures weakref.ref(self) instead of "
-         "self.close, or set .stack = None when done"},
+         "self.close, or call .stack.close() when done"},
         {"look-alike: the method of another object",
          TRAINER "p Pool; m method; o .cb m; m __self__ p; p .owner o",
          "back_link", "p .owner o", "",

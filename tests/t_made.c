@@ -280,6 +280,53 @@ test_order_of_places(void **state)
     CHECK_CUTS(cases);
 }
 
+#define TORCH "/v/site-packages/torch/nn/m.py"
+
+static void
+test_a_librarys_lines_say_nothing(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a hook that nobody saw registered",
+         "code lib " TORCH ":1 Module.register lib; library Linear torch.nn;"
+         "store lib call register_forward_hook self 2; methods Linear lib;"
+         "code hook a.py:9 probe; o Linear; h dict; t Tensor 8;"
+         "f function code=hook; c cell; o ._forward_hooks h; h [0] f;"
+         "f __closure__ c; c cell:model o; o .t t",
+         "hook_captures_owner", "c cell model o", "a.py:9", NULL},
+        {"setattr(self, name, value) in a base class",
+         "code lib " TORCH ":1 Module.load lib; store lib call setattr self 2;"
+         "methods Net lib; o Net; c Ctx; t Tensor 8; o .ctx c; c .net o;"
+         "o .t t",
+         "back_link", "o .ctx c", "", NULL},
+        {"the __init__ that dataclass() makes stores the default",
+         "code gen <string>:2 Layer.__init__; store gen attr net self 4;"
+         "code add a.py:9 Net.add; store add attr net layer 10;"
+         "methods Layer gen; methods Net add; n Net; y Layer; t Tensor 8;"
+         "n .layer y; y .net n; n .t t",
+         "back_link", "y .net n", "a.py:10", NULL},
+        {"a call of what was given the method is no giving",
+         "code init a.py:3 App.__init__; library Fn ctypes;"
+         "store init attr callback self 4; code main a.py:8 main;"
+         "store main call callback app 9; site s main:9; methods App init;"
+         "o App; k Fn; m method label=method_done; t Tensor 8 site=s;"
+         "o .callback k; k .target m; m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "a.py:4", NULL},
+        {"types.MethodType(scaled, layer) as its forward",
+         "code lib " TORCH ":1 Linear.forward lib; library Linear torch.nn;"
+         "methods Linear lib; code own a.py:5 scaled; o Linear;"
+         "n method code=lib label=method_forward; t Tensor 8;"
+         "m method code=own label=method_scaled; o .old n; n __self__ o;"
+         "o .forward m; m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "a.py:5 ?",
+         "give .forward a function that captures weakref.ref of the Linear "
+         "instead of scaled bound to it, or del .forward when done; "
+         "Linear.old leads back too"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 int
 main(void)
 {
@@ -291,6 +338,7 @@ main(void)
         cmocka_unit_test(test_line_in_no_file),
         cmocka_unit_test(test_callers_of_a_library),
         cmocka_unit_test(test_order_of_places),
+        cmocka_unit_test(test_a_librarys_lines_say_nothing),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -6,17 +6,78 @@
 
 #include "../reports/mend.h"
 
+static void
+expect_mended(const struct cm_mend_case *fault, enum cm_mend way,
+              const char *expected)
+{
+    struct cm_buffer out = {0};
+
+    assert_int_equal(cm_mend_line(&out, fault), way);
+    assert_string_equal(cm_buffer_text(&out), expected);
+    cm_buffer_release(&out);
+}
+
 /* `expected` NULL: the line is left alone. */
 static void
 expect(const char *rule, const char *edge, const char *source,
        enum cm_mend way, const char *expected)
 {
-    struct cm_buffer out = {0};
+    struct cm_mend_case fault = {
+        rule, "make it a weakref.ref, a weakref.WeakMethod(), weakref.ref()",
+        edge, "", source};
 
-    assert_int_equal(cm_mend_line(&out, rule, edge, source), way);
-    assert_string_equal(cm_buffer_text(&out),
-                        expected != NULL ? expected : "");
-    cm_buffer_release(&out);
+    expect_mended(&fault, way, expected != NULL ? expected : "");
+}
+
+static void
+test_what_may_be_none(void **state)
+{
+    static const char *const above[] = {
+        "def __init__(self, rows, parent=None):",
+        "    def __init__(self, parent: \"Node | None\" = None, rows=3):\n"
+        "        self.rows = rows",
+        "def __init__(self,\n             parent: Node=None):",
+    };
+    static const char *const others[] = {
+        "",
+        "parent = None",
+        "def __init__(self, parent, rows=None):",
+        "def __init__(self, parent: Node, rows=None):",
+        "def __init__(self, grandparent=None, parent=0):",
+    };
+    struct cm_mend_case fault = {"back_link", "make N.up a weakref.ref", ".up",
+                                 "", "    self.up = parent"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+        fault.before = above[i];
+        expect_mended(
+            &fault, CM_MEND_REPLACE,
+            "    self.up = weakref.ref(parent) if parent is not None "
+            "else lambda: None  # from now on self.up()\n");
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        fault.before = others[i];
+        expect_mended(&fault, CM_MEND_REPLACE,
+                      "    self.up = weakref.ref(parent)  # from now on "
+                      "self.up()\n");
+    }
+}
+
+/* No weak reference to an object with __slots__; a forward is called as it is. */
+static void
+test_other_advice(void **state)
+{
+    struct cm_mend_case link = {"back_link", "set Edge.up = None when done",
+                                ".up", "", "self.up = parent"};
+    struct cm_mend_case method = {
+        "bound_method_on_self",
+        "give .forward a function that captures weakref.ref(self)", "__self__",
+        "", "self.forward = self.fast"};
+
+    (void)state;
+    expect_mended(&link, CM_MEND_NONE, "");
+    expect_mended(&method, CM_MEND_NONE, "");
 }
 
 static void
@@ -119,8 +180,10 @@ mend(void *context)
     enum cm_status status;
 
     (void)context;
-    cm_mend_line(&out, "lambda_on_self", "cell self",
-                 "  self.cb = lambda o: self.store(o, x.self, myself)");
+    cm_mend_line(&out, &(struct cm_mend_case){
+                           "lambda_on_self", "capture weakref.ref(self)",
+                           "cell self", "",
+                           "  self.cb = lambda o: self.store(o, x.self)"});
     status = cm_buffer_status(&out);
     cm_buffer_release(&out);
     return status;
@@ -139,6 +202,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_what_may_be_none),
+        cmocka_unit_test(test_other_advice),
         cmocka_unit_test(test_bound_method),
         cmocka_unit_test(test_lambda),
         cmocka_unit_test(test_local),

@@ -485,10 +485,47 @@ test_each_allocation_fails(void **state)
     cm_leak_release(&growth);
 }
 
+#define SHARED(id, cut, others)                                               \
+    "{'fingerprint':'" id "0000000001','class':'collectable','vertices':[1]," \
+    "'shared_with':[" others "],'bytes_each':9,'peak_bytes':9,'count':1,"     \
+    "'cut':[" cut "],'no_cut_reason':'no store'}"
+
+/* Cut in the same line, in another one, nowhere, and not in this report. */
+static void
+test_memory_of_several_cycles(void **state)
+{
+    struct cm_leak leak = leak_of(
+        LEAK_HEAD
+        "'vertices':[{'id':1,'annotation':'A','type':'A'}],'edges':["
+        "{'id':1,'annotation':'.a','tail':1,'head':1,'made_at':["
+        "{'filename':'a.py','line':1,'source':'x.a = x','certain':true}]},"
+        "{'id':2,'annotation':'.b','tail':1,'head':1,'made_at':["
+        "{'filename':'a.py','line':2,'source':'x.b = x','certain':true}]}],"
+        "'cycles':[" SHARED("aaaaaa", "1",
+                            "'bbbbbb0000000001','cccccc0000000001',"
+                            "'dddddd0000000001'") "," //
+        SHARED("bbbbbb", "1", "") "," SHARED("cccccc", "2", "") "]}");
+    const uint64_t first = 0xaaaaaa0000000001;
+    const struct cm_summary_options options = {.only = &first,
+                                               .only_count = 1};
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
+    assert_non_null(strstr(cm_buffer_text(&out),
+                           "   also  held by a cycle [cccccc], cut a.py:2  "
+                           "x.b = x\n"));
+    assert_null(strstr(cm_buffer_text(&out), "[bbbbbb]"));
+    assert_null(strstr(cm_buffer_text(&out), "[dddddd]"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_of_several_cycles),
         cmocka_unit_test(test_finding),
         cmocka_unit_test(test_nothing_found),
         cmocka_unit_test(test_only_what_is_new),

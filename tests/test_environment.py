@@ -322,6 +322,14 @@ def test_cumem_run_observes_one_command(tmp_path):
     assert done.returncode == 0 and "Zen" in done.stdout
 
 
+@pytest.mark.parametrize("code", ["256", "0", "-1", "three"])
+def test_no_exit_code_that_would_read_as_success(tmp_path, code):
+    (tmp_path / "train.py").write_text("print('ran')")
+    done = cumem_run(tmp_path, f"--error-exitcode={code}", "train.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"not an exit code: '{code}'; expected a number from 1 to 255" in done.stderr
+
+
 GROWS = """
 import torch
 layer, kept = torch.nn.Linear(512, 512), []

@@ -281,6 +281,22 @@ def test_constants_of_one_assignment(probe):
     assert not (constant["b"] or constant["c"] or constant["rest"])
 
 
+def test_constants_among_others_of_one_assignment(probe):
+    source = """def f(self, x, y):
+ self.a, self.b = x, None
+ self.c, self.d, self.e = x, None, None
+ p, q = None, x
+ self.rows, self.f = [], x
+ self.g, self.h = (y or None), x
+ self.i, self.j = x, (None if y else 3)
+ self.k, self.l = (None if y else 3), x
+"""
+    told = probe.code(function_of(source).__code__)
+    marks = {name: mark for (_, name, _, _), mark in zip(told["stores"], told["marks"])}
+    assert {name for name, (constant, _, _) in marks.items() if constant} == {"b", "d", "e", "p"}
+    assert {name for name, (_, empty, _) in marks.items() if empty} == {"rows"}
+
+
 def test_handlers_are_no_loops(probe):
     source = """def f(path, rows):
  with open(path) as file:

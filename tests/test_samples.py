@@ -125,8 +125,8 @@ def read_report(folder):
 
 
 def mask(text):
-    return re.sub(r"^(#\d+ .*)\[[0-9a-f]{6}\]$", r"\1[......]", text,
-                  flags=re.MULTILINE)
+    return re.sub(r"^(#\d+ .*|   also  held by a cycle )\[[0-9a-f]{6}\]",
+                  r"\1[......]", text, flags=re.MULTILINE)
 
 
 def without_header(text):

@@ -24,7 +24,10 @@ def _parser():
     run.add_argument("--min-bytes", type=_checked(_settings.parse_size), metavar="SIZE")
     run.add_argument("--no-stacks", action="store_true", help="no allocation stacks")
     run.add_argument(
-        "--error-exitcode", type=int, metavar="N", help="exit code when a dead cycle or growth was told"
+        "--error-exitcode",
+        type=_checked(_exit_code),
+        metavar="N",
+        help="exit code, 1 to 255, when a dead cycle or growth was told",
     )
     run.add_argument("-m", dest="module", action="store_true", help="run a module")
     run.add_argument("program", help="script.py, or with -m a module")
@@ -40,6 +43,13 @@ def _checked(parse):
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return convert
+
+
+def _exit_code(text):
+    """The system keeps eight bits of it: 256 would be success."""
+    if not text.isdecimal() or not 0 < int(text) < 256:
+        raise ValueError(f"not an exit code: {text!r}; expected a number from 1 to 255")
+    return int(text)
 
 
 def _environment(options, marker):
