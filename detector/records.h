@@ -42,6 +42,11 @@ enum cm_store_kind {
     CM_STORE_MEASURE,  /* len(x) is compared, with more than 1 */
     CM_STORE_ASK,      /* k in x */
     CM_STORE_READ,     /* x[k], where k is a variable */
+    /* Only in code that is no library's: */
+    CM_STORE_HAND,      /* NAME(..., x, ...): x is argument `decides` */
+    CM_STORE_PARAMETER, /* NAME is parameter `decides` */
+    CM_STORE_ALIAS,     /* NAME = x: a second name of it */
+    CM_STORE_RETURN,    /* return x[a:b] */
 };
 
 struct cm_store {
@@ -59,7 +64,8 @@ struct cm_store {
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
     uint32_t repeated : 1; /* within a loop of this code */
-    uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]` */
+    uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]`;
+                            * CM_STORE_HAND: NAME is taken from an object */
     uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]` */
     uint32_t carried : 1;  /* CM_STORE_LOCAL, in a loop: what it stores may be
                             * read in the next turn */

@@ -2,14 +2,15 @@
  * Copyright the cumem authors */
 
 /* What empties a container is looked for in the program's own code that may
- * have filled it: x.clear(), del x[:-n] where x is what a person calls the
- * place, x = x[-n:], an append or a pop behind `len(x) < n`, or a line that
- * sets it anew besides the one that makes it. */
+ * have filled it: a line that does it (emptying.h), x = x[-n:] where x is what
+ * a person calls the place, or a line that sets it anew besides the one that
+ * makes it. */
 
 #include "bound.h"
 
 #include <string.h>
 
+#include "emptying.h"
 #include "memo.h"
 #include "name.h"
 #include "way.h"
@@ -57,8 +58,6 @@ cm_bound_is_known(const struct cm_holding *self)
 
 /* ---- what is emptied */
 
-enum { GUARDED_LINES = 6 };
-
 /* What a person calls the place, and how a line sets that. */
 struct place {
     const char *name;
@@ -72,111 +71,6 @@ is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
     return strcmp(cm_way_text(self, id), name) == 0;
 }
 
-/* x.clear(), and x[key].clear() */
-static bool
-is_done_to(const struct cm_holding *self, const struct cm_store *store,
-           const char *name)
-{
-    return is_name(self, store->owner, name)
-           || is_name(self, store->within, name);
-}
-
-static bool
-calls_one_of(const struct cm_holding *self, const struct cm_store *store,
-             const char *const *names)
-{
-    while (*names != NULL && !is_name(self, store->name, *names)) {
-        names++;
-    }
-    return store->kind == CM_STORE_CALL && *names != NULL;
-}
-
-/* x.clear(), x[:] = [], del x[:-n] */
-static bool
-clears(const struct cm_holding *self, const struct cm_store *store,
-       const char *name)
-{
-    static const char *const calls[] = {"clear", "reset", NULL};
-    return is_done_to(self, store, name)
-           && ((store->kind == CM_STORE_REMOVE && store->trimmed)
-               || calls_one_of(self, store, calls));
-}
-
-/* One item, which need not be as much as comes. */
-static bool
-removes(const struct cm_holding *self, const struct cm_store *store,
-        const char *name)
-{
-    static const char *const calls[] = {
-        "pop",     "popitem",     "popleft",     "remove", "discard",
-        "heappop", "heapreplace", "heappushpop", NULL};
-    return is_done_to(self, store, name)
-           && (store->kind == CM_STORE_REMOVE
-               || calls_one_of(self, store, calls));
-}
-
-/* Of losses, in losses.append(x), heappush(losses, x), losses[k] = x. */
-static bool
-fills(const struct cm_holding *self, const struct cm_store *store,
-      const char *name)
-{
-    static const char *const calls[] = {"append",     "appendleft", "add",
-                                        "insert",     "extend",     "update",
-                                        "setdefault", "heappush",   NULL};
-    return is_done_to(self, store, name)
-           && (store->kind == CM_STORE_ITEM
-               || calls_one_of(self, store, calls));
-}
-
-static bool
-measures(const struct cm_holding *self, const struct cm_store *store,
-         const char *name)
-{
-    return store->kind == CM_STORE_MEASURE && is_done_to(self, store, name);
-}
-
-/* A method of the program's that compares its length: self.is_full(). */
-static bool
-asks_length(const struct cm_holding *self, struct cm_text_id method,
-            const char *name)
-{
-    for (size_t i = 0; i < self->code_count; i++) {
-        const struct cm_code *code =
-            cm_records_code(self->records, self->codes[i]);
-        bool it = !code->library && cm_text_same(code->name, method);
-        for (uint32_t k = 0; it && k < code->store_count; k++) {
-            if (measures(self, &code->stores[k], name)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either branch;
- * also where the branch is long, or leaves before the other one. */
-static bool
-is_guard(const struct cm_holding *self, const struct cm_code *code,
-         uint32_t at, const char *name)
-{
-    const struct cm_store *measure = &code->stores[at];
-    bool own = measures(self, measure, name);
-    if (!own && measure->kind != CM_STORE_CALL) {
-        return false;
-    }
-    for (uint32_t i = at + 1; i < code->store_count; i++) {
-        if (code->stores[i].line > measure->line + GUARDED_LINES
-            && i - at > measure->decides) {
-            return false;
-        }
-        if (fills(self, &code->stores[i], name)
-            || removes(self, &code->stores[i], name)) {
-            return own || asks_length(self, measure->name, name);
-        }
-    }
-    return false;
-}
-
 /* Not `x = x + [y]`, which fills it. */
 static bool
 sets_anew(const struct cm_holding *self, const struct cm_store *store,
@@ -186,13 +80,16 @@ sets_anew(const struct cm_holding *self, const struct cm_store *store,
            && is_name(self, store->name, place->name);
 }
 
-/* `x = x[-n:]` */
+/* `x = x[-n:]`, `x = last(x)` */
 static bool
-trims(const struct cm_holding *self, const struct cm_store *store,
+trims(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
       const struct place *place)
 {
-    return store->kind == place->kind && store->trimmed
-           && is_name(self, store->name, place->name);
+    const struct cm_store *store = &code->stores[at];
+    return store->kind == place->kind
+           && is_name(self, store->name, place->name)
+           && (store->trimmed
+               || cm_emptying_leaves_part(self, code, at, place->name));
 }
 
 /* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
@@ -210,9 +107,8 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         bool sets = sets_anew(self, store, place);
-        lines->clear += clears(self, store, place->name)
-                        || is_guard(self, code, i, place->name);
-        lines->trim += trims(self, store, place);
+        lines->clear += cm_emptying_is(self, code, i, place->name);
+        lines->trim += trims(self, code, i, place);
         lines->make += sets && makes && store->empty;
         lines->set += sets && !makes ? 1 + store->repeated : 0;
     }

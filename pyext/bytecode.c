@@ -168,6 +168,9 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
              || cm_str_is(function, "heappushpop")) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
+    else {
+        cm_pass_add_arguments(pass, 0, arguments);
+    }
     return result;
 }
 
@@ -185,7 +188,10 @@ take(struct cm_pass *pass, enum action action, unsigned argument)
         result = result_of_call(pass, argument);
         argument += 2;
         break;
-    case ACT_TAKE_CALL_KEYS: argument += 3; break;
+    case ACT_TAKE_CALL_KEYS:
+        cm_pass_add_arguments(pass, 1, argument);
+        argument += 3;
+        break;
     default: argument = 2;
     }
     pop(pass, argument);
@@ -198,11 +204,16 @@ take(struct cm_pass *pass, enum action action, unsigned argument)
 static void
 drop_store(struct cm_pass *pass, PyObject *name)
 {
-    if (pass->just_stored && pass->count != 0
-        && cm_text_same(pass->stores[pass->count - 1].name,
-                        cm_pass_text(pass, name))) {
-        pass->count--;
+    struct cm_text_id text = cm_pass_text(pass, name);
+    uint32_t kept = pass->count;
+    while (pass->just_stored && kept != 0
+           && cm_text_same(pass->stores[kept - 1].name, text)) {
+        bool alias = pass->stores[--kept].kind == CM_STORE_ALIAS;
+        if (!alias) {
+            break;
+        }
     }
+    pass->count = kept;
 }
 
 static void
@@ -223,6 +234,14 @@ load_local(struct cm_pass *pass, unsigned index)
     PyObject *name = local_of(pass, index);
     cm_spans_read(&pass->spans, name, pass->unit);
     push(pass, name, NULL);
+    cm_pass_recall(pass);
+}
+
+static void
+load_name(struct cm_pass *pass, unsigned index)
+{
+    push(pass, name_of(pass, index), NULL);
+    cm_pass_recall(pass);
 }
 
 static void
@@ -234,12 +253,12 @@ run_load(struct cm_pass *pass, enum action action, unsigned argument)
         load_local(pass, argument >> 4);
         load_local(pass, argument & 15);
         break;
-    case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
+    case ACT_LOAD_NAME: load_name(pass, argument); break;
     case ACT_LOAD_GLOBAL:
         if ((argument & 1) != 0) {
             push(pass, NULL, NULL);
         }
-        push(pass, name_of(pass, argument >> 1), NULL);
+        load_name(pass, argument >> 1);
         break;
     case ACT_LOAD_CONSTANT:
         push(pass, NULL, item_of(pass->code->co_consts, argument));
@@ -324,28 +343,28 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
     pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL, local_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_AND_LOAD:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                          NULL, last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument >> 4), last);
         load_local(pass, argument & 15);
         break;
     case ACT_STORE_TWO:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                          NULL, last);
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument & 15),
-                          NULL, before);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument >> 4), last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument & 15), before);
         break;
     case ACT_STORE_CELL:
-        cm_pass_add_value(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_CELL, local_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-        cm_pass_add_value(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_GLOBAL, name_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_ATTR:
         cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
@@ -403,6 +422,15 @@ run_build(struct cm_pass *pass, unsigned argument)
     push(pass, NULL, NULL);
     pass->stack[0].empty = argument == 0;
     pass->stack[0].made = true;
+}
+
+static void
+leave(struct cm_pass *pass)
+{
+    if (pass->own && pass->stack[0].part) {
+        cm_pass_add(pass, CM_STORE_RETURN, NULL, pass->stack[0].of, NULL);
+    }
+    forget(pass);
 }
 
 /* What a jump spans; `measured`: a length, just before it. */
@@ -465,6 +493,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_BUILD || action == ACT_BUILD_MAP) {
         run_build(pass, action == ACT_BUILD ? argument : 2 * argument);
     }
+    else if (action == ACT_LEAVE) {
+        leave(pass);
+    }
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
     }
@@ -507,7 +538,7 @@ forget_units(struct cm_pass *pass)
 
 uint32_t
 cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
-                   struct cm_texts *texts, struct cm_store *result,
+                   bool own, struct cm_texts *texts, struct cm_store *result,
                    uint32_t capacity)
 {
     PyObject *table = code->co_linetable;
@@ -517,12 +548,14 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
                            .code = code,
                            .texts = texts,
                            .stores = result,
-                           .capacity = capacity};
+                           .capacity = capacity,
+                           .own = own};
     unsigned argument = 0;
     if (!self->known || table == NULL || !PyBytes_Check(table)) {
         return 0;
     }
     cm_line_table_init(&pass.lines, code);
+    cm_pass_add_parameters(&pass);
     while (pass.unit < units && pass.count < capacity) {
         uint8_t opcode = self->base[bytes[2 * pass.unit]];
         enum action action = self->action[opcode];

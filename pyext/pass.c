@@ -62,3 +62,99 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         }
     }
 }
+
+/* ---- second names */
+
+/* By its address: names are interned. */
+static void
+remember_length(struct cm_pass *pass, PyObject *name,
+                const struct pushed *value)
+{
+    uint32_t i = 0;
+    while (i < pass->length_count && pass->lengths[i].name != name) {
+        i++;
+    }
+    if (i == pass->length_count && value->length && i < CM_PASS_LENGTHS) {
+        pass->length_count++;
+    }
+    if (i < pass->length_count) {
+        pass->lengths[i].name = name;
+        pass->lengths[i].of = value->length ? value->of : NULL;
+    }
+}
+
+void
+cm_pass_recall(struct cm_pass *pass)
+{
+    struct pushed *last = &pass->stack[0];
+    for (uint32_t i = 0; i < pass->length_count; i++) {
+        if (last->name != NULL && pass->lengths[i].name == last->name
+            && pass->lengths[i].of != NULL) {
+            last->length = true;
+            last->of = pass->lengths[i].of;
+        }
+    }
+}
+
+void
+cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
+                     PyObject *name, struct pushed value)
+{
+    bool named = value.name != NULL || value.within != NULL;
+    cm_pass_add_value(pass, kind, name, NULL, value);
+    remember_length(pass, name, &value);
+    if (pass->own && named) {
+        cm_pass_add(pass, CM_STORE_ALIAS, name, value.name, value.within);
+    }
+}
+
+/* ---- what is handed on */
+
+static void
+add_numbered(struct cm_pass *pass, struct cm_store store)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, store.kind, NULL, NULL, NULL);
+    if (pass->count > before) {
+        store.line = pass->stores[before].line;
+        store.unit = pass->stores[before].unit;
+        pass->stores[before] = store;
+    }
+}
+
+void
+cm_pass_add_arguments(struct cm_pass *pass, unsigned below, unsigned arguments)
+{
+    unsigned first = below + arguments;
+    PyObject *function = first + 1 < CM_PUSHED_DEPTH
+                             ? cm_pushed_function(pass->stack, first)
+                             : NULL;
+    for (unsigned i = 0; pass->own && function != NULL && i < arguments; i++) {
+        const struct pushed *argument = &pass->stack[first - 1 - i];
+        if (argument->name != NULL || argument->within != NULL) {
+            add_numbered(pass,
+                         (struct cm_store){
+                             .kind = CM_STORE_HAND,
+                             .name = cm_pass_text(pass, function),
+                             .owner = cm_pass_text(pass, argument->name),
+                             .within = cm_pass_text(pass, argument->within),
+                             .decides = i,
+                             .made = pass->stack[first].called != NULL});
+        }
+    }
+}
+
+void
+cm_pass_add_parameters(struct cm_pass *pass)
+{
+    PyObject *names = pass->code->co_localsplusnames;
+    int count = pass->code->co_argcount;
+    for (int i = 0; pass->own && i < count && i < PyTuple_GET_SIZE(names);
+         i++) {
+        add_numbered(
+            pass, (struct cm_store){
+                      .kind = CM_STORE_PARAMETER,
+                      .name = cm_pass_text(pass, PyTuple_GET_ITEM(names, i)),
+                      .decides = (uint32_t)i});
+    }
+}

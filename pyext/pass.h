@@ -11,6 +11,8 @@
 #include "pushed.h"
 #include "spans.h"
 
+enum { CM_PASS_LENGTHS = 4 };
+
 struct cm_pass {
     const struct cm_bytecode *tables;
     const PyCodeObject *code;
@@ -26,6 +28,11 @@ struct cm_pass {
     bool measured; /* a length was compared, by the instruction before this */
     bool left;     /* that returns, raises, or goes back */
     struct cm_spans spans;
+    bool own; /* what it hands on and its second names are told too */
+    struct {
+        PyObject *name, *of; /* n and x of `n = len(x)` */
+    } lengths[CM_PASS_LENGTHS];
+    uint32_t length_count;
 };
 
 /* No id for what is no str. */
@@ -41,5 +48,14 @@ void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
  * branch of an expression (`a or None`) does not open its statement. */
 void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
                        PyObject *name, PyObject *owner, struct pushed value);
+/* A variable is set. */
+void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
+                          PyObject *name, struct pushed value);
+/* The variable that was pushed last may be a length. */
+void cm_pass_recall(struct cm_pass *pass);
+/* The arguments of a call lie below so many things. */
+void cm_pass_add_arguments(struct cm_pass *pass, unsigned below,
+                           unsigned arguments);
+void cm_pass_add_parameters(struct cm_pass *pass);
 
 #endif

@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """What code says of how much stays in a container: what measures, trims, asks and carries."""
 
+import os
+
 from objects_zoo import *  # noqa: F403
 
 
@@ -52,7 +54,48 @@ def test_what_a_length_decides_on(probe):
     told = probe.code(function_of(source).__code__)
     decides = {line: decides for (kind, _, _, line), (_, decides, _)
                in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
-    assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+    assert decides == {2: 1, 5: 2**32 - 1, 7: 7, 11: 2**32 - 1}
+
+
+def test_a_length_that_has_a_name(probe):
+    source = """def f(rows, cap):
+ count = len(rows)
+ if count > cap: rows.pop()
+ count, other = len(rows), count
+ while count < 9: rows.append(1)
+ count = cap
+ if count > 9: rows.pop()
+ if (size := len(rows)) > cap: rows.pop()
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {(owner, line) for kind, _, owner, line in told["stores"] if kind == STORE_MEASURE} == {
+        ("rows", 3), ("rows", 5), ("rows", 8)}
+
+
+def test_what_goes_by_another_name(probe):
+    source = """def f(self, rows, *rest, last=None):
+ items = self.rows
+ trim(rows, 9, self.queue['a'])
+ self.keep(items, most=last)
+ print(len(rows))
+ tools.cut(rows)
+ self.x = rows
+ return rows[-9:]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert told["own"] == [
+        (STORE_PARAMETER, "self", "", "", 0, 0), (STORE_PARAMETER, "rows", "", "", 1, 0),
+        (STORE_ALIAS, "items", "rows", "", 0, 0),
+        (STORE_HAND, "trim", "rows", "", 0, 0), (STORE_HAND, "trim", "a", "queue", 2, 0),
+        (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
+        (STORE_HAND, "cut", "rows", "", 0, 1), (STORE_RETURN, "", "rows", "", 0, 0)]
+
+
+def test_a_library_tells_no_second_names(probe):
+    source = "def f(rows):\n items = rows\n trim(items)\n return items[1:]\n"
+    namespace = {}
+    exec(compile(source, os.__file__, "exec"), namespace)
+    assert probe.code(namespace["f"].__code__)["own"] == []
 
 
 def test_what_a_loop_carries(probe):

@@ -159,6 +159,28 @@ begin(PyObject *self, PyObject *list)
 
 /* ---- code, type, stack */
 
+/* Those that only code has which is no library's: (kind, name, owner, within,
+ * which, made). */
+static PyObject *
+own_stores(const struct cm_code *record)
+{
+    PyObject *own = PyList_New(0);
+    for (uint32_t i = 0; own != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        if (store->kind < CM_STORE_HAND) {
+            continue;
+        }
+        PyObject *item = Py_BuildValue(
+            "iNNNIi", (int)store->kind, text(store->name), text(store->owner),
+            text(store->within), (unsigned)store->decides, (int)store->made);
+        if (item == NULL || PyList_Append(own, item) < 0) {
+            Py_CLEAR(own);
+        }
+        Py_XDECREF(item);
+    }
+    return own;
+}
+
 static PyObject *
 code(PyObject *self, PyObject *object)
 {
@@ -178,6 +200,9 @@ code(PyObject *self, PyObject *object)
          && stores != NULL && i < record->store_count;
          i++) {
         const struct cm_store *store = &record->stores[i];
+        if (store->kind >= CM_STORE_HAND) {
+            continue;
+        }
         PyObject *item =
             Py_BuildValue("iNNI", (int)store->kind, text(store->name),
                           text(store->owner), (unsigned)store->line);
@@ -205,12 +230,13 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(value);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N}", "id",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
         (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
-        within, "marks", marks, "values", values, "keys", keys);
+        within, "marks", marks, "values", values, "keys", keys, "own",
+        own_stores(record));
 }
 
 static PyObject *
