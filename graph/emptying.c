@@ -144,9 +144,10 @@ static bool is_emptied_as(const struct cm_holding *self,
                           const struct alias *alias);
 
 /* Of trim(items) and self.trim(items): the parameter that it is. */
-static struct cm_text_id
-parameter_of(const struct cm_holding *self, const struct cm_code *code,
-             const struct cm_store *handed)
+struct cm_text_id
+cm_emptying_parameter(const struct cm_holding *self,
+                      const struct cm_code *code,
+                      const struct cm_store *handed)
 {
     struct cm_text_id names[2] = {{0}, {0}};
     uint32_t at = handed->decides;
@@ -176,7 +177,8 @@ is_done_by(const struct cm_holding *self, const struct cm_store *handed,
         if (code->library || !cm_text_same(code->name, handed->name)) {
             continue;
         }
-        struct cm_text_id parameter = parameter_of(self, code, handed);
+        struct cm_text_id parameter =
+            cm_emptying_parameter(self, code, handed);
         struct alias alias = {.code = code,
                               .other = cm_way_text(self, parameter),
                               .names = names};
@@ -192,7 +194,8 @@ static bool
 leads_on(const struct cm_holding *self, const struct cm_code *code,
          const struct cm_store *store, const char *name, int names)
 {
-    if (names == MOST_NAMES || !is_done_to(self, store, name)) {
+    if (names == MOST_NAMES || store->constant
+        || !is_done_to(self, store, name)) {
         return false;
     }
     if (store->kind == CM_STORE_ALIAS && !is_name(self, store->name, name)) {

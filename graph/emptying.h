@@ -21,6 +21,11 @@ bool cm_emptying_leaves_part(const struct cm_holding *self,
                              const struct cm_code *code, uint32_t at,
                              const char *name);
 
+/* The parameter of this code that a function of its name is handed. */
+struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
+                                        const struct cm_code *code,
+                                        const struct cm_store *handed);
+
 /* Functions that the holding's code hands something to, by name.  Answers how
  * many, at most `capacity`. */
 size_t cm_emptying_helpers(const struct cm_holding *self,

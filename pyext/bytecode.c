@@ -149,6 +149,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     struct pushed result = {.made = true};
     PyObject *function = cm_pushed_function(pass->stack, arguments);
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
+        cm_pass_add_arguments(pass, 0, arguments);
         return result;
     }
     const struct pushed *first = &pass->stack[arguments - 1];
@@ -169,6 +170,8 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     else {
+        bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
+        result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
         cm_pass_add_arguments(pass, 0, arguments);
     }
     return result;
@@ -193,6 +196,10 @@ take(struct cm_pass *pass, enum action action, unsigned argument)
         argument += 3;
         break;
     default: argument = 2;
+    }
+    if (action == ACT_TAKE_ONE
+        || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {
+        result.from = cm_pushed_source(pass->stack, argument);
     }
     pop(pass, argument);
     push(pass, NULL, NULL);
@@ -468,6 +475,10 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     }
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
+    }
+    else if (action == ACT_TURN) {
+        forget(pass);
+        pass->stack[0].turn = true;
     }
     else if (action == ACT_UNPACK) {
         cm_pushed_unpack(pass->stack, argument);

@@ -5,7 +5,7 @@
 
 #include "phrase.h"
 
-enum { UNIT_MASK = (1 << 26) - 1 };
+enum { UNIT_MASK = (1 << 24) - 1 };
 
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)
@@ -41,7 +41,8 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
     uint32_t before = pass->count;
     cm_pass_add(pass, kind, name, of->name, of->within);
     if (pass->count > before && !key->attribute) {
-        pass->stores[before].key = cm_pass_text(pass, key->name);
+        pass->stores[before].key =
+            cm_pass_text(pass, key->name != NULL ? key->name : key->from);
     }
 }
 
@@ -55,6 +56,7 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].constant = value.constant != NULL && value.fresh;
         pass->stores[before].empty = value.empty && value.fresh;
         pass->stores[before].made = value.made;
+        pass->stores[before].turn = value.turn;
         pass->stores[before].trimmed =
             value.part && (value.of == NULL || value.of == name);
         if (kind == CM_STORE_LOCAL) {
@@ -96,15 +98,31 @@ cm_pass_recall(struct cm_pass *pass)
     }
 }
 
+static bool
+has_name(const struct pushed *value)
+{
+    return value->name != NULL || value->within != NULL || value->from != NULL;
+}
+
+static PyObject *
+name_in(const struct pushed *value)
+{
+    return value->name != NULL ? value->name : value->from;
+}
+
 void
 cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                      PyObject *name, struct pushed value)
 {
-    bool named = value.name != NULL || value.within != NULL;
+    uint32_t before;
     cm_pass_add_value(pass, kind, name, NULL, value);
     remember_length(pass, name, &value);
-    if (pass->own && named) {
-        cm_pass_add(pass, CM_STORE_ALIAS, name, value.name, value.within);
+    before = pass->count;
+    if (pass->own && has_name(&value)) {
+        cm_pass_add(pass, CM_STORE_ALIAS, name, name_in(&value), value.within);
+    }
+    if (pass->count > before) {
+        pass->stores[before].constant = value.from != NULL;
     }
 }
 
@@ -122,25 +140,40 @@ add_numbered(struct cm_pass *pass, struct cm_store store)
     }
 }
 
+static void
+hand(struct cm_pass *pass, PyObject *function, unsigned which,
+     const struct pushed *argument, bool method)
+{
+    add_numbered(
+        pass, (struct cm_store){.kind = CM_STORE_HAND,
+                                .name = cm_pass_text(pass, function),
+                                .owner = cm_pass_text(pass, name_in(argument)),
+                                .within = cm_pass_text(pass, argument->within),
+                                .decides = which,
+                                .constant = argument->from != NULL,
+                                .made = method});
+}
+
 void
 cm_pass_add_arguments(struct cm_pass *pass, unsigned below, unsigned arguments)
 {
-    unsigned first = below + arguments;
+    unsigned first = below + arguments, named = 0;
     PyObject *function = first + 1 < CM_PUSHED_DEPTH
                              ? cm_pushed_function(pass->stack, first)
                              : NULL;
-    for (unsigned i = 0; pass->own && function != NULL && i < arguments; i++) {
+    if (!pass->own || function == NULL) {
+        return;
+    }
+    bool method = pass->stack[first].called != NULL;
+    for (unsigned i = 0; i < arguments; i++) {
         const struct pushed *argument = &pass->stack[first - 1 - i];
-        if (argument->name != NULL || argument->within != NULL) {
-            add_numbered(pass,
-                         (struct cm_store){
-                             .kind = CM_STORE_HAND,
-                             .name = cm_pass_text(pass, function),
-                             .owner = cm_pass_text(pass, argument->name),
-                             .within = cm_pass_text(pass, argument->within),
-                             .decides = i,
-                             .made = pass->stack[first].called != NULL});
+        if (has_name(argument)) {
+            named++;
+            hand(pass, function, i, argument, method);
         }
+    }
+    if (named == 0 && !method) {
+        hand(pass, function, 0, &(struct pushed){0}, method);
     }
 }
 

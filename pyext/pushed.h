@@ -25,6 +25,8 @@ struct pushed {
     bool length;      /* len(x) of `of` */
     PyObject *of;     /* x of these two; NULL: what has no name */
     PyObject *called; /* a method: its name */
+    PyObject *from;   /* a text or a tuple: the one variable in it */
+    bool turn;        /* of a loop: what it goes over */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
@@ -44,7 +46,8 @@ cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
 }
 
-/* a, b = 4, None: the items of a constant, the first one on top. */
+/* a, b = 4, None: the items of a constant, the first one on top; or parts of
+ * what a loop goes over. */
 static inline void
 cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
 {
@@ -52,12 +55,33 @@ cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     PyObject *items = whole.constant;
     bool known = items != NULL && PyTuple_CheckExact(items)
                  && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
-    cm_pushed_pop(stack, known ? 1 : CM_PUSHED_DEPTH);
-    for (unsigned i = known ? count : 0; i > 0; i--) {
-        whole.constant = PyTuple_GET_ITEM(items, i - 1);
+    cm_pushed_pop(stack, known || whole.turn ? 1 : CM_PUSHED_DEPTH);
+    for (unsigned i = known || whole.turn ? count : 0; i > 0; i--) {
+        whole.constant = known ? PyTuple_GET_ITEM(items, i - 1) : NULL;
         whole.few = false;
         cm_pushed_push(stack, whole);
     }
+}
+
+/* The one variable in so many things, besides constants; NULL: none, or more
+ * than one, or what is not known. */
+static inline PyObject *
+cm_pushed_source(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    PyObject *found = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (i < CM_PUSHED_DEPTH && stack[i].constant != NULL) {
+            continue;
+        }
+        PyObject *one = i >= CM_PUSHED_DEPTH || stack[i].attribute ? NULL
+                        : stack[i].name != NULL ? stack[i].name
+                                                : stack[i].from;
+        if (one == NULL || (found != NULL && found != one)) {
+            return NULL;
+        }
+        found = one;
+    }
+    return found;
 }
 
 /* What the call's function is named; its slot is the one before the arguments,

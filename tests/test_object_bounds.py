@@ -83,12 +83,45 @@ def test_what_goes_by_another_name(probe):
  return rows[-9:]
 """
     told = probe.code(function_of(source).__code__)
-    assert told["own"] == [
+    assert [store for store in told["own"] if store[1] != "print"] == [
         (STORE_PARAMETER, "self", "", "", 0, 0), (STORE_PARAMETER, "rows", "", "", 1, 0),
         (STORE_ALIAS, "items", "rows", "", 0, 0),
         (STORE_HAND, "trim", "rows", "", 0, 0), (STORE_HAND, "trim", "a", "queue", 2, 0),
         (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
         (STORE_HAND, "cut", "rows", "", 0, 1), (STORE_RETURN, "", "rows", "", 0, 0)]
+
+
+def test_what_a_text_is_made_of(probe):
+    source = """def f(self, i, j):
+ key = f'row {i:03d}'
+ other = f'{i}/{j}'
+ self.get(f'{key}!', str(j), (i, 4), f'{self.x}{i}')
+ self.memo[f'x{i}'] = other
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [store for store in told["own"] if store[0] != STORE_PARAMETER] == [
+        (STORE_ALIAS, "key", "i", "", 0, 0),
+        (STORE_HAND, "str", "j", "", 0, 0), (STORE_HAND, "get", "key", "", 0, 1), (STORE_HAND, "get", "j", "", 1, 1),
+        (STORE_HAND, "get", "i", "", 2, 1)]
+    assert [key for (kind, _, _, _), (key, _, _) in zip(told["stores"], told["keys"])
+            if kind == STORE_ITEM] == ["i"]
+
+
+def test_what_a_loop_within_a_loop_goes_over(probe):
+    source = """def f(rows, loader):
+ for epoch in rows:
+  step = epoch
+  for i, (x, y) in enumerate(loader):
+   if x: continue
+   step += 1
+ for last in rows: pass
+ while rows:
+  for first in rows: pass
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {name: turn for (kind, name, _, _), turn in zip(told["stores"], told["turns"]) if kind == STORE_LOCAL} == {
+        "epoch": (1, 0), "step": (0, 0), "i": (1, 1), "x": (1, 1), "y": (1, 1), "last": (1, 0), "first": (1, 1)}
+    assert all(owner == "" for kind, _, owner, _ in told["stores"] if kind == STORE_LOCAL)
 
 
 def test_a_library_tells_no_second_names(probe):
