@@ -11,6 +11,7 @@
 
 #include "opcodes.h"
 #include "pass.h"
+#include "results.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
@@ -44,8 +45,7 @@ name_of(const struct cm_pass *pass, unsigned index)
 static void
 push(struct cm_pass *pass, PyObject *name, PyObject *constant)
 {
-    struct pushed last = {name, constant, .fresh = pass->fresh};
-    cm_pushed_push(pass->stack, last);
+    cm_pass_push(pass, (struct pushed){.name = name, .constant = constant});
 }
 
 static void
@@ -89,6 +89,18 @@ run_copy(struct cm_pass *pass, unsigned argument)
     pass->stack[0] = copied;
 }
 
+static void
+run_swap(struct cm_pass *pass, unsigned argument)
+{
+    struct pushed last = pass->stack[0];
+    if (argument == 0 || argument > CM_PUSHED_DEPTH) {
+        forget(pass);
+        return;
+    }
+    pass->stack[0] = pass->stack[argument - 1];
+    pass->stack[argument - 1] = last;
+}
+
 /* y['x'] is remembered as x too. */
 static void
 push_item(struct cm_pass *pass)
@@ -99,112 +111,13 @@ push_item(struct cm_pass *pass)
         cm_pass_add_key(pass, CM_STORE_READ, NULL, &container, &key);
     }
     pop(pass, 2);
-    if (cm_is_slice(&key)) {
+    if (cm_is_part(&key)) {
         push_part(pass, container.name);
         return;
     }
     push(pass, named ? key.constant : NULL, NULL);
     pass->stack[0].within = container.name;
     pass->stack[0].attribute = true;
-}
-
-/* Of x.__setattr__(...): it was told when the method was loaded. */
-static void
-drop_call(struct cm_pass *pass, PyObject *method)
-{
-    if (pass->count != 0 && pass->stores[pass->count - 1].kind == CM_STORE_CALL
-        && cm_text_same(pass->stores[pass->count - 1].name,
-                        cm_pass_text(pass, method))) {
-        pass->count--;
-    }
-}
-
-/* setattr(x, 'NAME', y), object.__setattr__(x, 'NAME', y) and
- * super().__setattr__('NAME', y) are x.NAME = y. */
-static void
-add_attribute_call(struct cm_pass *pass, PyObject *function,
-                   unsigned arguments)
-{
-    const struct pushed *first = &pass->stack[arguments - 1];
-    PyObject *owner = arguments == 3 && !first->attribute ? first->name : NULL;
-    PyObject *name = pass->stack[1].constant;
-    struct pushed value = pass->stack[0];
-    bool method = !cm_str_is(function, "setattr");
-    value.fresh = true; /* no branch: it would have been forgotten */
-    if (name != NULL && PyUnicode_CheckExact(name)) {
-        if (method) {
-            drop_call(pass, function);
-        }
-        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
-    }
-    else if (!method) {
-        cm_pass_add(pass, CM_STORE_CALL, function, owner, NULL);
-    }
-}
-
-/* len(x), vars(x), heappop(x): what is done to the first argument. */
-static struct pushed
-result_of_call(struct cm_pass *pass, unsigned arguments)
-{
-    struct pushed result = {.made = true};
-    PyObject *function = cm_pushed_function(pass->stack, arguments);
-    if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
-        cm_pass_add_arguments(pass, 0, arguments);
-        return result;
-    }
-    const struct pushed *first = &pass->stack[arguments - 1];
-    if (cm_str_is(function, "len")) {
-        result.length = true;
-        result.of = first->name;
-    }
-    else if (cm_str_is(function, "vars")) {
-        result.name = function;
-        result.attribute = true;
-    }
-    else if (cm_sets_attribute(function, arguments)) {
-        add_attribute_call(pass, function, arguments);
-    }
-    else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
-             || cm_str_is(function, "heapreplace")
-             || cm_str_is(function, "heappushpop")) {
-        cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
-    }
-    else {
-        bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
-        result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
-        cm_pass_add_arguments(pass, 0, arguments);
-    }
-    return result;
-}
-
-/* A call takes its function as well, and what that is bound to, or NULL. */
-static void
-take(struct cm_pass *pass, enum action action, unsigned argument)
-{
-    struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
-                                    || action == ACT_TAKE_MANY};
-    switch (action) {
-    case ACT_TAKE_ONE: argument = 1; break;
-    case ACT_TAKE_MANY: break;
-    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
-    case ACT_TAKE_CALL:
-        result = result_of_call(pass, argument);
-        argument += 2;
-        break;
-    case ACT_TAKE_CALL_KEYS:
-        cm_pass_add_arguments(pass, 1, argument);
-        argument += 3;
-        break;
-    default: argument = 2;
-    }
-    if (action == ACT_TAKE_ONE
-        || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {
-        result.from = cm_pushed_source(pass->stack, argument);
-    }
-    pop(pass, argument);
-    push(pass, NULL, NULL);
-    result.fresh = pass->stack[0].fresh;
-    pass->stack[0] = result;
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
@@ -288,10 +201,13 @@ run_method(struct cm_pass *pass, PyObject *name)
 {
     cm_pass_add(pass, CM_STORE_CALL, name, pass->stack[0].name,
                 pass->stack[0].within);
+    struct pushed bound = pass->stack[0];
     pop(pass, 1);
     push(pass, NULL, NULL);
-    push(pass, NULL, NULL);
-    pass->stack[0].called = name;
+    cm_pass_push(pass, (struct pushed){.called = name,
+                                       .part = bound.part,
+                                       .of = bound.of,
+                                       .whole = cm_pushed_whole(&bound)});
 }
 
 static void
@@ -425,10 +341,10 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
 static void
 run_build(struct cm_pass *pass, unsigned argument)
 {
+    struct pushed made = {.empty = argument == 0, .made = true};
+    cm_pushed_mix(pass->stack, argument, &made);
     pop(pass, argument);
-    push(pass, NULL, NULL);
-    pass->stack[0].empty = argument == 0;
-    pass->stack[0].made = true;
+    cm_pass_push(pass, made);
 }
 
 static void
@@ -476,6 +392,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
     }
+    else if (action == ACT_SWAP) {
+        run_swap(pass, argument);
+    }
     else if (action == ACT_TURN) {
         forget(pass);
         pass->stack[0].turn = true;
@@ -487,7 +406,7 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         run_part(pass, action, argument);
     }
     else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {
-        take(pass, action, argument);
+        cm_results_take(pass, action, argument);
     }
     else if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
         run_store(pass, action, argument);
@@ -529,10 +448,12 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
-    /* a, b = 4, None: two constants, one after the other, since 3.14 */
-    if (action != ACT_KEEP
-        && !(action >= ACT_LOAD_CONSTANT && action <= ACT_LOAD_COMMON)) {
-        pass->fresh = action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
+    if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
+        pass->fresh = true;
+    }
+    else if (action == ACT_OTHER || action == ACT_COMPARE
+             || action == ACT_CONTAINS || action >= ACT_TURN) {
+        pass->fresh = false;
     }
     return action != ACT_UNKNOWN;
 }

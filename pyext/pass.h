@@ -23,7 +23,7 @@ struct cm_pass {
     Py_ssize_t unit;
     struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
     bool just_stored; /* a variable, by the instruction before this one */
-    bool fresh;       /* nothing of this statement came before */
+    bool fresh;       /* nothing of this statement was a branch */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
     bool left;     /* that returns, raises, or goes back */
@@ -34,6 +34,13 @@ struct cm_pass {
     } lengths[CM_PASS_LENGTHS];
     uint32_t length_count;
 };
+
+static inline void
+cm_pass_push(struct cm_pass *pass, struct pushed last)
+{
+    last.fresh = pass->fresh;
+    cm_pushed_push(pass->stack, last);
+}
 
 /* No id for what is no str. */
 struct cm_text_id cm_pass_text(const struct cm_pass *pass, PyObject *string);

@@ -36,6 +36,39 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_a_part_of_it_in_what_is_set(probe):
+    source = """def f(self, x, n):
+ self.k = self.k[:, -n:]
+ self.k = torch.cat([self.k[..., -n:], x], 1)
+ self.k = self.k[-n:].clone()
+ x = x[-n:] + [self.k]
+ self.k = torch.cat([self.k, self.k[-n:]])
+ self.k = self.k + x[-n:]
+ self.k = torch.cat([f(self.k), g(self.k[-n:])])
+ self.k = self.k[0]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {line: trimmed for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
+            if kind in (STORE_ATTRIBUTE, STORE_LOCAL)} == {2: 1, 3: 1, 4: 1, 5: 1, 6: 0, 7: 0, 8: 0, 9: 0}
+
+
+def test_containers_without_items(probe):
+    source = """def f(self, x):
+ self.a = list()
+ self.b = defaultdict(list)
+ self.c = collections.deque()
+ kept, self.d = self.d, []
+ self.e = list(x)
+ self.f = x or []
+ self.g = [] if x else x
+ self.h = dict(a=x)
+"""
+    told = probe.code(function_of(source).__code__)
+    empty = {name for (kind, name, _, _), (_, empty, _) in zip(told["stores"], told["marks"])
+             if kind == STORE_ATTRIBUTE and empty}
+    assert empty == {"a", "b", "c", "d"}
+
+
 def test_what_a_length_decides_on(probe):
     source = """def f(self, rows, cap):
  if len(rows) > cap:
