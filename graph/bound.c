@@ -92,9 +92,10 @@ trims(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
                || cm_emptying_leaves_part(self, code, at, place->name));
 }
 
-/* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
+/* Lines that empty it, make it in a method of that purpose, set it anew
+ * elsewhere or to something else, put something at a place in it, or add. */
 struct lines {
-    uint32_t clear, trim, make, set;
+    uint32_t clear, trim, make, set, other, item, add;
 };
 
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
@@ -107,10 +108,16 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         bool sets = sets_anew(self, store, place);
+        bool named = store->kind == place->kind
+                     && is_name(self, store->name, place->name);
         lines->clear += cm_emptying_is(self, code, i, place->name);
         lines->trim += trims(self, code, i, place);
-        lines->make += sets && makes && store->empty;
+        lines->make += named && makes && !store->constant;
         lines->set += sets && !makes ? 1 + store->repeated : 0;
+        lines->item += store->kind == CM_STORE_ITEM
+                       && cm_emptying_is_about(self, store, place->name);
+        lines->add += cm_emptying_adds(self, store, place->name);
+        lines->other += named && !makes && !sets;
     }
 }
 
@@ -154,13 +161,32 @@ can_be_emptied(const struct cm_holding *self)
            && cm_way_is_variable(step);
 }
 
-bool
-cm_bound_is_emptied(const struct cm_holding *self)
+/* An item of a container goes with that, which has a name. */
+static struct cm_holding
+named_place(const struct cm_holding *self)
+{
+    struct cm_holding named = *self;
+    while (named.at > 1 && !cm_way_is_variable(cm_way_step(&named, named.at))
+           && cm_way_step(&named, named.at - 1)->counted) {
+        named.at--;
+    }
+    return named;
+}
+
+/* [None] * n, whose places are taken one after the other; not `x += [y]`. */
+static bool
+is_list_of_places(const struct cm_holding *self, const struct lines *lines)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
+    return step->species == CM_LIST && step->items >= self->through
+           && lines->item > 0 && lines->add == 0 && lines->other <= made;
+}
+
+static struct lines
+lines_of(const struct cm_holding *self)
 {
     struct lines lines = {0};
-    if (self->count < 2 || self->at == 0 || !can_be_emptied(self)) {
-        return cm_bound_is_metric(self);
-    }
     struct cm_name name = cm_way_name_of(self, self->at);
     struct place place = place_of(self);
     place.name = name.text;
@@ -171,11 +197,29 @@ cm_bound_is_emptied(const struct cm_holding *self)
             count_lines(self, self->codes[i], &place, &lines);
         }
     }
-    if (lines.trim > 0 || cm_bound_is_metric(self) || cm_memo_fills(self)) {
+    return lines;
+}
+
+bool
+cm_bound_is_emptied(const struct cm_holding *self)
+{
+    if (cm_bound_is_metric(self)) {
+        return true;
+    }
+    if (self->count < 2 || self->at == 0) {
+        return false;
+    }
+    struct cm_holding named = named_place(self);
+    if (!can_be_emptied(&named)) {
+        return false;
+    }
+    struct lines lines = lines_of(&named);
+    if ((named.at == self->at && lines.trim > 0) || cm_memo_fills(self)) {
         return true;
     }
     return cm_way_step(self, self->at)->counted
-           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1));
+           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
+               || is_list_of_places(self, &lines));
 }
 
 /* ---- what a loop leaves */

@@ -17,9 +17,9 @@ is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
 }
 
 /* x.clear(), and x[key].clear() */
-static bool
-is_done_to(const struct cm_holding *self, const struct cm_store *store,
-           const char *name)
+bool
+cm_emptying_is_about(const struct cm_holding *self,
+                     const struct cm_store *store, const char *name)
 {
     return is_name(self, store->owner, name)
            || is_name(self, store->within, name);
@@ -41,8 +41,10 @@ clears(const struct cm_holding *self, const struct cm_store *store,
        const char *name)
 {
     static const char *const calls[] = {"clear", "reset", NULL};
-    return is_done_to(self, store, name)
-           && ((store->kind == CM_STORE_REMOVE && store->trimmed)
+    return cm_emptying_is_about(self, store, name)
+           && (((store->kind == CM_STORE_REMOVE
+                 || store->kind == CM_STORE_ITEM)
+                && store->trimmed)
                || calls_one_of(self, store, calls));
 }
 
@@ -54,29 +56,39 @@ removes(const struct cm_holding *self, const struct cm_store *store,
     static const char *const calls[] = {
         "pop",     "popitem",     "popleft",     "remove", "discard",
         "heappop", "heapreplace", "heappushpop", NULL};
-    return is_done_to(self, store, name)
+    return cm_emptying_is_about(self, store, name)
            && (store->kind == CM_STORE_REMOVE
                || calls_one_of(self, store, calls));
 }
 
-/* Of losses, in losses.append(x), heappush(losses, x), losses[k] = x. */
-static bool
-fills(const struct cm_holding *self, const struct cm_store *store,
-      const char *name)
+/* Of losses, in losses.append(x), heappush(losses, x). */
+bool
+cm_emptying_adds(const struct cm_holding *self, const struct cm_store *store,
+                 const char *name)
 {
     static const char *const calls[] = {"append",     "appendleft", "add",
                                         "insert",     "extend",     "update",
                                         "setdefault", "heappush",   NULL};
-    return is_done_to(self, store, name)
-           && (store->kind == CM_STORE_ITEM
-               || calls_one_of(self, store, calls));
+    return cm_emptying_is_about(self, store, name)
+           && calls_one_of(self, store, calls);
+}
+
+/* Or losses[k] = x. */
+static bool
+fills(const struct cm_holding *self, const struct cm_store *store,
+      const char *name)
+{
+    return cm_emptying_adds(self, store, name)
+           || (store->kind == CM_STORE_ITEM
+               && cm_emptying_is_about(self, store, name));
 }
 
 static bool
 measures(const struct cm_holding *self, const struct cm_store *store,
          const char *name)
 {
-    return store->kind == CM_STORE_MEASURE && is_done_to(self, store, name);
+    return store->kind == CM_STORE_MEASURE
+           && cm_emptying_is_about(self, store, name);
 }
 
 /* A method of the program's that compares its length: self.is_full(). */
@@ -121,12 +133,50 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
     return false;
 }
 
+/* It runs while the container fills: the training loop may be its own. */
+static bool
+is_running(const struct cm_holding *self, const struct cm_code *code)
+{
+    const struct cm_site *site = cm_records_site(self->records, self->site);
+    bool running = false;
+    for (uint32_t i = 0; i < site->frame_count; i++) {
+        running |=
+            cm_records_code(self->records, site->frames[i].code) == code;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_code_id id = cm_way_step(self, i)->code;
+        running |= id.index != 0 && cm_records_code(self->records, id) == code;
+    }
+    return running;
+}
+
+/* Items are taken out in a loop that puts none in: until it is small enough.
+ * Where the same code puts one in, it does so before that loop. */
+static bool
+drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
+       const char *name)
+{
+    bool filled = false;
+    if (!code->stores[at].repeated
+        || !removes(self, &code->stores[at], name)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        bool fill = fills(self, &code->stores[i], name);
+        if (fill && code->stores[i].repeated) {
+            return false;
+        }
+        filled |= fill;
+    }
+    return filled || !is_running(self, code);
+}
+
 static bool
 empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
         const char *name)
 {
     return clears(self, &code->stores[at], name)
-           || is_guard(self, code, at, name);
+           || is_guard(self, code, at, name) || drains(self, code, at, name);
 }
 
 /* ---- under another name */
@@ -195,7 +245,7 @@ leads_on(const struct cm_holding *self, const struct cm_code *code,
          const struct cm_store *store, const char *name, int names)
 {
     if (names == MOST_NAMES || store->constant
-        || !is_done_to(self, store, name)) {
+        || !cm_emptying_is_about(self, store, name)) {
         return false;
     }
     if (store->kind == CM_STORE_ALIAS && !is_name(self, store->name, name)) {
@@ -255,7 +305,7 @@ cm_emptying_leaves_part(const struct cm_holding *self,
     for (uint32_t i = at; set->made && i-- > 0;) {
         const struct cm_store *store = &code->stores[i];
         if (store->line == set->line && store->kind == CM_STORE_HAND
-            && is_done_to(self, store, name)
+            && cm_emptying_is_about(self, store, name)
             && is_done_by(self, store, returns_part, 0)) {
             return true;
         }

@@ -21,6 +21,13 @@ bool cm_emptying_leaves_part(const struct cm_holding *self,
                              const struct cm_code *code, uint32_t at,
                              const char *name);
 
+/* append() and its like, not x[k] = y. */
+bool cm_emptying_adds(const struct cm_holding *self,
+                      const struct cm_store *store, const char *name);
+/* Any line of the place is about it, or about an item of it. */
+bool cm_emptying_is_about(const struct cm_holding *self,
+                          const struct cm_store *store, const char *name);
+
 /* The parameter of this code that a function of its name is handed. */
 struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,

@@ -150,6 +150,50 @@ test_a_function_gives_back_a_part(void **state)
     assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "items", 6));
 }
 
+/* put() has a line of `fill`, and one that takes an item out in a loop. */
+struct draining {
+    enum cm_store_kind fill;
+    bool fill_repeated, repeated, running;
+};
+
+static bool
+is_drained(const struct draining *draining)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, draining->fill, "append", "outputs", 5),
+        store(&way, CM_STORE_CALL, "popitem", "outputs", 6)};
+    stores[0].repeated = draining->fill_repeated;
+    stores[1].repeated = draining->repeated;
+    struct cm_code_id code = add_code(&way, "put", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    if (draining->running) {
+        set_running(&way, code, 5);
+    }
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_loop_takes_out(void **state)
+{
+    struct draining one = {CM_STORE_CALL, false, true, true};
+    (void)state;
+    assert_true(is_drained(&one));
+    one.fill_repeated = true;
+    assert_false(is_drained(&one));
+    one.fill_repeated = one.repeated = false;
+    assert_false(is_drained(&one));
+    /* The training loop, which fills it by a method. */
+    one = (struct draining){CM_STORE_LOCAL, false, true, true};
+    assert_false(is_drained(&one));
+    one.running = false;
+    assert_true(is_drained(&one));
+}
+
 /* Functions that hand it to each other come to an end. */
 static void
 test_functions_that_call_each_other(void **state)
@@ -182,6 +226,7 @@ main(void)
         cmocka_unit_test(test_what_a_method_is_bound_to_counts),
         cmocka_unit_test(test_a_second_name),
         cmocka_unit_test(test_a_function_gives_back_a_part),
+        cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_functions_that_call_each_other),
     };
 
