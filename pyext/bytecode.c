@@ -205,6 +205,7 @@ run_method(struct cm_pass *pass, PyObject *name)
     pop(pass, 1);
     push(pass, NULL, NULL);
     cm_pass_push(pass, (struct pushed){.called = name,
+                                       .within = bound.within,
                                        .part = bound.part,
                                        .of = bound.of,
                                        .whole = cm_pushed_whole(&bound)});
@@ -250,16 +251,6 @@ stored_count(enum action action)
 }
 
 static void
-add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
-{
-    uint32_t before = pass->count;
-    cm_pass_add(pass, CM_STORE_REMOVE, NULL, from->name, from->within);
-    if (pass->count > before) {
-        pass->stores[before].trimmed = part;
-    }
-}
-
-static void
 run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed last = pass->stack[0], before = pass->stack[1];
@@ -295,11 +286,18 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
         break;
     default:
         if (cm_is_slice(&last)) {
-            add_removal(pass, &before, true);
+            cm_pass_add_removal(pass, &before, true);
             break;
         }
         cm_pass_add_key(pass, CM_STORE_ITEM, last.constant, &before, &last);
     }
+}
+
+/* Not whether there are any. */
+static bool
+is_compared(const struct pushed *length, const struct pushed *with)
+{
+    return length->length && (length->excess || !with->few);
 }
 
 /* `x[a:b]` and what is done to it, del x[k], len(x) < n. */
@@ -320,8 +318,9 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
         return;
     case ACT_STORE_SLICE:
     case ACT_DELETE_ITEM:
-        add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
-                    action == ACT_STORE_SLICE || cm_is_slice(&last));
+        cm_pass_add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
+                            action == ACT_STORE_SLICE || cm_is_slice(&last)
+                                || last.before);
         pop(pass, action == ACT_STORE_SLICE ? 4 : 2);
         return;
     case ACT_CONTAINS:
@@ -329,7 +328,7 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
         forget(pass);
         return;
     default:
-        if ((last.length && !before.few) || (before.length && !last.few)) {
+        if (is_compared(&last, &before) || is_compared(&before, &last)) {
             cm_pass_add(pass, CM_STORE_MEASURE, NULL,
                         last.length ? last.of : before.of, NULL);
             pass->measured = true;

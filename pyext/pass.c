@@ -41,8 +41,20 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
     uint32_t before = pass->count;
     cm_pass_add(pass, kind, name, of->name, of->within);
     if (pass->count > before && !key->attribute) {
+        pass->stores[before].trimmed = key->modulo;
         pass->stores[before].key =
             cm_pass_text(pass, key->name != NULL ? key->name : key->from);
+    }
+}
+
+void
+cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_REMOVE, NULL, cm_pushed_whole(from),
+                from->within);
+    if (pass->count > before) {
+        pass->stores[before].trimmed = part;
     }
 }
 
@@ -69,19 +81,20 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
 
 /* By its address: names are interned. */
 static void
-remember_length(struct cm_pass *pass, PyObject *name,
+remember_number(struct cm_pass *pass, PyObject *name,
                 const struct pushed *value)
 {
+    bool told = value->length || value->before || value->modulo;
     uint32_t i = 0;
-    while (i < pass->length_count && pass->lengths[i].name != name) {
+    while (i < pass->number_count && pass->numbers[i].name != name) {
         i++;
     }
-    if (i == pass->length_count && value->length && i < CM_PASS_LENGTHS) {
-        pass->length_count++;
+    if (i == pass->number_count && told && i < CM_PASS_NUMBERS) {
+        pass->number_count++;
     }
-    if (i < pass->length_count) {
-        pass->lengths[i].name = name;
-        pass->lengths[i].of = value->length ? value->of : NULL;
+    if (i < pass->number_count) {
+        pass->numbers[i].name = name;
+        pass->numbers[i].value = *value;
     }
 }
 
@@ -89,11 +102,14 @@ void
 cm_pass_recall(struct cm_pass *pass)
 {
     struct pushed *last = &pass->stack[0];
-    for (uint32_t i = 0; i < pass->length_count; i++) {
-        if (last->name != NULL && pass->lengths[i].name == last->name
-            && pass->lengths[i].of != NULL) {
-            last->length = true;
-            last->of = pass->lengths[i].of;
+    for (uint32_t i = 0; i < pass->number_count; i++) {
+        const struct pushed *value = &pass->numbers[i].value;
+        if (last->name != NULL && pass->numbers[i].name == last->name) {
+            last->length = value->length;
+            last->excess = value->excess;
+            last->before = value->before;
+            last->modulo = value->modulo;
+            last->of = value->length ? value->of : NULL;
         }
     }
 }
@@ -116,7 +132,7 @@ cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
 {
     uint32_t before;
     cm_pass_add_value(pass, kind, name, NULL, value);
-    remember_length(pass, name, &value);
+    remember_number(pass, name, &value);
     before = pass->count;
     if (pass->own && has_name(&value)) {
         cm_pass_add(pass, CM_STORE_ALIAS, name, name_in(&value), value.within);

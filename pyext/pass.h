@@ -11,7 +11,7 @@
 #include "pushed.h"
 #include "spans.h"
 
-enum { CM_PASS_LENGTHS = 4 };
+enum { CM_PASS_NUMBERS = 8 };
 
 struct cm_pass {
     const struct cm_bytecode *tables;
@@ -30,9 +30,10 @@ struct cm_pass {
     struct cm_spans spans;
     bool own; /* what it hands on and its second names are told too */
     struct {
-        PyObject *name, *of; /* n and x of `n = len(x)` */
-    } lengths[CM_PASS_LENGTHS];
-    uint32_t length_count;
+        PyObject *name;
+        struct pushed value;
+    } numbers[CM_PASS_NUMBERS]; /* n of `n = len(x)`, `n = step % 9` */
+    uint32_t number_count;
 };
 
 static inline void
@@ -55,10 +56,13 @@ void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
  * branch of an expression (`a or None`) does not open its statement. */
 void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
                        PyObject *name, PyObject *owner, struct pushed value);
+/* del from[k], from[a:b] = ...; `part`: more than one item, or what is old. */
+void cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from,
+                         bool part);
 /* A variable is set. */
 void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
-/* The variable that was pushed last may be a length. */
+/* The variable that was pushed last may be such a number. */
 void cm_pass_recall(struct cm_pass *pass);
 /* The arguments of a call lie below so many things. */
 void cm_pass_add_arguments(struct cm_pass *pass, unsigned below,

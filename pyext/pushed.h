@@ -23,6 +23,9 @@ struct pushed {
     bool part;        /* x[a:b] of `of`, or made of that */
     bool few;         /* 0 or 1 */
     bool length;      /* len(x) of `of` */
+    bool excess;      /* and less something: len(x) - n */
+    bool before;      /* step - n */
+    bool modulo;      /* step % n */
     PyObject *of;     /* x of these two; NULL: what has no name */
     PyObject *called; /* a method: its name */
     PyObject *from;   /* a text or a tuple: the one variable in it */

@@ -91,6 +91,9 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
              || cm_str_is(function, "heappushpop")) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
+    else if (cm_str_is(function, "pop") && first->before) {
+        cm_pass_add_removal(pass, &pass->stack[arguments], true);
+    }
     else {
         bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
         result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
@@ -100,6 +103,23 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
 }
 
 /* A call takes its function as well, and what that is bound to, or NULL. */
+enum { MODULO = 6, MINUS = 10, INPLACE = 13 }; /* arguments of BINARY_OP */
+
+static struct pushed
+result_of_binary(const struct cm_pass *pass, unsigned argument)
+{
+    const struct pushed *left = &pass->stack[1], *right = &pass->stack[0];
+    struct pushed result = {0};
+    unsigned operation = argument >= INPLACE ? argument - INPLACE : argument;
+    result.modulo = operation == MODULO;
+    if (operation == MINUS && left->length) {
+        result.length = result.excess = true;
+        result.of = left->of;
+    }
+    result.before = operation == MINUS && !left->length && !right->few;
+    return result;
+}
+
 void
 cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
 {
@@ -117,7 +137,8 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
         cm_pass_add_arguments(pass, 1, argument);
         argument += 3;
         break;
-    default: argument = 2;
+    case ACT_TAKE_SPEC: argument = 2; break;
+    default: result = result_of_binary(pass, argument); argument = 2;
     }
     if (action == ACT_TAKE_ONE
         || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {

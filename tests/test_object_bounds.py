@@ -69,6 +69,30 @@ def test_containers_without_items(probe):
     assert empty == {"a", "b", "c", "d"}
 
 
+def test_keys_that_are_taken_again_or_old(probe):
+    source = """def f(self, step, n, y):
+ self.a[step % n] = y
+ slot = step % n
+ self.b[slot] = y
+ slot = step
+ self.c[slot] = y
+ del self.d[step - n]
+ self.e.pop(step - n, None)
+ old = step - n
+ del self.f[old]
+ del self.g[step]
+ del self.h[n - 1]
+ self.i.pop(step)
+ self.j.pop(len(self.j) - n)
+ if len(self.k) - n > 0: self.k.pop()
+"""
+    told = probe.code(function_of(source).__code__)
+    bound = {owner for (kind, _, owner, _), (_, trimmed) in zip(told["stores"], told["values"])
+             if kind in (STORE_ITEM, STORE_REMOVE) and trimmed}
+    assert bound == {"a", "b", "d", "e", "f"}
+    assert {owner for kind, _, owner, _ in told["stores"] if kind == STORE_MEASURE} == {"k"}
+
+
 def test_what_a_length_decides_on(probe):
     source = """def f(self, rows, cap):
  if len(rows) > cap:
