@@ -48,6 +48,7 @@ enum cm_store_kind {
     CM_STORE_PARAMETER, /* NAME is parameter `decides` */
     CM_STORE_ALIAS,     /* NAME = x: a second name of it */
     CM_STORE_RETURN,    /* return x[a:b] */
+    CM_STORE_COMPARE,   /* y.NAME is compared with the last of y.x */
 };
 
 struct cm_store {
@@ -60,7 +61,8 @@ struct cm_store {
     struct cm_text_id within;
     struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
     uint32_t line;
-    /* CM_STORE_MEASURE: so many of those that follow are behind it. */
+    /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
+     * it. */
     uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None`;
                             * CM_STORE_HAND, _ALIAS: f"{x}", not x itself */

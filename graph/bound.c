@@ -98,6 +98,19 @@ struct lines {
     uint32_t clear, trim, make, set, other, item, add;
 };
 
+/* for name in ...: setattr(self, name, ...) in a method called reset(). */
+static bool
+resets_all(const struct cm_holding *self, const struct cm_code *code,
+           const struct cm_store *store, const struct place *place)
+{
+    const char *method = cm_way_text(self, code->name);
+    return place->kind == CM_STORE_ATTRIBUTE && store->kind == CM_STORE_CALL
+           && store->repeated && is_name(self, store->name, "setattr")
+           && is_name(self, store->owner, "self")
+           && (strstr(method, "reset") != NULL
+               || strstr(method, "clear") != NULL);
+}
+
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
@@ -110,7 +123,8 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         bool sets = sets_anew(self, store, place);
         bool named = store->kind == place->kind
                      && is_name(self, store->name, place->name);
-        lines->clear += cm_emptying_is(self, code, i, place->name);
+        lines->clear += cm_emptying_is(self, code, i, place->name)
+                        || resets_all(self, code, store, place);
         lines->trim += trims(self, code, i, place);
         lines->make += named && makes && !store->constant;
         lines->set += sets && !makes ? 1 + store->repeated : 0;

@@ -133,6 +133,27 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
     return false;
 }
 
+/* `if self.count < self.size: self.count += 1`, and an append there. */
+static bool
+counts(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
+       const char *name)
+{
+    const struct cm_store *compare = &code->stores[at];
+    bool filled = false, counted = false;
+    for (uint32_t i = at + 1;
+         compare->kind == CM_STORE_COMPARE && i < code->store_count
+         && i - at <= compare->decides;
+         i++) {
+        const struct cm_store *store = &code->stores[i];
+        filled |= fills(self, store, name);
+        counted |= store->kind == CM_STORE_ATTRIBUTE && !store->constant
+                   && store->name.index != 0
+                   && (cm_text_same(store->name, compare->name)
+                       || cm_text_same(store->name, compare->owner));
+    }
+    return filled && counted;
+}
+
 /* It runs while the container fills: the training loop may be its own. */
 static bool
 is_running(const struct cm_holding *self, const struct cm_code *code)
@@ -176,7 +197,8 @@ empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
         const char *name)
 {
     return clears(self, &code->stores[at], name)
-           || is_guard(self, code, at, name) || drains(self, code, at, name);
+           || is_guard(self, code, at, name) || counts(self, code, at, name)
+           || drains(self, code, at, name);
 }
 
 /* ---- under another name */

@@ -333,6 +333,10 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
                         last.length ? last.of : before.of, NULL);
             pass->measured = true;
         }
+        else if (pass->own && (last.attribute || before.attribute)) {
+            cm_pass_add(pass, CM_STORE_COMPARE, before.name, last.name, NULL);
+            pass->measured = true;
+        }
         forget(pass);
     }
 }

@@ -194,6 +194,36 @@ test_a_loop_takes_out(void **state)
     assert_true(is_drained(&one));
 }
 
+/* `count` is compared, `counted` is set behind that, and then it is filled. */
+static bool
+is_counted(const char *counted, uint32_t decides, const char *filled)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_COMPARE, "count", "size", 4),
+        store(&way, CM_STORE_ATTRIBUTE, counted, "self", 5),
+        store(&way, CM_STORE_CALL, "append", filled, 6)};
+    stores[0].decides = decides;
+    struct cm_code_id code = add_code(&way, "add", stores, 3, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_number_is_compared(void **state)
+{
+    (void)state;
+    assert_true(is_counted("count", 2, "outputs"));
+    assert_true(is_counted("size", 2, "outputs"));
+    assert_false(is_counted("other", 2, "outputs"));
+    assert_false(is_counted("count", 1, "outputs"));
+    assert_false(is_counted("count", 2, "others"));
+}
+
 /* Functions that hand it to each other come to an end. */
 static void
 test_functions_that_call_each_other(void **state)
@@ -227,6 +257,7 @@ main(void)
         cmocka_unit_test(test_a_second_name),
         cmocka_unit_test(test_a_function_gives_back_a_part),
         cmocka_unit_test(test_a_loop_takes_out),
+        cmocka_unit_test(test_a_number_is_compared),
         cmocka_unit_test(test_functions_that_call_each_other),
     };
 

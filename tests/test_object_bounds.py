@@ -93,6 +93,18 @@ def test_keys_that_are_taken_again_or_old(probe):
     assert {owner for kind, _, owner, _ in told["stores"] if kind == STORE_MEASURE} == {"k"}
 
 
+def test_what_numbers_decide_on(probe):
+    source = """def f(self, x, n):
+ if self.count < self.size:
+  self.count += 1
+  self.rows.append(x)
+ if n < 4: self.rows.append(x)
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [store for store in told["own"] if store[0] == STORE_COMPARE] == [
+        (STORE_COMPARE, "count", "size", "", 3, 0)]
+
+
 def test_what_a_length_decides_on(probe):
     source = """def f(self, rows, cap):
  if len(rows) > cap:
