@@ -42,6 +42,13 @@ enum cm_store_kind {
     CM_STORE_MEASURE,  /* len(x) is compared, with more than 1 */
     CM_STORE_ASK,      /* k in x */
     CM_STORE_READ,     /* x[k], where k is a variable */
+    /* Only in code that is no library's: */
+    CM_STORE_HAND,      /* NAME(..., x, ...): x is argument `decides`; x is
+                         * not known where no argument has a name */
+    CM_STORE_PARAMETER, /* NAME is parameter `decides` */
+    CM_STORE_ALIAS,     /* NAME = x: a second name of it */
+    CM_STORE_RETURN,    /* return x[a:b] */
+    CM_STORE_COMPARE,   /* y.NAME is compared with the last of y.x */
 };
 
 struct cm_store {
@@ -54,16 +61,22 @@ struct cm_store {
     struct cm_text_id within;
     struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
     uint32_t line;
-    /* CM_STORE_MEASURE: so many of those that follow are behind it. */
+    /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
+     * it. */
     uint32_t decides;
-    uint32_t constant : 1; /* a constant is stored, as in `self.x = None` */
+    uint32_t constant : 1; /* a constant is stored, as in `self.x = None`;
+                            * CM_STORE_HAND, _ALIAS: f"{x}", not x itself */
     uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
     uint32_t repeated : 1; /* within a loop of this code */
-    uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]` */
-    uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]` */
+    uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]`;
+                            * CM_STORE_HAND: NAME is taken from an object */
+    uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]`,
+                            * `del x[step - n]`, `x[step % n] = y` */
     uint32_t carried : 1;  /* CM_STORE_LOCAL, in a loop: what it stores may be
                             * read in the next turn */
-    uint32_t unit : 26;    /* its instruction, for pyext/bytecode.c alone */
+    uint32_t turn : 1;     /* `for NAME in ...` */
+    uint32_t nested : 1;   /* and that loop stands in another one */
+    uint32_t unit : 24;    /* its instruction, for pyext/bytecode.c alone */
 };
 
 struct cm_code {

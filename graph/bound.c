@@ -2,14 +2,15 @@
  * Copyright the cumem authors */
 
 /* What empties a container is looked for in the program's own code that may
- * have filled it: x.clear(), del x[:-n] where x is what a person calls the
- * place, x = x[-n:], an append or a pop behind `len(x) < n`, or a line that
- * sets it anew besides the one that makes it. */
+ * have filled it: a line that does it (emptying.h), x = x[-n:] where x is what
+ * a person calls the place, or a line that sets it anew besides the one that
+ * makes it. */
 
 #include "bound.h"
 
 #include <string.h>
 
+#include "emptying.h"
 #include "memo.h"
 #include "name.h"
 #include "way.h"
@@ -57,8 +58,6 @@ cm_bound_is_known(const struct cm_holding *self)
 
 /* ---- what is emptied */
 
-enum { GUARDED_LINES = 6 };
-
 /* What a person calls the place, and how a line sets that. */
 struct place {
     const char *name;
@@ -72,111 +71,6 @@ is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
     return strcmp(cm_way_text(self, id), name) == 0;
 }
 
-/* x.clear(), and x[key].clear() */
-static bool
-is_done_to(const struct cm_holding *self, const struct cm_store *store,
-           const char *name)
-{
-    return is_name(self, store->owner, name)
-           || is_name(self, store->within, name);
-}
-
-static bool
-calls_one_of(const struct cm_holding *self, const struct cm_store *store,
-             const char *const *names)
-{
-    while (*names != NULL && !is_name(self, store->name, *names)) {
-        names++;
-    }
-    return store->kind == CM_STORE_CALL && *names != NULL;
-}
-
-/* x.clear(), x[:] = [], del x[:-n] */
-static bool
-clears(const struct cm_holding *self, const struct cm_store *store,
-       const char *name)
-{
-    static const char *const calls[] = {"clear", "reset", NULL};
-    return is_done_to(self, store, name)
-           && ((store->kind == CM_STORE_REMOVE && store->trimmed)
-               || calls_one_of(self, store, calls));
-}
-
-/* One item, which need not be as much as comes. */
-static bool
-removes(const struct cm_holding *self, const struct cm_store *store,
-        const char *name)
-{
-    static const char *const calls[] = {
-        "pop",     "popitem",     "popleft",     "remove", "discard",
-        "heappop", "heapreplace", "heappushpop", NULL};
-    return is_done_to(self, store, name)
-           && (store->kind == CM_STORE_REMOVE
-               || calls_one_of(self, store, calls));
-}
-
-/* Of losses, in losses.append(x), heappush(losses, x), losses[k] = x. */
-static bool
-fills(const struct cm_holding *self, const struct cm_store *store,
-      const char *name)
-{
-    static const char *const calls[] = {"append",     "appendleft", "add",
-                                        "insert",     "extend",     "update",
-                                        "setdefault", "heappush",   NULL};
-    return is_done_to(self, store, name)
-           && (store->kind == CM_STORE_ITEM
-               || calls_one_of(self, store, calls));
-}
-
-static bool
-measures(const struct cm_holding *self, const struct cm_store *store,
-         const char *name)
-{
-    return store->kind == CM_STORE_MEASURE && is_done_to(self, store, name);
-}
-
-/* A method of the program's that compares its length: self.is_full(). */
-static bool
-asks_length(const struct cm_holding *self, struct cm_text_id method,
-            const char *name)
-{
-    for (size_t i = 0; i < self->code_count; i++) {
-        const struct cm_code *code =
-            cm_records_code(self->records, self->codes[i]);
-        bool it = !code->library && cm_text_same(code->name, method);
-        for (uint32_t k = 0; it && k < code->store_count; k++) {
-            if (measures(self, &code->stores[k], name)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either branch;
- * also where the branch is long, or leaves before the other one. */
-static bool
-is_guard(const struct cm_holding *self, const struct cm_code *code,
-         uint32_t at, const char *name)
-{
-    const struct cm_store *measure = &code->stores[at];
-    bool own = measures(self, measure, name);
-    if (!own && measure->kind != CM_STORE_CALL) {
-        return false;
-    }
-    for (uint32_t i = at + 1; i < code->store_count; i++) {
-        if (code->stores[i].line > measure->line + GUARDED_LINES
-            && i - at > measure->decides) {
-            return false;
-        }
-        if (fills(self, &code->stores[i], name)
-            || removes(self, &code->stores[i], name)) {
-            return own || asks_length(self, measure->name, name);
-        }
-    }
-    return false;
-}
-
 /* Not `x = x + [y]`, which fills it. */
 static bool
 sets_anew(const struct cm_holding *self, const struct cm_store *store,
@@ -186,19 +80,36 @@ sets_anew(const struct cm_holding *self, const struct cm_store *store,
            && is_name(self, store->name, place->name);
 }
 
-/* `x = x[-n:]` */
+/* `x = x[-n:]`, `x = last(x)` */
 static bool
-trims(const struct cm_holding *self, const struct cm_store *store,
+trims(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
       const struct place *place)
 {
-    return store->kind == place->kind && store->trimmed
-           && is_name(self, store->name, place->name);
+    const struct cm_store *store = &code->stores[at];
+    return store->kind == place->kind
+           && is_name(self, store->name, place->name)
+           && (store->trimmed
+               || cm_emptying_leaves_part(self, code, at, place->name));
 }
 
-/* Lines that empty it, make it in a method of that purpose, set it elsewhere. */
+/* Lines that empty it, make it in a method of that purpose, set it anew
+ * elsewhere or to something else, put something at a place in it, or add. */
 struct lines {
-    uint32_t clear, trim, make, set;
+    uint32_t clear, trim, make, set, other, item, add;
 };
+
+/* for name in ...: setattr(self, name, ...) in a method called reset(). */
+static bool
+resets_all(const struct cm_holding *self, const struct cm_code *code,
+           const struct cm_store *store, const struct place *place)
+{
+    const char *method = cm_way_text(self, code->name);
+    return place->kind == CM_STORE_ATTRIBUTE && store->kind == CM_STORE_CALL
+           && store->repeated && is_name(self, store->name, "setattr")
+           && is_name(self, store->owner, "self")
+           && (strstr(method, "reset") != NULL
+               || strstr(method, "clear") != NULL);
+}
 
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
@@ -210,11 +121,17 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         bool sets = sets_anew(self, store, place);
-        lines->clear += clears(self, store, place->name)
-                        || is_guard(self, code, i, place->name);
-        lines->trim += trims(self, store, place);
-        lines->make += sets && makes && store->empty;
+        bool named = store->kind == place->kind
+                     && is_name(self, store->name, place->name);
+        lines->clear += cm_emptying_is(self, code, i, place->name)
+                        || resets_all(self, code, store, place);
+        lines->trim += trims(self, code, i, place);
+        lines->make += named && makes && !store->constant;
         lines->set += sets && !makes ? 1 + store->repeated : 0;
+        lines->item += store->kind == CM_STORE_ITEM
+                       && cm_emptying_is_about(self, store, place->name);
+        lines->add += cm_emptying_adds(self, store, place->name);
+        lines->other += named && !makes && !sets;
     }
 }
 
@@ -258,13 +175,32 @@ can_be_emptied(const struct cm_holding *self)
            && cm_way_is_variable(step);
 }
 
-bool
-cm_bound_is_emptied(const struct cm_holding *self)
+/* An item of a container goes with that, which has a name. */
+static struct cm_holding
+named_place(const struct cm_holding *self)
+{
+    struct cm_holding named = *self;
+    while (named.at > 1 && !cm_way_is_variable(cm_way_step(&named, named.at))
+           && cm_way_step(&named, named.at - 1)->counted) {
+        named.at--;
+    }
+    return named;
+}
+
+/* [None] * n, whose places are taken one after the other; not `x += [y]`. */
+static bool
+is_list_of_places(const struct cm_holding *self, const struct lines *lines)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
+    return step->species == CM_LIST && step->items >= self->through
+           && lines->item > 0 && lines->add == 0 && lines->other <= made;
+}
+
+static struct lines
+lines_of(const struct cm_holding *self)
 {
     struct lines lines = {0};
-    if (self->count < 2 || self->at == 0 || !can_be_emptied(self)) {
-        return cm_bound_is_metric(self);
-    }
     struct cm_name name = cm_way_name_of(self, self->at);
     struct place place = place_of(self);
     place.name = name.text;
@@ -275,11 +211,29 @@ cm_bound_is_emptied(const struct cm_holding *self)
             count_lines(self, self->codes[i], &place, &lines);
         }
     }
-    if (lines.trim > 0 || cm_bound_is_metric(self) || cm_memo_fills(self)) {
+    return lines;
+}
+
+bool
+cm_bound_is_emptied(const struct cm_holding *self)
+{
+    if (cm_bound_is_metric(self)) {
+        return true;
+    }
+    if (self->count < 2 || self->at == 0) {
+        return false;
+    }
+    struct cm_holding named = named_place(self);
+    if (!can_be_emptied(&named)) {
+        return false;
+    }
+    struct lines lines = lines_of(&named);
+    if ((named.at == self->at && lines.trim > 0) || cm_memo_fills(self)) {
         return true;
     }
     return cm_way_step(self, self->at)->counted
-           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1));
+           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
+               || is_list_of_places(self, &lines));
 }
 
 /* ---- what a loop leaves */

@@ -66,6 +66,7 @@ struct cm_holding {
     const char *kept; /* a variable that one of them goes by, else NULL */
     const struct cm_code_id *codes; /* borrowed: may have filled or set it */
     size_t code_count;
+    size_t helper_count; /* behind those: functions that they call */
 };
 
 struct cm_holding_advice {

@@ -4,20 +4,22 @@
 /* By the names in one function: it asks for a key (`k in memo`, memo.get(k),
  * memo[k]) and stores one after that; or any function asks `k in memo`.  Keys
  * in order are a data set's where the same variable is an index of something
- * else, self.rows[k].  O(stores). */
+ * else, self.rows[k], or where a loop that is run again and again makes them:
+ * `for k in ...` in another loop, also of who hands k on.  O(stores). */
 
 #include "memo.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "emptying.h"
 #include "way.h"
 
 struct memo {
     const struct cm_holding *holding;
     struct cm_name name;
     struct cm_text_id key; /* of the line that stores */
-    bool asked, stored, indexes;
+    bool asked, stored, indexes, again;
 };
 
 static bool
@@ -98,6 +100,103 @@ look_for_index(struct memo *self, const struct cm_code *code)
     }
 }
 
+/* ---- keys that come again */
+
+enum { MOST_CALLS = 4 }; /* one within the other */
+
+/* In a loop, or by who is. */
+static bool
+is_called_again(const struct cm_holding *self, const struct cm_code *code,
+                int calls)
+{
+    for (size_t i = 0; calls < MOST_CALLS && i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            bool called =
+                (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
+                && cm_text_same(store->name, code->name);
+            if (called && caller != code
+                && (store->repeated
+                    || is_called_again(self, caller, calls + 1))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool comes_again(const struct cm_holding *self,
+                        const struct cm_code *code, struct cm_text_id name,
+                        int calls);
+
+/* A data set is asked for its items, by number. */
+static bool
+is_index(const struct cm_holding *self, const struct cm_code *code,
+         const struct cm_store *store)
+{
+    return store->decides == 1
+           && strcmp(cm_way_text(self, code->name), "__getitem__") == 0;
+}
+
+/* What is handed to the code under this name. */
+static bool
+is_handed_again(const struct cm_holding *self, const struct cm_code *code,
+                struct cm_text_id name, int calls)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            if (store->kind == CM_STORE_HAND
+                && cm_text_same(store->name, code->name)
+                && cm_text_same(cm_emptying_parameter(self, code, store), name)
+                && comes_again(self, caller, store->owner, calls + 1)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The variable has in this code what it has had before. */
+static bool
+comes_again(const struct cm_holding *self, const struct cm_code *code,
+            struct cm_text_id name, int calls)
+{
+    bool again = false;
+    for (uint32_t i = 0; name.index != 0 && calls < MOST_CALLS && !again
+                         && i < code->store_count;
+         i++) {
+        const struct cm_store *store = &code->stores[i];
+        if (!cm_text_same(store->name, name)) {
+            continue;
+        }
+        again =
+            (store->turn && (store->nested || is_called_again(self, code, 0)))
+            || (store->kind == CM_STORE_ALIAS
+                && comes_again(self, code, store->owner, calls + 1))
+            || (store->kind == CM_STORE_PARAMETER
+                && (is_index(self, code, store)
+                    || is_handed_again(self, code, name, calls)));
+    }
+    return again;
+}
+
+static void
+look_for_again(struct memo *self, const struct cm_code *code)
+{
+    for (uint32_t i = 0; !self->again && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        self->again = store->kind == CM_STORE_ITEM && is_its(self, store)
+                      && comes_again(self->holding, code, store->key, 0);
+    }
+}
+
 /* Not `if k not in rows: rows[k] = []`, whose lists grow, nor states of which
  * each new one keeps the graph of the last, nor tensors that get longer. */
 static bool
@@ -141,6 +240,7 @@ cm_memo_fills(const struct cm_holding *self)
     uint8_t keys = cm_way_step(self, self->at)->keys;
     if (keys == CM_KEYS_COUNTED) {
         read_all(&memo, look_for_index);
+        read_all(&memo, look_for_again);
     }
-    return keys == CM_KEYS_OF_A_SET || memo.indexes;
+    return keys == CM_KEYS_OF_A_SET || memo.indexes || memo.again;
 }

@@ -11,6 +11,7 @@
 
 #include "opcodes.h"
 #include "pass.h"
+#include "results.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
@@ -44,9 +45,7 @@ name_of(const struct cm_pass *pass, unsigned index)
 static void
 push(struct cm_pass *pass, PyObject *name, PyObject *constant)
 {
-    struct pushed last = {name, constant, .fresh = pass->fresh,
-                          .whole = !pass->branched};
-    cm_pushed_push(pass->stack, last);
+    cm_pass_push(pass, (struct pushed){.name = name, .constant = constant});
 }
 
 static void
@@ -59,7 +58,6 @@ static void
 forget(struct cm_pass *pass)
 {
     pop(pass, CM_PUSHED_DEPTH);
-    pass->branched = true;
 }
 
 /* y.x is remembered as x: what a call or an item is done to. */
@@ -69,29 +67,6 @@ push_attribute(struct cm_pass *pass, PyObject *name)
     pop(pass, 1);
     push(pass, name, NULL);
     pass->stack[0].attribute = true;
-}
-
-static bool
-is_plain(const struct pushed *item)
-{
-    return item->name != NULL || item->constant != NULL || item->empty;
-}
-
-/* a, b = x, None: what is to be stored, last first. */
-static void
-run_swap(struct cm_pass *pass, unsigned argument)
-{
-    struct pushed *stack = pass->stack, last = stack[0];
-    if (argument == 0 || argument > CM_PUSHED_DEPTH || !is_plain(&stack[0])
-        || !is_plain(&stack[argument - 1])) {
-        forget(pass);
-        return;
-    }
-    stack[0] = stack[argument - 1];
-    stack[argument - 1] = last;
-    for (unsigned i = 0; i < argument; i++) {
-        stack[i].fresh |= stack[i].whole;
-    }
 }
 
 static void
@@ -114,6 +89,19 @@ run_copy(struct cm_pass *pass, unsigned argument)
     pass->stack[0] = copied;
 }
 
+/* a, b = x, None: what is to be stored, last first. */
+static void
+run_swap(struct cm_pass *pass, unsigned argument)
+{
+    struct pushed last = pass->stack[0];
+    if (argument == 0 || argument > CM_PUSHED_DEPTH) {
+        forget(pass);
+        return;
+    }
+    pass->stack[0] = pass->stack[argument - 1];
+    pass->stack[argument - 1] = last;
+}
+
 /* y['x'] is remembered as x too. */
 static void
 push_item(struct cm_pass *pass)
@@ -124,7 +112,7 @@ push_item(struct cm_pass *pass)
         cm_pass_add_key(pass, CM_STORE_READ, NULL, &container, &key);
     }
     pop(pass, 2);
-    if (cm_is_slice(&key)) {
+    if (cm_is_part(&key)) {
         push_part(pass, container.name);
         return;
     }
@@ -133,101 +121,20 @@ push_item(struct cm_pass *pass)
     pass->stack[0].attribute = true;
 }
 
-/* Of x.__setattr__(...): it was told when the method was loaded. */
-static void
-drop_call(struct cm_pass *pass, PyObject *method)
-{
-    if (pass->count != 0 && pass->stores[pass->count - 1].kind == CM_STORE_CALL
-        && cm_text_same(pass->stores[pass->count - 1].name,
-                        cm_pass_text(pass, method))) {
-        pass->count--;
-    }
-}
-
-/* setattr(x, 'NAME', y), object.__setattr__(x, 'NAME', y) and
- * super().__setattr__('NAME', y) are x.NAME = y. */
-static void
-add_attribute_call(struct cm_pass *pass, PyObject *function,
-                   unsigned arguments)
-{
-    const struct pushed *first = &pass->stack[arguments - 1];
-    PyObject *owner = arguments == 3 && !first->attribute ? first->name : NULL;
-    PyObject *name = pass->stack[1].constant;
-    struct pushed value = pass->stack[0];
-    bool method = !cm_str_is(function, "setattr");
-    value.fresh = true; /* no branch: it would have been forgotten */
-    if (name != NULL && PyUnicode_CheckExact(name)) {
-        if (method) {
-            drop_call(pass, function);
-        }
-        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
-    }
-    else if (!method) {
-        cm_pass_add(pass, CM_STORE_CALL, function, owner, NULL);
-    }
-}
-
-/* len(x), vars(x), heappop(x): what is done to the first argument. */
-static struct pushed
-result_of_call(struct cm_pass *pass, unsigned arguments)
-{
-    struct pushed result = {.made = true};
-    PyObject *function = cm_pushed_function(pass->stack, arguments);
-    if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
-        return result;
-    }
-    const struct pushed *first = &pass->stack[arguments - 1];
-    if (cm_str_is(function, "len")) {
-        result.length = true;
-        result.of = first->name;
-    }
-    else if (cm_str_is(function, "vars")) {
-        result.name = function;
-        result.attribute = true;
-    }
-    else if (cm_sets_attribute(function, arguments)) {
-        add_attribute_call(pass, function, arguments);
-    }
-    else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
-             || cm_str_is(function, "heapreplace")
-             || cm_str_is(function, "heappushpop")) {
-        cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
-    }
-    return result;
-}
-
-/* A call takes its function as well, and what that is bound to, or NULL. */
-static void
-take(struct cm_pass *pass, enum action action, unsigned argument)
-{
-    struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
-                                    || action == ACT_TAKE_MANY};
-    switch (action) {
-    case ACT_TAKE_ONE: argument = 1; break;
-    case ACT_TAKE_MANY: break;
-    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
-    case ACT_TAKE_CALL:
-        result = result_of_call(pass, argument);
-        argument += 2;
-        break;
-    case ACT_TAKE_CALL_KEYS: argument += 3; break;
-    default: argument = 2;
-    }
-    pop(pass, argument);
-    push(pass, NULL, NULL);
-    result.fresh = pass->stack[0].fresh;
-    pass->stack[0] = result;
-}
-
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
 static void
 drop_store(struct cm_pass *pass, PyObject *name)
 {
-    if (pass->just_stored && pass->count != 0
-        && cm_text_same(pass->stores[pass->count - 1].name,
-                        cm_pass_text(pass, name))) {
-        pass->count--;
+    struct cm_text_id text = cm_pass_text(pass, name);
+    uint32_t kept = pass->count;
+    while (pass->just_stored && kept != 0
+           && cm_text_same(pass->stores[kept - 1].name, text)) {
+        bool alias = pass->stores[--kept].kind == CM_STORE_ALIAS;
+        if (!alias) {
+            break;
+        }
     }
+    pass->count = kept;
 }
 
 static void
@@ -248,6 +155,14 @@ load_local(struct cm_pass *pass, unsigned index)
     PyObject *name = local_of(pass, index);
     cm_spans_read(&pass->spans, name, pass->unit);
     push(pass, name, NULL);
+    cm_pass_recall(pass);
+}
+
+static void
+load_name(struct cm_pass *pass, unsigned index)
+{
+    push(pass, name_of(pass, index), NULL);
+    cm_pass_recall(pass);
 }
 
 static void
@@ -259,12 +174,12 @@ run_load(struct cm_pass *pass, enum action action, unsigned argument)
         load_local(pass, argument >> 4);
         load_local(pass, argument & 15);
         break;
-    case ACT_LOAD_NAME: push(pass, name_of(pass, argument), NULL); break;
+    case ACT_LOAD_NAME: load_name(pass, argument); break;
     case ACT_LOAD_GLOBAL:
         if ((argument & 1) != 0) {
             push(pass, NULL, NULL);
         }
-        push(pass, name_of(pass, argument >> 1), NULL);
+        load_name(pass, argument >> 1);
         break;
     case ACT_LOAD_CONSTANT:
         push(pass, NULL, item_of(pass->code->co_consts, argument));
@@ -287,10 +202,14 @@ run_method(struct cm_pass *pass, PyObject *name)
 {
     cm_pass_add(pass, CM_STORE_CALL, name, pass->stack[0].name,
                 pass->stack[0].within);
+    struct pushed bound = pass->stack[0];
     pop(pass, 1);
     push(pass, NULL, NULL);
-    push(pass, NULL, NULL);
-    pass->stack[0].called = name;
+    cm_pass_push(pass, (struct pushed){.called = name,
+                                       .within = bound.within,
+                                       .part = bound.part,
+                                       .of = bound.of,
+                                       .whole = cm_pushed_whole(&bound)});
 }
 
 static void
@@ -333,44 +252,34 @@ stored_count(enum action action)
 }
 
 static void
-add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
-{
-    uint32_t before = pass->count;
-    cm_pass_add(pass, CM_STORE_REMOVE, NULL, from->name, from->within);
-    if (pass->count > before) {
-        pass->stores[before].trimmed = part;
-    }
-}
-
-static void
 run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed last = pass->stack[0], before = pass->stack[1];
     pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL, local_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_AND_LOAD:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                          NULL, last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument >> 4), last);
         load_local(pass, argument & 15);
         break;
     case ACT_STORE_TWO:
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument >> 4),
-                          NULL, last);
-        cm_pass_add_value(pass, CM_STORE_LOCAL, local_of(pass, argument & 15),
-                          NULL, before);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument >> 4), last);
+        cm_pass_add_variable(pass, CM_STORE_LOCAL,
+                             local_of(pass, argument & 15), before);
         break;
     case ACT_STORE_CELL:
-        cm_pass_add_value(pass, CM_STORE_CELL, local_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_CELL, local_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-        cm_pass_add_value(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL,
-                          last);
+        cm_pass_add_variable(pass, CM_STORE_GLOBAL, name_of(pass, argument),
+                             last);
         break;
     case ACT_STORE_ATTR:
         cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
@@ -378,11 +287,18 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
         break;
     default:
         if (cm_is_slice(&last)) {
-            add_removal(pass, &before, true);
+            cm_pass_add_removal(pass, &before, true);
             break;
         }
         cm_pass_add_key(pass, CM_STORE_ITEM, last.constant, &before, &last);
     }
+}
+
+/* Not whether there are any. */
+static bool
+is_compared(const struct pushed *length, const struct pushed *with)
+{
+    return length->length && (length->excess || !with->few);
 }
 
 /* `x[a:b]` and what is done to it, del x[k], len(x) < n. */
@@ -403,8 +319,9 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
         return;
     case ACT_STORE_SLICE:
     case ACT_DELETE_ITEM:
-        add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
-                    action == ACT_STORE_SLICE || cm_is_slice(&last));
+        cm_pass_add_removal(pass, action == ACT_STORE_SLICE ? &third : &before,
+                            action == ACT_STORE_SLICE || cm_is_slice(&last)
+                                || last.before);
         pop(pass, action == ACT_STORE_SLICE ? 4 : 2);
         return;
     case ACT_CONTAINS:
@@ -412,9 +329,13 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
         forget(pass);
         return;
     default:
-        if ((last.length && !before.few) || (before.length && !last.few)) {
+        if (is_compared(&last, &before) || is_compared(&before, &last)) {
             cm_pass_add(pass, CM_STORE_MEASURE, NULL,
                         last.length ? last.of : before.of, NULL);
+            pass->measured = true;
+        }
+        else if (pass->own && (last.attribute || before.attribute)) {
+            cm_pass_add(pass, CM_STORE_COMPARE, before.name, last.name, NULL);
             pass->measured = true;
         }
         forget(pass);
@@ -424,10 +345,19 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
 static void
 run_build(struct cm_pass *pass, unsigned argument)
 {
+    struct pushed made = {.empty = argument == 0, .made = true};
+    cm_pushed_mix(pass->stack, argument, &made);
     pop(pass, argument);
-    push(pass, NULL, NULL);
-    pass->stack[0].empty = argument == 0;
-    pass->stack[0].made = true;
+    cm_pass_push(pass, made);
+}
+
+static void
+leave(struct cm_pass *pass)
+{
+    if (pass->own && pass->stack[0].part) {
+        cm_pass_add(pass, CM_STORE_RETURN, NULL, pass->stack[0].of, NULL);
+    }
+    forget(pass);
 }
 
 /* What a jump spans; `measured`: a length, just before it. */
@@ -463,11 +393,15 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
     }
+    else if (action == ACT_COPY) {
+        run_copy(pass, argument);
+    }
     else if (action == ACT_SWAP) {
         run_swap(pass, argument);
     }
-    else if (action == ACT_COPY) {
-        run_copy(pass, argument);
+    else if (action == ACT_TURN) {
+        forget(pass);
+        pass->stack[0].turn = true;
     }
     else if (action == ACT_UNPACK) {
         cm_pushed_unpack(pass->stack, argument);
@@ -476,7 +410,7 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         run_part(pass, action, argument);
     }
     else if (action >= ACT_LOAD_ITEM && action <= ACT_TAKE_CALL_KEYS) {
-        take(pass, action, argument);
+        cm_results_take(pass, action, argument);
     }
     else if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
         run_store(pass, action, argument);
@@ -492,6 +426,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     }
     else if (action == ACT_BUILD || action == ACT_BUILD_MAP) {
         run_build(pass, action == ACT_BUILD ? argument : 2 * argument);
+    }
+    else if (action == ACT_LEAVE) {
+        leave(pass);
     }
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
@@ -510,16 +447,17 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     pass->measured = false;
     pass->left = action == ACT_LEAVE || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
-    pass->branched = pass->branched && !pass->fresh;
     pass->line = line;
     act(pass, action, argument);
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
-    /* a, b = 4, None: two constants, one after the other, since 3.14 */
-    if (action != ACT_KEEP
-        && !(action >= ACT_LOAD_CONSTANT && action <= ACT_LOAD_COMMON)) {
-        pass->fresh = action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
+    if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
+        pass->fresh = true;
+    }
+    else if (action == ACT_OTHER || action == ACT_COMPARE
+             || action == ACT_CONTAINS || action >= ACT_TURN) {
+        pass->fresh = false;
     }
     return action != ACT_UNKNOWN;
 }
@@ -536,7 +474,7 @@ forget_units(struct cm_pass *pass)
 
 uint32_t
 cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
-                   struct cm_texts *texts, struct cm_store *result,
+                   bool own, struct cm_texts *texts, struct cm_store *result,
                    uint32_t capacity)
 {
     PyObject *table = code->co_linetable;
@@ -546,12 +484,14 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
                            .code = code,
                            .texts = texts,
                            .stores = result,
-                           .capacity = capacity};
+                           .capacity = capacity,
+                           .own = own};
     unsigned argument = 0;
     if (!self->known || table == NULL || !PyBytes_Check(table)) {
         return 0;
     }
     cm_line_table_init(&pass.lines, code);
+    cm_pass_add_parameters(&pass);
     while (pass.unit < units && pass.count < capacity) {
         uint8_t opcode = self->base[bytes[2 * pass.unit]];
         enum action action = self->action[opcode];

@@ -33,10 +33,12 @@ bool cm_bytecode_agrees(const struct cm_bytecode *self,
 
 enum { CM_MAX_STORES = 4096 };
 
-/* At most `capacity` stores, in order of the bytecode.  Returns how many.
- * Needs no GIL. */
+/* At most `capacity` stores, in order of the bytecode; of code that is no
+ * library's, where `own`, also those that only such code has.  Returns how
+ * many.  Needs no GIL. */
 uint32_t cm_bytecode_stores(const struct cm_bytecode *self,
-                            const PyCodeObject *code, struct cm_texts *texts,
-                            struct cm_store *result, uint32_t capacity);
+                            const PyCodeObject *code, bool own,
+                            struct cm_texts *texts, struct cm_store *result,
+                            uint32_t capacity);
 
 #endif

@@ -90,9 +90,10 @@ static uint32_t
 add_comprehension(const struct cm_objects *self, const PyCodeObject *code,
                   struct cm_store *stores, uint32_t count)
 {
-    uint32_t end = count
-                   + cm_bytecode_stores(&self->bytecode, code, self->texts,
-                                        stores + count, CM_MAX_STORES - count);
+    uint32_t end =
+        count
+        + cm_bytecode_stores(&self->bytecode, code, false, self->texts,
+                             stores + count, CM_MAX_STORES - count);
     uint32_t kept = count;
     for (uint32_t i = count; i < end; i++) {
         if (stores[i].kind != CM_STORE_LOCAL) {
@@ -104,12 +105,12 @@ add_comprehension(const struct cm_objects *self, const PyCodeObject *code,
 
 /* Of the code and of the comprehensions in it. */
 static uint32_t
-list_stores(const struct cm_objects *self, const PyCodeObject *code,
+list_stores(const struct cm_objects *self, const PyCodeObject *code, bool own,
             struct cm_store *stores)
 {
     PyObject *constants = code->co_consts;
-    uint32_t count = cm_bytecode_stores(&self->bytecode, code, self->texts,
-                                        stores, CM_MAX_STORES);
+    uint32_t count = cm_bytecode_stores(&self->bytecode, code, own,
+                                        self->texts, stores, CM_MAX_STORES);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
         PyObject *constant = PyTuple_GET_ITEM(constants, i);
         if (is_comprehension(constant)) {
@@ -136,7 +137,7 @@ make_code(struct cm_objects *self, PyCodeObject *code)
         .stores = stores,
     };
     if (stores != NULL) {
-        record.store_count = list_stores(self, code, stores);
+        record.store_count = list_stores(self, code, !record.library, stores);
     }
     if (cm_records_add_code(self->records, &record, &id) != CM_OK) {
         id = (struct cm_code_id){0};

@@ -9,6 +9,7 @@
 
 #include "../detector/alloc.h"
 #include "../graph/bound.h"
+#include "helpers.h"
 #include "keys.h"
 #include "phrase.h"
 #include "pile.h"
@@ -319,6 +320,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         holder->place_count = cm_holding_made(&holding, holder->places);
+        cm_helpers_find(query->objects, &holding, codes.ids, MOST_CODES);
         holder->emptied = cm_bound_is_emptied(&holding);
     }
     holder->bounded = cm_bound_is_known(&holding);

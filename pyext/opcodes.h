@@ -37,6 +37,7 @@ enum action {
     ACT_TAKE_TWO,
     ACT_TAKE_MANY,
     ACT_TAKE_FORMAT,
+    ACT_TAKE_SPEC, /* f"{x:y}" */
     ACT_TAKE_CALL,
     ACT_TAKE_CALL_KEYS,
     ACT_STORE_LOCAL,
@@ -52,6 +53,7 @@ enum action {
     ACT_DELETE_NAME,
     ACT_BUILD,
     ACT_BUILD_MAP,
+    ACT_TURN, /* of a `for`: the next item */
     ACT_LOOP,
     ACT_HANDLER,
     ACT_BRANCH, /* forwards, unless ... */

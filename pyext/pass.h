@@ -11,6 +11,8 @@
 #include "pushed.h"
 #include "spans.h"
 
+enum { CM_PASS_NUMBERS = 8 };
+
 struct cm_pass {
     const struct cm_bytecode *tables;
     const PyCodeObject *code;
@@ -21,13 +23,25 @@ struct cm_pass {
     Py_ssize_t unit;
     struct pushed stack[CM_PUSHED_DEPTH]; /* the last one first */
     bool just_stored; /* a variable, by the instruction before this one */
-    bool fresh;       /* nothing of this statement came before */
-    bool branched;    /* of this statement, a branch may have */
+    bool fresh;       /* nothing of this statement was a branch */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
     bool left;     /* that returns, raises, or goes back */
     struct cm_spans spans;
+    bool own; /* what it hands on and its second names are told too */
+    struct {
+        PyObject *name;
+        struct pushed value;
+    } numbers[CM_PASS_NUMBERS]; /* n of `n = len(x)`, `n = step % 9` */
+    uint32_t number_count;
 };
+
+static inline void
+cm_pass_push(struct cm_pass *pass, struct pushed last)
+{
+    last.fresh = pass->fresh;
+    cm_pushed_push(pass->stack, last);
+}
 
 /* No id for what is no str. */
 struct cm_text_id cm_pass_text(const struct cm_pass *pass, PyObject *string);
@@ -42,5 +56,17 @@ void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
  * branch of an expression (`a or None`) does not open its statement. */
 void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
                        PyObject *name, PyObject *owner, struct pushed value);
+/* del from[k], from[a:b] = ...; `part`: more than one item, or what is old. */
+void cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from,
+                         bool part);
+/* A variable is set. */
+void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
+                          PyObject *name, struct pushed value);
+/* The variable that was pushed last may be such a number. */
+void cm_pass_recall(struct cm_pass *pass);
+/* The arguments of a call lie below so many things. */
+void cm_pass_add_arguments(struct cm_pass *pass, unsigned below,
+                           unsigned arguments);
+void cm_pass_add_parameters(struct cm_pass *pass);
 
 #endif

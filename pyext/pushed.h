@@ -15,17 +15,22 @@ struct pushed {
     PyObject *name;
     PyObject *constant;
     PyObject *within; /* of an item: the name of what it was taken from */
-    bool fresh;       /* it opens a statement */
-    bool whole;       /* no branch of the statement came before it */
+    bool fresh;       /* no branch of its statement came before */
     bool attribute;   /* the name is no variable's: the last one of y.x */
     bool empty;       /* a new container without items */
     bool made;        /* by a call, or a container that is written out */
     bool slice;       /* a:b */
-    bool part;        /* x[a:b] of `of` */
+    bool part;        /* x[a:b] of `of`, or made of that */
     bool few;         /* 0 or 1 */
     bool length;      /* len(x) of `of` */
+    bool excess;      /* and less something: len(x) - n */
+    bool before;      /* step - n */
+    bool modulo;      /* step % n */
     PyObject *of;     /* x of these two; NULL: what has no name */
     PyObject *called; /* a method: its name */
+    PyObject *from;   /* a text or a tuple: the one variable in it */
+    PyObject *whole;  /* made of the whole of what has this name */
+    bool turn;        /* of a loop: what it goes over */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
@@ -45,7 +50,8 @@ cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
 }
 
-/* a, b = 4, None: the items of a constant, the first one on top. */
+/* a, b = 4, None: the items of a constant, the first one on top; or parts of
+ * what a loop goes over. */
 static inline void
 cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
 {
@@ -53,12 +59,33 @@ cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     PyObject *items = whole.constant;
     bool known = items != NULL && PyTuple_CheckExact(items)
                  && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
-    cm_pushed_pop(stack, known ? 1 : CM_PUSHED_DEPTH);
-    for (unsigned i = known ? count : 0; i > 0; i--) {
-        whole.constant = PyTuple_GET_ITEM(items, i - 1);
+    cm_pushed_pop(stack, known || whole.turn ? 1 : CM_PUSHED_DEPTH);
+    for (unsigned i = known || whole.turn ? count : 0; i > 0; i--) {
+        whole.constant = known ? PyTuple_GET_ITEM(items, i - 1) : NULL;
         whole.few = false;
         cm_pushed_push(stack, whole);
     }
+}
+
+/* The one variable in so many things, besides constants; NULL: none, or more
+ * than one, or what is not known. */
+static inline PyObject *
+cm_pushed_source(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    PyObject *found = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (i < CM_PUSHED_DEPTH && stack[i].constant != NULL) {
+            continue;
+        }
+        PyObject *one = i >= CM_PUSHED_DEPTH || stack[i].attribute ? NULL
+                        : stack[i].name != NULL ? stack[i].name
+                                                : stack[i].from;
+        if (one == NULL || (found != NULL && found != one)) {
+            return NULL;
+        }
+        found = one;
+    }
+    return found;
 }
 
 /* What the call's function is named; its slot is the one before the arguments,
@@ -90,6 +117,49 @@ cm_is_slice(const struct pushed *key)
 {
     return key->slice
            || (key->constant != NULL && PySlice_Check(key->constant));
+}
+
+/* x[a:b], x[:, a:b] */
+static inline bool
+cm_is_part(const struct pushed *key)
+{
+    PyObject *items = key->constant;
+    bool part = cm_is_slice(key);
+    for (Py_ssize_t i = 0; !part && items != NULL && PyTuple_CheckExact(items)
+                           && i < PyTuple_GET_SIZE(items);
+         i++) {
+        part = PySlice_Check(PyTuple_GET_ITEM(items, i));
+    }
+    return part;
+}
+
+static inline PyObject *
+cm_pushed_whole(const struct pushed *self)
+{
+    return self->name != NULL ? self->name : self->whole;
+}
+
+/* The result is made of so many things: of a part of x, unless of x too. */
+static inline void
+cm_pushed_mix(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count,
+              struct pushed *result)
+{
+    PyObject *part = NULL;
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        PyObject *whole = cm_pushed_whole(&stack[i]);
+        part = stack[i].part && stack[i].of != NULL ? stack[i].of : part;
+        result->whole = result->whole != NULL ? result->whole : whole;
+    }
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        if (part != NULL && cm_pushed_whole(&stack[i]) == part) {
+            result->whole = part;
+            part = NULL;
+        }
+    }
+    if (part != NULL && !result->length) {
+        result->part = true;
+        result->of = part;
+    }
 }
 
 /* 0 or 1; needs no GIL. */

@@ -52,6 +52,9 @@ cm_spans_forget(struct cm_store *store)
         store->decides = 0;
         store->key.index = 0;
     }
+    if (store->turn) {
+        store->owner.index = 0;
+    }
 }
 
 /* The first one of a loop's turn that touches the variable is no store. */
@@ -60,6 +63,18 @@ carries(const struct cm_store *store, Py_ssize_t first)
 {
     return store->kind == CM_STORE_LOCAL && (Py_ssize_t)store->decides > first
            && (Py_ssize_t)store->key.index <= first;
+}
+
+/* What a `for` sets has no owner: until the code is read that is its own loop,
+ * the first one to be met. */
+static void
+repeat(struct cm_store *store, uint32_t first)
+{
+    if (store->turn && !store->repeated) {
+        store->owner.index = first;
+    }
+    store->nested |= store->turn && store->owner.index > first;
+    store->repeated = true;
 }
 
 /* Out of a handler is no loop (3.12 on).  Where the bound is met, some are told
@@ -74,7 +89,7 @@ cm_spans_loop(struct cm_spans *self, struct cm_store *stores, uint32_t count,
     }
     while (i > 0 && (Py_ssize_t)stores[i - 1].unit >= next - argument
            && self->marks < MOST_MARKS) {
-        stores[--i].repeated = true;
+        repeat(&stores[--i], (uint32_t)(next - argument));
         stores[i].carried |= carries(&stores[i], next - argument);
         self->marks++;
     }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "../detector/alloc.h"
+#include "objects_private.h"
 #include "phrase.h"
 #include "unnamed.h"
 
@@ -53,6 +54,23 @@ is_bounded(PyObject *object)
     Py_XDECREF(most);
     PyErr_Clear();
     return bounded;
+}
+
+/* queue.Queue(maxsize=n), and asyncio's. */
+static bool
+is_queue_with_end(const struct cm_objects *objects, const struct cm_step *step)
+{
+    const struct cm_type *type = cm_records_type(objects->records, step->type);
+    const char *module = cm_texts_get(objects->texts, type->module);
+    bool plain = strcmp(module, "queue") == 0;
+    if (!plain && strcmp(module, "asyncio.queues") != 0) {
+        return false;
+    }
+    int overflow = 0;
+    PyObject *most =
+        cm_attribute(objects, step->object, plain ? "maxsize" : "_maxsize");
+    return most != NULL && PyLong_CheckExact(most)
+           && PyLong_AsLongAndOverflow(most, &overflow) > 0;
 }
 
 /* ---- the objects of the way */
@@ -231,6 +249,7 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->code = node.code;
     step->counted = cm_item_count(step->object, &step->items);
     step->bounded = is_bounded(step->object)
+                    || is_queue_with_end(objects, step)
                     || cm_unnamed_is_bounded(objects, step->object);
     struct cm_text_id device = cm_device_label_of(
         reach->devices, objects->texts, step->object, &step->species);

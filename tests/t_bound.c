@@ -130,6 +130,54 @@ test_its_length_decides_far_below(void **state)
     assert_false(is_decided(2, 3));
 }
 
+/* A list of nine, whose places are set, and another line. */
+static bool
+has_places(uint32_t through, enum cm_store_kind kind, const char *name,
+           const char *owner)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    way.holding.through = through;
+    struct cm_store stores[] = {store(&way, CM_STORE_ITEM, "", "outputs", 4),
+                                store(&way, kind, name, owner, 5)};
+    return is_emptied_in(&way, stores, 2);
+}
+
+static void
+test_a_list_of_places(void **state)
+{
+    (void)state;
+    assert_true(has_places(5, CM_STORE_ATTRIBUTE, "outputs", "self"));
+    assert_true(has_places(9, CM_STORE_CALL, "append", "others"));
+    assert_false(has_places(10, CM_STORE_CALL, "append", "others"));
+    assert_false(has_places(5, CM_STORE_CALL, "append", "outputs"));
+}
+
+/* self.outputs['loss'], which reset() makes anew with all others. */
+static void
+test_an_item_goes_with_its_container(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local model|Model;D|.outputs|dict of 2|2;"
+             "L|['loss']|list of 9|9;T|[3]|Tensor [4]",
+             3);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 4),
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 9)};
+    stores[1].empty = true;
+    struct cm_code_id codes[2] = {
+        add_code(&way, "__init__", &stores[0], 1, false),
+        add_code(&way, "reset", &stores[1], 1, false)};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    assert_true(cm_bound_is_emptied(&way.holding));
+    way.holding.code_count = 1;
+    assert_false(cm_bound_is_emptied(&way.holding));
+    cm_records_free(way.records);
+}
+
 /* is_full() compares the length of `measured`, and is asked before a pop. */
 static bool
 is_asked(const char *measured, const char *asked)
@@ -344,6 +392,8 @@ main(void)
         cmocka_unit_test(test_no_line_empties_it),
         cmocka_unit_test(test_its_length_is_compared),
         cmocka_unit_test(test_its_length_decides_far_below),
+        cmocka_unit_test(test_a_list_of_places),
+        cmocka_unit_test(test_an_item_goes_with_its_container),
         cmocka_unit_test(test_a_method_compares_its_length),
         cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_variable_that_is_made_twice),

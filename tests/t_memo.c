@@ -139,6 +139,74 @@ test_no_keys_are_new(void **state)
     cm_records_free(way.records);
 }
 
+/* run() hands the variable of a loop to features(), which stores under it. */
+struct loops {
+    bool turn, nested, called; /* called: main() runs run() in a loop */
+    const char *handed, *method;
+    uint32_t which;
+};
+
+static bool
+comes_again(const struct loops *loops)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store lines[] = {store(&way, CM_STORE_PARAMETER, "self", "", 1),
+                               store(&way, CM_STORE_PARAMETER, "key", "", 1),
+                               store(&way, CM_STORE_ALIAS, "name", "key", 2),
+                               store(&way, CM_STORE_ASK, "", "memo", 2),
+                               store(&way, CM_STORE_ITEM, "", "memo", 3)};
+    struct cm_store loop[] = {
+        store(&way, CM_STORE_LOCAL, "i", "", 5),
+        store(&way, CM_STORE_HAND, "features", loops->handed, 6)};
+    struct cm_store call = store(&way, CM_STORE_HAND, "run", "", 9);
+    lines[1].decides = 1;
+    lines[4].key = text(&way, "name");
+    loop[0].turn = loops->turn;
+    loop[0].nested = loops->nested;
+    loop[0].repeated = true;
+    loop[1].made = true;
+    loop[1].decides = loops->which;
+    call.repeated = loops->called;
+    struct cm_code_id codes[3] = {
+        add_code(&way, loops->method, lines, 5, false),
+        add_code(&way, "run", loop, 2, false),
+        add_code(&way, "main", &call, 1, false)};
+    way.steps[2].keys = CM_KEYS_COUNTED;
+    way.holding.codes = codes;
+    way.holding.code_count = 3;
+    bool result = cm_memo_fills(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_keys_of_a_loop_that_runs_again(void **state)
+{
+    const struct loops right = {
+        .turn = true, .nested = true, .handed = "i", .method = "features"};
+    struct loops one = right;
+    (void)state;
+    assert_true(comes_again(&one));
+    one.nested = false;
+    assert_false(comes_again(&one));
+    one.called = true;
+    assert_true(comes_again(&one));
+    one.turn = false; /* i += 1 */
+    assert_false(comes_again(&one));
+    one = right;
+    one.handed = "step";
+    assert_false(comes_again(&one));
+    one = right;
+    one.which = 1; /* another argument */
+    assert_false(comes_again(&one));
+    one = right;
+    one.method = "other"; /* nobody calls it */
+    assert_false(comes_again(&one));
+    one.method = "__getitem__";
+    assert_true(comes_again(&one));
+}
+
 int
 main(void)
 {
@@ -148,6 +216,7 @@ main(void)
         cmocka_unit_test(test_keys_that_index_something_else),
         cmocka_unit_test(test_what_is_no_memo),
         cmocka_unit_test(test_no_keys_are_new),
+        cmocka_unit_test(test_keys_of_a_loop_that_runs_again),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -72,6 +72,26 @@ train(keep, 50 if {emptied} else 150)
     assert leak < stopped and lines[stopped].endswith("(told as a leak before)"), done.err
 
 
+@pytest.mark.parametrize("name, told", [("keep_last", False), ("mean_of_last", True)])
+def test_a_helper_of_another_module_is_read(name, told, tmp_path):
+    (tmp_path / "tools.py").write_text("""
+def keep_last(items, most):
+    del items[:-most]
+def mean_of_last(items, most):
+    return sum(item.mean() for item in items[-most:]) / most
+""")
+    done = run_ok(LOOP + f"""
+import tools
+kept = []
+def keep(tensor):
+    kept.append(tensor)
+    tools.{name}(kept, 30)
+cumem.warn_tensor_cycles()
+train(keep, 50)
+""", cwd=tmp_path)
+    assert ("#1 LEAK" in done.err) == told, done.err
+
+
 def test_what_a_line_empties_is_told_where_that_never_comes(tmp_path):
     """After 1,000 iterations, and not before; at once then, not when their number has doubled."""
     run_ok(NODES + """

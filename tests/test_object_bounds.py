@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """What code says of how much stays in a container: what measures, trims, asks and carries."""
 
+import os
+
 from objects_zoo import *  # noqa: F403
 
 
@@ -34,6 +36,75 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_a_part_of_it_in_what_is_set(probe):
+    source = """def f(self, x, n):
+ self.k = self.k[:, -n:]
+ self.k = torch.cat([self.k[..., -n:], x], 1)
+ self.k = self.k[-n:].clone()
+ x = x[-n:] + [self.k]
+ self.k = torch.cat([self.k, self.k[-n:]])
+ self.k = self.k + x[-n:]
+ self.k = torch.cat([f(self.k), g(self.k[-n:])])
+ self.k = self.k[0]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {line: trimmed for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
+            if kind in (STORE_ATTRIBUTE, STORE_LOCAL)} == {2: 1, 3: 1, 4: 1, 5: 1, 6: 0, 7: 0, 8: 0, 9: 0}
+
+
+def test_containers_without_items(probe):
+    source = """def f(self, x):
+ self.a = list()
+ self.b = defaultdict(list)
+ self.c = collections.deque()
+ kept, self.d = self.d, []
+ self.e = list(x)
+ self.f = x or []
+ self.g = [] if x else x
+ self.h = dict(a=x)
+"""
+    told = probe.code(function_of(source).__code__)
+    empty = {name for (kind, name, _, _), (_, empty, _) in zip(told["stores"], told["marks"])
+             if kind == STORE_ATTRIBUTE and empty}
+    assert empty == {"a", "b", "c", "d"}
+
+
+def test_keys_that_are_taken_again_or_old(probe):
+    source = """def f(self, step, n, y):
+ self.a[step % n] = y
+ slot = step % n
+ self.b[slot] = y
+ slot = step
+ self.c[slot] = y
+ del self.d[step - n]
+ self.e.pop(step - n, None)
+ old = step - n
+ del self.f[old]
+ del self.g[step]
+ del self.h[n - 1]
+ self.i.pop(step)
+ self.j.pop(len(self.j) - n)
+ if len(self.k) - n > 0: self.k.pop()
+"""
+    told = probe.code(function_of(source).__code__)
+    bound = {owner for (kind, _, owner, _), (_, trimmed) in zip(told["stores"], told["values"])
+             if kind in (STORE_ITEM, STORE_REMOVE) and trimmed}
+    assert bound == {"a", "b", "d", "e", "f"}
+    assert {owner for kind, _, owner, _ in told["stores"] if kind == STORE_MEASURE} == {"k"}
+
+
+def test_what_numbers_decide_on(probe):
+    source = """def f(self, x, n):
+ if self.count < self.size:
+  self.count += 1
+  self.rows.append(x)
+ if n < 4: self.rows.append(x)
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [store for store in told["own"] if store[0] == STORE_COMPARE] == [
+        (STORE_COMPARE, "count", "size", "", 3, 0)]
+
+
 def test_what_a_length_decides_on(probe):
     source = """def f(self, rows, cap):
  if len(rows) > cap:
@@ -52,7 +123,81 @@ def test_what_a_length_decides_on(probe):
     told = probe.code(function_of(source).__code__)
     decides = {line: decides for (kind, _, _, line), (_, decides, _)
                in zip(told["stores"], told["keys"]) if kind == STORE_MEASURE}
-    assert decides == {2: 1, 5: 2**32 - 1, 7: 4, 11: 2**32 - 1}
+    assert decides == {2: 1, 5: 2**32 - 1, 7: 7, 11: 2**32 - 1}
+
+
+def test_a_length_that_has_a_name(probe):
+    source = """def f(rows, cap):
+ count = len(rows)
+ if count > cap: rows.pop()
+ count, other = len(rows), count
+ while count < 9: rows.append(1)
+ count = cap
+ if count > 9: rows.pop()
+ if (size := len(rows)) > cap: rows.pop()
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {(owner, line) for kind, _, owner, line in told["stores"] if kind == STORE_MEASURE} == {
+        ("rows", 3), ("rows", 5), ("rows", 8)}
+
+
+def test_what_goes_by_another_name(probe):
+    source = """def f(self, rows, *rest, last=None):
+ items = self.rows
+ trim(rows, 9, self.queue['a'])
+ self.keep(items, most=last)
+ print(len(rows))
+ tools.cut(rows)
+ self.x = rows
+ return rows[-9:]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [store for store in told["own"] if store[1] != "print"] == [
+        (STORE_PARAMETER, "self", "", "", 0, 0), (STORE_PARAMETER, "rows", "", "", 1, 0),
+        (STORE_ALIAS, "items", "rows", "", 0, 0),
+        (STORE_HAND, "trim", "rows", "", 0, 0), (STORE_HAND, "trim", "a", "queue", 2, 0),
+        (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
+        (STORE_HAND, "cut", "rows", "", 0, 1), (STORE_RETURN, "", "rows", "", 0, 0)]
+
+
+def test_what_a_text_is_made_of(probe):
+    source = """def f(self, i, j):
+ key = f'row {i:03d}'
+ other = f'{i}/{j}'
+ self.get(f'{key}!', str(j), (i, 4), f'{self.x}{i}')
+ self.memo[f'x{i}'] = other
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [store for store in told["own"] if store[0] != STORE_PARAMETER] == [
+        (STORE_ALIAS, "key", "i", "", 0, 0),
+        (STORE_HAND, "str", "j", "", 0, 0), (STORE_HAND, "get", "key", "", 0, 1), (STORE_HAND, "get", "j", "", 1, 1),
+        (STORE_HAND, "get", "i", "", 2, 1)]
+    assert [key for (kind, _, _, _), (key, _, _) in zip(told["stores"], told["keys"])
+            if kind == STORE_ITEM] == ["i"]
+
+
+def test_what_a_loop_within_a_loop_goes_over(probe):
+    source = """def f(rows, loader):
+ for epoch in rows:
+  step = epoch
+  for i, (x, y) in enumerate(loader):
+   if x: continue
+   step += 1
+ for last in rows: pass
+ while rows:
+  for first in rows: pass
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {name: turn for (kind, name, _, _), turn in zip(told["stores"], told["turns"]) if kind == STORE_LOCAL} == {
+        "epoch": (1, 0), "step": (0, 0), "i": (1, 1), "x": (1, 1), "y": (1, 1), "last": (1, 0), "first": (1, 1)}
+    assert all(owner == "" for kind, _, owner, _ in told["stores"] if kind == STORE_LOCAL)
+
+
+def test_a_library_tells_no_second_names(probe):
+    source = "def f(rows):\n items = rows\n trim(items)\n return items[1:]\n"
+    namespace = {}
+    exec(compile(source, os.__file__, "exec"), namespace)
+    assert probe.code(namespace["f"].__code__)["own"] == []
 
 
 def test_what_a_loop_carries(probe):

@@ -172,6 +172,9 @@ def own_stores_by_dis(code):
             recent = [UNKNOWN if is_slice(top) else item, *recent[2:]]
         elif op == "COPY":
             recent = [recent[instruction.arg - 1] if instruction.arg <= len(recent) else UNKNOWN, *recent]
+        elif op == "SWAP":
+            recent = (recent + [UNKNOWN] * 8)[:8]
+            recent[0], recent[instruction.arg - 1] = recent[instruction.arg - 1], recent[0]
         elif op in ENDING:
             recent = recent[taken - 1:]
         elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
@@ -461,7 +464,8 @@ def test_more_names_than_one_byte_counts(probe):
     assert stores == [(STORE_ATTRIBUTE, f"a{i}", "self", i + 2)
                       for i in range(700)]
     source = "def f(self):\n" + " self.a = 1\n" * 5000
-    assert len(probe.code(function_of(source).__code__)["stores"]) == 4096
+    told = probe.code(function_of(source).__code__)
+    assert len(told["stores"]) + len(told["own"]) == 4096
 
 
 def test_code_under_a_tracer_or_monitor(probe):

@@ -15,7 +15,7 @@ SOURCES = [
     "tests/objects_probe/objects_probe.c",
     *(f"pyext/{name}.c" for name in
       ("objects", "proofs", "describe", "edges", "builtins", "attributes",
-       "frames", "codes", "deaths", "bytecode", "pass", "opcodes", "line_table", "types", "stack", "stack_path",
+       "frames", "codes", "deaths", "bytecode", "pass", "results", "opcodes", "line_table", "types", "stack", "stack_path",
        "phrase", "spans", "addresses")),
     *sorted(str(path.relative_to(ROOT))
             for path in (ROOT / "detector").glob("*.c")),

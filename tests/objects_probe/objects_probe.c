@@ -159,6 +159,28 @@ begin(PyObject *self, PyObject *list)
 
 /* ---- code, type, stack */
 
+/* Those that only code has which is no library's: (kind, name, owner, within,
+ * which, made). */
+static PyObject *
+own_stores(const struct cm_code *record)
+{
+    PyObject *own = PyList_New(0);
+    for (uint32_t i = 0; own != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        if (store->kind < CM_STORE_HAND) {
+            continue;
+        }
+        PyObject *item = Py_BuildValue(
+            "iNNNIi", (int)store->kind, text(store->name), text(store->owner),
+            text(store->within), (unsigned)store->decides, (int)store->made);
+        if (item == NULL || PyList_Append(own, item) < 0) {
+            Py_CLEAR(own);
+        }
+        Py_XDECREF(item);
+    }
+    return own;
+}
+
 static PyObject *
 code(PyObject *self, PyObject *object)
 {
@@ -170,28 +192,34 @@ code(PyObject *self, PyObject *object)
     struct cm_code_id id = cm_objects_code(objects, (PyCodeObject *)object);
     const struct cm_code *record = cm_records_code(records, id);
     PyObject *stores = PyList_New(0), *within = PyList_New(0);
-    PyObject *keys = PyList_New(0);   /* (key, decides, carried) */
-    PyObject *marks = PyList_New(0);  /* (constant, empty, repeated) */
-    PyObject *values = PyList_New(0); /* (made, trimmed) */
+    PyObject *keys = PyList_New(0);  /* (key, decides, carried) */
+    PyObject *marks = PyList_New(0); /* (constant, empty, repeated) */
+    /* (made, trimmed) and (turn, nested) */
+    PyObject *values = PyList_New(0), *turns = PyList_New(0);
     for (uint32_t i = 0;
          keys != NULL && values != NULL && marks != NULL && within != NULL
          && stores != NULL && i < record->store_count;
          i++) {
         const struct cm_store *store = &record->stores[i];
+        if (store->kind >= CM_STORE_HAND) {
+            continue;
+        }
         PyObject *item =
             Py_BuildValue("iNNI", (int)store->kind, text(store->name),
                           text(store->owner), (unsigned)store->line);
         PyObject *container = text(store->within);
-        PyObject *key =
-            Py_BuildValue("NIi", text(store->key), (unsigned)store->decides,
-                          (int)store->carried);
+        PyObject *key = Py_BuildValue("NIi", text(store->key), store->decides,
+                                      (int)store->carried);
         PyObject *mark =
             Py_BuildValue("iii", (int)store->constant, (int)store->empty,
                           (int)store->repeated);
         PyObject *value =
             Py_BuildValue("ii", (int)store->made, (int)store->trimmed);
+        PyObject *turn =
+            Py_BuildValue("ii", (int)store->turn, (int)store->nested);
         if (item == NULL || container == NULL || mark == NULL || value == NULL
-            || key == NULL || PyList_Append(keys, key) < 0
+            || key == NULL || turn == NULL || turns == NULL
+            || PyList_Append(turns, turn) < 0 || PyList_Append(keys, key) < 0
             || PyList_Append(values, value) < 0
             || PyList_Append(stores, item) < 0
             || PyList_Append(marks, mark) < 0
@@ -203,14 +231,16 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(key);
         Py_XDECREF(mark);
         Py_XDECREF(value);
+        Py_XDECREF(turn);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N}", "id",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
         (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
-        within, "marks", marks, "values", values, "keys", keys);
+        within, "marks", marks, "values", values, "keys", keys, "turns", turns,
+        "own", own_stores(record));
 }
 
 static PyObject *

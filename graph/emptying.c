@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "emptying.h"
+
+#include <string.h>
+
+#include "name.h"
+#include "way.h"
+
+enum { GUARDED_LINES = 6 };
+
+static bool
+is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
+{
+    return strcmp(cm_way_text(self, id), name) == 0;
+}
+
+/* x.clear(), and x[key].clear() */
+bool
+cm_emptying_is_about(const struct cm_holding *self,
+                     const struct cm_store *store, const char *name)
+{
+    return is_name(self, store->owner, name)
+           || is_name(self, store->within, name);
+}
+
+static bool
+calls_one_of(const struct cm_holding *self, const struct cm_store *store,
+             const char *const *names)
+{
+    while (*names != NULL && !is_name(self, store->name, *names)) {
+        names++;
+    }
+    return store->kind == CM_STORE_CALL && *names != NULL;
+}
+
+/* x.clear(), x[:] = [], del x[:-n] */
+static bool
+clears(const struct cm_holding *self, const struct cm_store *store,
+       const char *name)
+{
+    static const char *const calls[] = {"clear", "reset", NULL};
+    return cm_emptying_is_about(self, store, name)
+           && (((store->kind == CM_STORE_REMOVE
+                 || store->kind == CM_STORE_ITEM)
+                && store->trimmed)
+               || calls_one_of(self, store, calls));
+}
+
+/* One item, which need not be as much as comes. */
+static bool
+removes(const struct cm_holding *self, const struct cm_store *store,
+        const char *name)
+{
+    static const char *const calls[] = {
+        "pop",     "popitem",     "popleft",     "remove", "discard",
+        "heappop", "heapreplace", "heappushpop", NULL};
+    return cm_emptying_is_about(self, store, name)
+           && (store->kind == CM_STORE_REMOVE
+               || calls_one_of(self, store, calls));
+}
+
+/* Of losses, in losses.append(x), heappush(losses, x). */
+bool
+cm_emptying_adds(const struct cm_holding *self, const struct cm_store *store,
+                 const char *name)
+{
+    static const char *const calls[] = {"append",     "appendleft", "add",
+                                        "insert",     "extend",     "update",
+                                        "setdefault", "heappush",   NULL};
+    return cm_emptying_is_about(self, store, name)
+           && calls_one_of(self, store, calls);
+}
+
+/* Or losses[k] = x. */
+static bool
+fills(const struct cm_holding *self, const struct cm_store *store,
+      const char *name)
+{
+    return cm_emptying_adds(self, store, name)
+           || (store->kind == CM_STORE_ITEM
+               && cm_emptying_is_about(self, store, name));
+}
+
+static bool
+measures(const struct cm_holding *self, const struct cm_store *store,
+         const char *name)
+{
+    return store->kind == CM_STORE_MEASURE
+           && cm_emptying_is_about(self, store, name);
+}
+
+/* A method of the program's that compares its length: self.is_full(). */
+static bool
+asks_length(const struct cm_holding *self, struct cm_text_id method,
+            const char *name)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        bool it = !code->library && cm_text_same(code->name, method);
+        for (uint32_t k = 0; it && k < code->store_count; k++) {
+            if (measures(self, &code->stores[k], name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either branch;
+ * also where the branch is long, or leaves before the other one. */
+static bool
+is_guard(const struct cm_holding *self, const struct cm_code *code,
+         uint32_t at, const char *name)
+{
+    const struct cm_store *measure = &code->stores[at];
+    bool own = measures(self, measure, name);
+    if (!own && measure->kind != CM_STORE_CALL) {
+        return false;
+    }
+    for (uint32_t i = at + 1; i < code->store_count; i++) {
+        if (code->stores[i].line > measure->line + GUARDED_LINES
+            && i - at > measure->decides) {
+            return false;
+        }
+        if (fills(self, &code->stores[i], name)
+            || removes(self, &code->stores[i], name)) {
+            return own || asks_length(self, measure->name, name);
+        }
+    }
+    return false;
+}
+
+/* `if self.count < self.size: self.count += 1`, and an append there. */
+static bool
+counts(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
+       const char *name)
+{
+    const struct cm_store *compare = &code->stores[at];
+    bool filled = false, counted = false;
+    for (uint32_t i = at + 1;
+         compare->kind == CM_STORE_COMPARE && i < code->store_count
+         && i - at <= compare->decides;
+         i++) {
+        const struct cm_store *store = &code->stores[i];
+        filled |= fills(self, store, name);
+        counted |= store->kind == CM_STORE_ATTRIBUTE && !store->constant
+                   && store->name.index != 0
+                   && (cm_text_same(store->name, compare->name)
+                       || cm_text_same(store->name, compare->owner));
+    }
+    return filled && counted;
+}
+
+/* It runs while the container fills: the training loop may be its own. */
+static bool
+is_running(const struct cm_holding *self, const struct cm_code *code)
+{
+    const struct cm_site *site = cm_records_site(self->records, self->site);
+    bool running = false;
+    for (uint32_t i = 0; i < site->frame_count; i++) {
+        running |=
+            cm_records_code(self->records, site->frames[i].code) == code;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_code_id id = cm_way_step(self, i)->code;
+        running |= id.index != 0 && cm_records_code(self->records, id) == code;
+    }
+    return running;
+}
+
+/* Items are taken out in a loop that puts none in: until it is small enough.
+ * Where the same code puts one in, it does so before that loop. */
+static bool
+drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
+       const char *name)
+{
+    bool filled = false;
+    if (!code->stores[at].repeated
+        || !removes(self, &code->stores[at], name)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        bool fill = fills(self, &code->stores[i], name);
+        if (fill && code->stores[i].repeated) {
+            return false;
+        }
+        filled |= fill;
+    }
+    return filled || !is_running(self, code);
+}
+
+static bool
+empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
+        const char *name)
+{
+    return clears(self, &code->stores[at], name)
+           || is_guard(self, code, at, name) || counts(self, code, at, name)
+           || drains(self, code, at, name);
+}
+
+/* ---- under another name */
+
+enum { MOST_NAMES = 3 }; /* one after the other */
+
+/* What it goes by in this code. */
+struct alias {
+    const struct cm_code *code;
+    const char *other;
+    int names; /* before this one */
+};
+
+static bool is_emptied_as(const struct cm_holding *self,
+                          const struct alias *alias);
+
+/* Of trim(items) and self.trim(items): the parameter that it is. */
+struct cm_text_id
+cm_emptying_parameter(const struct cm_holding *self,
+                      const struct cm_code *code,
+                      const struct cm_store *handed)
+{
+    struct cm_text_id names[2] = {{0}, {0}};
+    uint32_t at = handed->decides;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        if (store->kind == CM_STORE_PARAMETER && store->decides - at < 2) {
+            names[store->decides - at] = store->name;
+        }
+    }
+    bool bound = handed->made && code->store_count != 0
+                 && code->stores[0].kind == CM_STORE_PARAMETER
+                 && (is_name(self, code->stores[0].name, "self")
+                     || is_name(self, code->stores[0].name, "cls"));
+    return names[bound];
+}
+
+/* What is asked of a function: whether it does that to its parameter. */
+typedef bool does_it(const struct cm_holding *self, const struct alias *alias);
+
+static bool
+is_done_by(const struct cm_holding *self, const struct cm_store *handed,
+           does_it *does, int names)
+{
+    for (size_t i = 0; i < self->code_count + self->helper_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        if (code->library || !cm_text_same(code->name, handed->name)) {
+            continue;
+        }
+        struct cm_text_id parameter =
+            cm_emptying_parameter(self, code, handed);
+        struct alias alias = {.code = code,
+                              .other = cm_way_text(self, parameter),
+                              .names = names};
+        if (parameter.index != 0 && does(self, &alias)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `h = x`, trim(x). */
+static bool
+leads_on(const struct cm_holding *self, const struct cm_code *code,
+         const struct cm_store *store, const char *name, int names)
+{
+    if (names == MOST_NAMES || store->constant
+        || !cm_emptying_is_about(self, store, name)) {
+        return false;
+    }
+    if (store->kind == CM_STORE_ALIAS && !is_name(self, store->name, name)) {
+        struct alias alias = {.code = code,
+                              .other = cm_way_text(self, store->name),
+                              .names = names};
+        return is_emptied_as(self, &alias);
+    }
+    return store->kind == CM_STORE_HAND
+           && is_done_by(self, store, is_emptied_as, names);
+}
+
+static bool
+is_emptied_as(const struct cm_holding *self, const struct alias *alias)
+{
+    for (uint32_t i = 0; i < alias->code->store_count; i++) {
+        if (empties(self, alias->code, i, alias->other)
+            || leads_on(self, alias->code, &alias->code->stores[i],
+                        alias->other, alias->names + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
+               uint32_t at, const char *name)
+{
+    return empties(self, code, at, name)
+           || leads_on(self, code, &code->stores[at], name, 0);
+}
+
+/* return items[-n:], or items = items[-n:] before that. */
+static bool
+returns_part(const struct cm_holding *self, const struct alias *alias)
+{
+    for (uint32_t i = 0; i < alias->code->store_count; i++) {
+        const struct cm_store *store = &alias->code->stores[i];
+        bool returned = store->kind == CM_STORE_RETURN
+                        && is_name(self, store->owner, alias->other);
+        bool set = store->kind == CM_STORE_LOCAL && store->trimmed
+                   && is_name(self, store->name, alias->other);
+        if (returned || set) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cm_emptying_leaves_part(const struct cm_holding *self,
+                        const struct cm_code *code, uint32_t at,
+                        const char *name)
+{
+    const struct cm_store *set = &code->stores[at];
+    for (uint32_t i = at; set->made && i-- > 0;) {
+        const struct cm_store *store = &code->stores[i];
+        if (store->line == set->line && store->kind == CM_STORE_HAND
+            && cm_emptying_is_about(self, store, name)
+            && is_done_by(self, store, returns_part, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_listed(const struct cm_text_id *names, size_t count, struct cm_text_id name)
+{
+    size_t i = 0;
+    while (i < count && !cm_text_same(names[i], name)) {
+        i++;
+    }
+    return i < count;
+}
+
+size_t
+cm_emptying_helpers(const struct cm_holding *self, struct cm_text_id *names,
+                    size_t capacity)
+{
+    size_t count = 0;
+    bool container = cm_way_step(self, self->at)->counted;
+    for (size_t i = 0; container && i < self->code_count + self->helper_count;
+         i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; k < code->store_count && count < capacity; k++) {
+            const struct cm_store *store = &code->stores[k];
+            if (store->kind == CM_STORE_HAND
+                && !is_listed(names, count, store->name)) {
+                names[count++] = store->name;
+            }
+        }
+    }
+    return count;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_EMPTYING_H
+#define CM_EMPTYING_H
+
+/* Which lines take out of a container as much as comes, by names: x.clear(),
+ * del x[:-n], an append or a pop behind `len(x) < n`; also where x goes by
+ * another name: `h = x`, and what trim(x) does to its parameter. */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+/* What goes by the name in this code, by the store `at`. */
+bool cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
+                    uint32_t at, const char *name);
+
+/* What goes by the name is handed to a function in the line of this store, which
+ * gives back a part of it: `x = last(x)`. */
+bool cm_emptying_leaves_part(const struct cm_holding *self,
+                             const struct cm_code *code, uint32_t at,
+                             const char *name);
+
+/* append() and its like, not x[k] = y. */
+bool cm_emptying_adds(const struct cm_holding *self,
+                      const struct cm_store *store, const char *name);
+/* Any line of the place is about it, or about an item of it. */
+bool cm_emptying_is_about(const struct cm_holding *self,
+                          const struct cm_store *store, const char *name);
+
+/* The parameter of this code that a function of its name is handed. */
+struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
+                                        const struct cm_code *code,
+                                        const struct cm_store *handed);
+
+/* Functions that the holding's code hands something to, by name.  Answers how
+ * many, at most `capacity`. */
+size_t cm_emptying_helpers(const struct cm_holding *self,
+                           struct cm_text_id *names, size_t capacity);
+
+#endif

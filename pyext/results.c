@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "results.h"
+
+/* Of x.__setattr__(...): it was told when the method was loaded. */
+static void
+drop_call(struct cm_pass *pass, PyObject *method)
+{
+    if (pass->count != 0 && pass->stores[pass->count - 1].kind == CM_STORE_CALL
+        && cm_text_same(pass->stores[pass->count - 1].name,
+                        cm_pass_text(pass, method))) {
+        pass->count--;
+    }
+}
+
+/* setattr(x, 'NAME', y), object.__setattr__(x, 'NAME', y) and
+ * super().__setattr__('NAME', y) are x.NAME = y. */
+static void
+add_attribute_call(struct cm_pass *pass, PyObject *function,
+                   unsigned arguments)
+{
+    const struct pushed *first = &pass->stack[arguments - 1];
+    PyObject *owner = arguments == 3 && !first->attribute ? first->name : NULL;
+    PyObject *name = pass->stack[1].constant;
+    struct pushed value = pass->stack[0];
+    bool method = !cm_str_is(function, "setattr");
+    value.fresh = true; /* no branch: it would have been forgotten */
+    if (name != NULL && PyUnicode_CheckExact(name)) {
+        if (method) {
+            drop_call(pass, function);
+        }
+        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
+    }
+    else if (!method) {
+        cm_pass_add(pass, CM_STORE_CALL, function, owner, NULL);
+    }
+}
+
+/* list(), defaultdict(list) */
+static bool
+makes_empty(PyObject *function, unsigned arguments)
+{
+    static const char *const names[] = {"list",        "dict",  "set",
+                                        "OrderedDict", "deque", "Counter"};
+    bool empty = arguments <= 1 && cm_str_is(function, "defaultdict");
+    for (size_t i = 0; arguments == 0 && i < Py_ARRAY_LENGTH(names); i++) {
+        empty = empty || cm_str_is(function, names[i]);
+    }
+    return empty;
+}
+
+/* x[a:b, c] */
+static bool
+has_slice(const struct cm_pass *pass, unsigned count)
+{
+    bool found = false;
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        found |= cm_is_slice(&pass->stack[i]);
+    }
+    return found;
+}
+
+/* len(x), vars(x), heappop(x): what is done to the first argument. */
+static struct pushed
+result_of_call(struct cm_pass *pass, unsigned arguments)
+{
+    struct pushed result = {.made = true};
+    PyObject *function = cm_pushed_function(pass->stack, arguments);
+    if (function != NULL && PyUnicode_Check(function)) {
+        result.empty = makes_empty(function, arguments);
+    }
+    if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
+        cm_pass_add_arguments(pass, 0, arguments);
+        return result;
+    }
+    const struct pushed *first = &pass->stack[arguments - 1];
+    if (cm_str_is(function, "len")) {
+        result.length = true;
+        result.of = first->name;
+    }
+    else if (cm_str_is(function, "vars")) {
+        result.name = function;
+        result.attribute = true;
+    }
+    else if (cm_sets_attribute(function, arguments)) {
+        add_attribute_call(pass, function, arguments);
+    }
+    else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
+             || cm_str_is(function, "heapreplace")
+             || cm_str_is(function, "heappushpop")) {
+        cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
+    }
+    else if (cm_str_is(function, "pop") && first->before) {
+        cm_pass_add_removal(pass, &pass->stack[arguments], true);
+    }
+    else {
+        bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
+        result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
+        cm_pass_add_arguments(pass, 0, arguments);
+    }
+    return result;
+}
+
+/* A call takes its function as well, and what that is bound to, or NULL. */
+enum { MODULO = 6, MINUS = 10, INPLACE = 13 }; /* arguments of BINARY_OP */
+
+static struct pushed
+result_of_binary(const struct cm_pass *pass, unsigned argument)
+{
+    const struct pushed *left = &pass->stack[1], *right = &pass->stack[0];
+    struct pushed result = {0};
+    unsigned operation = argument >= INPLACE ? argument - INPLACE : argument;
+    result.modulo = operation == MODULO;
+    if (operation == MINUS && left->length) {
+        result.length = result.excess = true;
+        result.of = left->of;
+    }
+    result.before = operation == MINUS && !left->length && !right->few;
+    return result;
+}
+
+void
+cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
+{
+    struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
+                                    || action == ACT_TAKE_MANY};
+    switch (action) {
+    case ACT_TAKE_ONE: argument = 1; break;
+    case ACT_TAKE_MANY: result.slice = has_slice(pass, argument); break;
+    case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
+    case ACT_TAKE_CALL:
+        result = result_of_call(pass, argument);
+        argument += 2;
+        break;
+    case ACT_TAKE_CALL_KEYS:
+        cm_pass_add_arguments(pass, 1, argument);
+        argument += 3;
+        break;
+    case ACT_TAKE_SPEC: argument = 2; break;
+    default: result = result_of_binary(pass, argument); argument = 2;
+    }
+    if (action == ACT_TAKE_ONE
+        || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {
+        result.from = cm_pushed_source(pass->stack, argument);
+    }
+    cm_pushed_mix(pass->stack, argument, &result);
+    cm_pushed_pop(pass->stack, argument);
+    cm_pass_push(pass, result);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * What goes by another name is emptied there; each way beside one that looks
+ * alike and empties something else. */
+
+#include "way_builder.h"
+
+#include "../graph/bound.h"
+#include "../graph/emptying.h"
+
+static const char attribute[] =
+    "F||a.py:3 main;O|local model|Model;L|.outputs|list of 9|9;"
+    "T|[3]|Tensor [4]";
+
+/* add() hands `handed` to trim(), as its argument `which`; that has two
+ * parameters, and clears `cleared`. */
+struct handing {
+    const char *handed, *first, *second, *cleared;
+    uint32_t which;
+    bool method, library;
+};
+
+static bool
+is_emptied_there(const struct handing *handing, bool helper)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store hand =
+        store(&way, CM_STORE_HAND, "trim", handing->handed, 5);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_PARAMETER, handing->first, "", 8),
+        store(&way, CM_STORE_PARAMETER, handing->second, "", 8),
+        store(&way, CM_STORE_CALL, "clear", handing->cleared, 9)};
+    hand.decides = handing->which;
+    hand.made = handing->method;
+    stores[1].decides = 1;
+    struct cm_code_id codes[2] = {
+        add_code(&way, "add", &hand, 1, false),
+        add_code(&way, "trim", stores, 3, handing->library)};
+    way.holding.codes = codes;
+    way.holding.code_count = helper ? 1 : 2;
+    way.holding.helper_count = helper ? 1 : 0;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_function_empties_its_parameter(void **state)
+{
+    const struct handing right = {.handed = "outputs",
+                                  .first = "items",
+                                  .second = "most",
+                                  .cleared = "items"};
+    struct handing one = right;
+    (void)state;
+    assert_true(is_emptied_there(&one, false));
+    assert_true(is_emptied_there(&one, true));
+    one.which = 1;
+    assert_false(is_emptied_there(&one, true));
+    one.cleared = "most";
+    assert_true(is_emptied_there(&one, true));
+    one = right;
+    one.handed = "others";
+    assert_false(is_emptied_there(&one, true));
+    one = right;
+    one.cleared = "seen";
+    assert_false(is_emptied_there(&one, true));
+    one = right;
+    one.library = true;
+    assert_false(is_emptied_there(&one, true));
+}
+
+/* self.trim(outputs), and tools.trim(outputs) of a module. */
+static void
+test_what_a_method_is_bound_to_counts(void **state)
+{
+    struct handing one = {.handed = "outputs",
+                          .first = "self",
+                          .second = "items",
+                          .cleared = "items",
+                          .method = true};
+    (void)state;
+    assert_true(is_emptied_there(&one, false));
+    one.first = "rows";
+    assert_false(is_emptied_there(&one, false));
+    one.cleared = "rows";
+    assert_true(is_emptied_there(&one, false));
+}
+
+static bool
+is_emptied_as(const char *second, const char *of, const char *cleared)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_ALIAS, second, of, 4),
+        store(&way, CM_STORE_CALL, "clear", cleared, 5)};
+    struct cm_code_id code = add_code(&way, "add", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_second_name(void **state)
+{
+    (void)state;
+    assert_true(is_emptied_as("kept", "outputs", "kept"));
+    assert_false(is_emptied_as("kept", "outputs", "other"));
+    assert_false(is_emptied_as("kept", "other", "kept"));
+}
+
+/* add() has `outputs = last(handed)`; last() returns a part of `returned`. */
+static bool
+is_left_in_part(const char *handed, enum cm_store_kind kind,
+                const char *returned, uint32_t line)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store lines[] = {
+        store(&way, CM_STORE_HAND, "last", handed, 5),
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", line)};
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_PARAMETER, "items", "", 8),
+        store(&way, kind, kind == CM_STORE_LOCAL ? returned : "",
+              kind == CM_STORE_LOCAL ? "" : returned, 9)};
+    lines[1].made = true;
+    stores[1].trimmed = kind == CM_STORE_LOCAL;
+    struct cm_code_id codes[2] = {add_code(&way, "add", lines, 2, false),
+                                  add_code(&way, "last", stores, 2, false)};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_function_gives_back_a_part(void **state)
+{
+    (void)state;
+    assert_true(is_left_in_part("outputs", CM_STORE_RETURN, "items", 5));
+    assert_true(is_left_in_part("outputs", CM_STORE_LOCAL, "items", 5));
+    assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "other", 5));
+    assert_false(is_left_in_part("others", CM_STORE_RETURN, "items", 5));
+    assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "items", 6));
+}
+
+/* put() has a line of `fill`, and one that takes an item out in a loop. */
+struct draining {
+    enum cm_store_kind fill;
+    bool fill_repeated, repeated, running;
+};
+
+static bool
+is_drained(const struct draining *draining)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, draining->fill, "append", "outputs", 5),
+        store(&way, CM_STORE_CALL, "popitem", "outputs", 6)};
+    stores[0].repeated = draining->fill_repeated;
+    stores[1].repeated = draining->repeated;
+    struct cm_code_id code = add_code(&way, "put", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    if (draining->running) {
+        set_running(&way, code, 5);
+    }
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_loop_takes_out(void **state)
+{
+    struct draining one = {CM_STORE_CALL, false, true, true};
+    (void)state;
+    assert_true(is_drained(&one));
+    one.fill_repeated = true;
+    assert_false(is_drained(&one));
+    one.fill_repeated = one.repeated = false;
+    assert_false(is_drained(&one));
+    /* The training loop, which fills it by a method. */
+    one = (struct draining){CM_STORE_LOCAL, false, true, true};
+    assert_false(is_drained(&one));
+    one.running = false;
+    assert_true(is_drained(&one));
+}
+
+/* `count` is compared, `counted` is set behind that, and then it is filled. */
+static bool
+is_counted(const char *counted, uint32_t decides, const char *filled)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_COMPARE, "count", "size", 4),
+        store(&way, CM_STORE_ATTRIBUTE, counted, "self", 5),
+        store(&way, CM_STORE_CALL, "append", filled, 6)};
+    stores[0].decides = decides;
+    struct cm_code_id code = add_code(&way, "add", stores, 3, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_emptied(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_a_number_is_compared(void **state)
+{
+    (void)state;
+    assert_true(is_counted("count", 2, "outputs"));
+    assert_true(is_counted("size", 2, "outputs"));
+    assert_false(is_counted("other", 2, "outputs"));
+    assert_false(is_counted("count", 1, "outputs"));
+    assert_false(is_counted("count", 2, "others"));
+}
+
+/* Functions that hand it to each other come to an end. */
+static void
+test_functions_that_call_each_other(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_PARAMETER, "outputs", "", 4),
+        store(&way, CM_STORE_HAND, "trim", "outputs", 5),
+        store(&way, CM_STORE_ALIAS, "kept", "outputs", 6),
+        store(&way, CM_STORE_ALIAS, "outputs", "kept", 7)};
+    struct cm_code_id code = add_code(&way, "trim", stores, 4, false);
+    struct cm_text_id names[2];
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    assert_false(cm_bound_is_emptied(&way.holding));
+    assert_int_equal(cm_emptying_helpers(&way.holding, names, 2), 1);
+    assert_string_equal(cm_records_text(way.records, names[0]), "trim");
+    way.steps[2].counted = false;
+    assert_int_equal(cm_emptying_helpers(&way.holding, names, 2), 0);
+    cm_records_free(way.records);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_function_empties_its_parameter),
+        cmocka_unit_test(test_what_a_method_is_bound_to_counts),
+        cmocka_unit_test(test_a_second_name),
+        cmocka_unit_test(test_a_function_gives_back_a_part),
+        cmocka_unit_test(test_a_loop_takes_out),
+        cmocka_unit_test(test_a_number_is_compared),
+        cmocka_unit_test(test_functions_that_call_each_other),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
