@@ -514,6 +514,7 @@ static const struct {
     {"weakref.finalize", cm_finalizer_holds, cm_finalizer_say},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
+    {"weights pile up", cm_weights_pile_up, cm_weights_say_pile},
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},

@@ -306,6 +306,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .at = holder->at,
         .through = holder->through,
         .targets = holder->targets,
+        .grows = query->growing != NULL && query->growing[group],
         .chain = holder->chain,
         .category =
             query->categories != NULL ? query->categories[group] : NULL,

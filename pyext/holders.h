@@ -24,6 +24,7 @@ struct cm_holders_query {
     const struct cm_site_id *sites; /* that made the group's objects */
     const char *const *categories;  /* as leak.json names them */
     const uint64_t *autograd_depths;
+    const bool *growing;
     PyObject *const *hidden; /* the asker's own lists; may be NULL */
     size_t hidden_count;
     struct cm_reach_bounds bounds; /* max_edges 0: retained is not known */

@@ -44,6 +44,29 @@ test_rules(void **state)
 }
 
 static void
+test_weights_by_epoch(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;D|local best|dict of 9|9;"
+        "D|['epoch 3']|dict of 2|2;T|['0.weight']|Tensor [4]";
+    static const char module[] =
+        "F||a.py:3 main;D|local best|dict of 9|9;O|[3]|Linear;"
+        "D|._parameters|dict of 2|2;T|['weight']|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 1);
+    assert_advice(&way, "checkpoint kept", "`del best`");
+    way.holding.grows = true;
+    assert_advice(&way, "weights pile up", "the last or the best of best");
+    cm_records_free(way.records);
+    way_init(&way, module, 1);
+    way.holding.grows = true;
+    assert_advice(&way, "container grows", "clear best");
+    cm_records_free(way.records);
+}
+
+static void
 test_optimizers(void **state)
 {
     static const char steps[] =
@@ -418,6 +441,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_weights_by_epoch),
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_caches),
         cmocka_unit_test(test_chains),
