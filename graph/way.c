@@ -326,6 +326,21 @@ look_for_key(const struct cm_holding *self, struct cm_place_search *search)
     }
 }
 
+/* self.rows += [x], self.rows = self.rows + [x] */
+static bool
+adds_to_attribute(const struct cm_place_search *search,
+                  const struct cm_store *store)
+{
+    return !store->empty && cm_place_sets_attribute(search, store);
+}
+
+static bool
+adds_to_variable(const struct cm_place_search *search,
+                 const struct cm_store *store)
+{
+    return !store->empty && !store->made && sets_variable(search, store);
+}
+
 /* What fills a container comes before what makes it. */
 static void
 look_for_variable(const struct cm_holding *self, size_t step,
@@ -340,6 +355,10 @@ look_for_variable(const struct cm_holding *self, size_t step,
         search->within = search->name;
         if (search->count == 0) {
             look(self, search, fills_any_item);
+        }
+        if (search->count == 0) {
+            look(self, search,
+                 attribute ? adds_to_attribute : adds_to_variable);
         }
     }
     if (search->count == 0) {

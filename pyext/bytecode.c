@@ -441,6 +441,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_COPY) {
         run_copy(pass, argument);
     }
+    else if (action == ACT_SWAP) {
+        cm_pushed_swap(pass->stack, argument);
+    }
     else if (action == ACT_UNPACK) {
         cm_pushed_unpack(pass->stack, argument);
     }

@@ -20,6 +20,7 @@ static const struct {
     {"KW_NAMES", ACT_KEEP},
     {"PUSH_NULL", ACT_LOAD_NULL},
     {"COPY", ACT_COPY},
+    {"SWAP", ACT_SWAP},
     {"UNPACK_SEQUENCE", ACT_UNPACK},
     {"BUILD_SLICE", ACT_SLICE},
     {"BINARY_SLICE", ACT_TAKE_SLICE},

@@ -25,6 +25,7 @@ enum action {
     ACT_LOAD_ITEM,
     ACT_LOAD_NULL,
     ACT_COPY,
+    ACT_SWAP,
     ACT_UNPACK,
     ACT_SLICE,       /* the key of an item */
     ACT_TAKE_SLICE,  /* x[a:b] */

@@ -172,6 +172,9 @@ def own_stores_by_dis(code):
             recent = [UNKNOWN if is_slice(top) else item, *recent[2:]]
         elif op == "COPY":
             recent = [recent[instruction.arg - 1] if instruction.arg <= len(recent) else UNKNOWN, *recent]
+        elif op == "SWAP":
+            recent += [UNKNOWN] * (instruction.arg - len(recent))
+            recent[0], recent[instruction.arg - 1] = recent[instruction.arg - 1], recent[0]
         elif op in ENDING:
             recent = recent[taken - 1:]
         elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
