@@ -17,6 +17,7 @@
 #include "item.h"
 #include "memo.h"
 #include "name.h"
+#include "tee.h"
 #include "way.h"
 #include "weights.h"
 #include "../detector/alloc.h"
@@ -528,6 +529,7 @@ static const struct {
     {"queue not drained", is_queue, say_queue},
     {"deque without a bound", is_deque, say_deque},
     {"modules pile up", is_module_pile, say_module_pile},
+    {"tee lags behind", cm_tee_lags, cm_tee_say},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
     {"global cache", cm_container_is_global, cm_container_say_bound},
     {"memo without a bound", cm_memo_is, cm_container_say_bound},

@@ -14,6 +14,7 @@
 #include "pile.h"
 #include "retained.h"
 #include "tags.h"
+#include "tee.h"
 #include "trail.h"
 
 enum {
@@ -489,6 +490,7 @@ look(struct search *self, struct cm_holders *result)
                                     .ways = WAYS};
     status = cm_reach_run(&self->reach);
     if (status == CM_OK) {
+        cm_tee_settle(&self->reach);
         result->nodes = self->reach.node_count - self->reach.nodes_left;
         result->nodes_left = self->reach.nodes_left;
         result->cut = self->reach.cut;
