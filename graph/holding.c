@@ -17,6 +17,7 @@
 #include "item.h"
 #include "memo.h"
 #include "name.h"
+#include "optimizer.h"
 #include "tee.h"
 #include "way.h"
 #include "weights.h"
@@ -472,9 +473,11 @@ say_context(const struct cm_holding *self)
 static char *
 say_module_pile(const struct cm_holding *self)
 {
-    return cm_sentence("make the modules of %s once, or remove (`del`) those "
-                       "that are not needed any more",
-                       name_of_place(self).text);
+    return cm_sentence(
+        "make the modules of %s once, or remove (`del`) those "
+        "that are not needed any more%s",
+        name_of_place(self).text,
+        self->stepped ? ", and make the optimizer anew: it has them too" : "");
 }
 
 static char *
@@ -513,6 +516,7 @@ static const struct {
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
     {"weakref.finalize", cm_finalizer_holds, cm_finalizer_say},
+    {"optimizer is given more", cm_optimizer_is_given, cm_optimizer_say},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
     {"weights pile up", cm_weights_pile_up, cm_weights_say_pile},

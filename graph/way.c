@@ -12,6 +12,7 @@
 
 #include "item.h"
 #include "name.h"
+#include "optimizer.h"
 #include "place.h"
 
 enum { MOST_NAMES = 4 };
@@ -282,9 +283,6 @@ registers_hook(const struct cm_place_search *search,
            && strstr(name, "hook") != NULL;
 }
 
-typedef bool predicate(const struct cm_place_search *search,
-                       const struct cm_store *store);
-
 void
 cm_way_look_on_stack(const struct cm_holding *self,
                      struct cm_place_search *search)
@@ -299,10 +297,9 @@ cm_way_look_on_stack(const struct cm_holding *self,
     }
 }
 
-/* On the stack; else in a person's code; else in a library's. */
-static void
-look(const struct cm_holding *self, struct cm_place_search *search,
-     predicate *wanted)
+void
+cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
+            cm_way_predicate *wanted)
 {
     search->is_wanted = wanted;
     cm_way_look_on_stack(self, search);
@@ -320,9 +317,9 @@ look(const struct cm_holding *self, struct cm_place_search *search,
 static void
 look_for_key(const struct cm_holding *self, struct cm_place_search *search)
 {
-    predicate *const wanted[] = {fills_item, fills_any_item, sets_item};
+    cm_way_predicate *const wanted[] = {fills_item, fills_any_item, sets_item};
     for (size_t i = 0; i < 3 && search->count == 0; i++) {
-        look(self, search, wanted[i]);
+        cm_way_look(self, search, wanted[i]);
     }
 }
 
@@ -351,19 +348,19 @@ look_for_variable(const struct cm_holding *self, size_t step,
         is_module_key(self, step)
         || (cm_way_step(self, step)->role == CM_ATTRIBUTE && !of_module);
     if (cm_way_step(self, self->at)->counted) {
-        look(self, search, fills_it);
+        cm_way_look(self, search, fills_it);
         search->within = search->name;
         if (search->count == 0) {
-            look(self, search, fills_any_item);
+            cm_way_look(self, search, fills_any_item);
         }
         if (search->count == 0) {
-            look(self, search,
-                 attribute ? adds_to_attribute : adds_to_variable);
+            cm_way_look(self, search,
+                        attribute ? adds_to_attribute : adds_to_variable);
         }
     }
     if (search->count == 0) {
-        look(self, search,
-             attribute ? cm_place_sets_attribute : sets_variable);
+        cm_way_look(self, search,
+                    attribute ? cm_place_sets_attribute : sets_variable);
     }
 }
 
@@ -388,7 +385,7 @@ try_name(const struct cm_holding *self, size_t step,
         search.only = cm_way_step(self, step - 1)->code;
     }
     if (is_context_variable(self, step)) {
-        look(self, &search, sets_context);
+        cm_way_look(self, &search, sets_context);
     }
     else if (is_key(self, step) && !is_module_key(self, step)) {
         look_for_key(self, &search);
@@ -446,7 +443,7 @@ find_hook_calls(const struct cm_holding *self, size_t function,
     struct cm_place_search search = {.cycle = &nowhere};
     const struct cm_code *hook =
         cm_records_code(self->records, cm_way_step(self, function)->code);
-    look(self, &search, registers_hook);
+    cm_way_look(self, &search, registers_hook);
     for (uint32_t i = 0; i < search.count; i++) {
         const struct cm_place *place = &search.found[i].place;
         const struct cm_code *code =
@@ -497,6 +494,10 @@ cm_holding_made(const struct cm_holding *self,
     }
     if (cm_way_finalizer(self) != 0) {
         return 0; /* the line that fills the registry is weakref.py's */
+    }
+    uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
+    if (added != 0) {
+        return added;
     }
     if (cm_item_is_given(self)) {
         return cm_item_made(self, places);

@@ -34,6 +34,12 @@ struct cm_place_search;
 void cm_way_look_on_stack(const struct cm_holding *self,
                           struct cm_place_search *search);
 
+typedef bool cm_way_predicate(const struct cm_place_search *search,
+                              const struct cm_store *store);
+/* On the stack; else in a person's code; else in a library's. */
+void cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
+                 cm_way_predicate *wanted);
+
 /* Whether a variable, an attribute or a key of a dict is how the step is
  * held: what a person calls it. */
 bool cm_way_is_named(const struct cm_holding *self, size_t step);

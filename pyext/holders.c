@@ -307,6 +307,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .at = holder->at,
         .through = holder->through,
         .targets = holder->targets,
+        .stepped = holder->stepped,
         .grows = query->growing != NULL && query->growing[group],
         .chain = holder->chain,
         .category =
@@ -467,6 +468,7 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
     holder->unreached = pile.unreached;
     holder->through = pile.through;
     holder->chain = pile.chain;
+    holder->stepped = pile.stepped;
     holder->renewed = is_renewed(self, group);
     return pile.way == NULL ? advise(self, group, NULL, NULL, holder)
                             : tell(self, group, pile.node, pile.way, holder);

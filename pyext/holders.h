@@ -40,6 +40,7 @@ struct cm_holder {
     uint32_t targets;   /* of the group */
     uint32_t unreached; /* of these, not met: C++ holds them, or `cut` */
     uint32_t chain;     /* links, where it is the head of a chain; else 0 */
+    bool stepped;       /* an optimizer has its targets too */
     struct cm_place places[CM_MAX_PLACES];
     uint32_t place_count;
     bool retained_known;

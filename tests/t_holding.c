@@ -66,6 +66,30 @@ test_weights_by_epoch(void **state)
     cm_records_free(way.records);
 }
 
+/* Its tables are told by the line that gives it more; one that fills them
+ * itself has no such line. */
+static void
+test_optimizer_is_given_more(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;O|local opt|Adam;"
+        "L|.param_groups|list of 9|9;D|[2]|dict of 3|3;"
+        "L|['params']|list of 2|2;T|[0]|Parameter [4]";
+    struct cm_place places[CM_MAX_PLACES];
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "add_param_group", "opt", 7)};
+    struct cm_code_id code = add_code(&way, "main", stores, 1, false);
+    assert_advice(&way, "container grows", "clear param_groups");
+    assert_int_equal(made(&way, &code, 1, places), 1);
+    assert_int_equal(places[0].line, 7);
+    assert_advice(&way, "optimizer is given more", "make opt anew");
+    cm_records_free(way.records);
+}
+
 static void
 test_optimizers(void **state)
 {
@@ -442,6 +466,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_weights_by_epoch),
+        cmocka_unit_test(test_optimizer_is_given_more),
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_caches),
         cmocka_unit_test(test_chains),
