@@ -555,7 +555,10 @@ cm_holding_advise(const struct cm_holding *self,
             continue;
         }
         result->text =
-            known ? rules[i].say(self) : cm_sentence("a C extension holds it");
+            known ? rules[i].say(self)
+                  : cm_sentence("a C extension holds it, or an array that "
+                                "shares its memory (x.numpy()): keep a copy "
+                                "of what is needed");
         result->rule = known ? rules[i].rule : "C++ only";
         break;
     }

@@ -459,6 +459,19 @@ is_renewed(const struct search *self, uint32_t group)
     return any;
 }
 
+/* Variables have one or two, and nothing that Python knows of has the many
+ * others: no variable is what holds them. */
+static bool
+is_held_unseen(const struct search *self, uint32_t group,
+               const struct cm_pile *pile)
+{
+    bool graph = self->query->autograd_depths != NULL
+                 && self->query->autograd_depths[group] != 0;
+    uint32_t met = pile->targets - pile->unreached;
+    return pile->node == 0 && met * 2 < pile->unreached && !graph
+           && !self->reach.cut;
+}
+
 static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
@@ -470,8 +483,10 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
     holder->chain = pile.chain;
     holder->stepped = pile.stepped;
     holder->renewed = is_renewed(self, group);
-    return pile.way == NULL ? advise(self, group, NULL, NULL, holder)
-                            : tell(self, group, pile.node, pile.way, holder);
+    bool unseen = is_held_unseen(self, group, &pile);
+    return unseen || pile.way == NULL
+               ? advise(self, group, NULL, NULL, holder)
+               : tell(self, group, pile.node, pile.way, holder);
 }
 
 static enum cm_status
