@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attribute.h"
 #include "bound.h"
 #include "container.h"
 #include "finalizer.h"
@@ -539,6 +540,7 @@ static const struct {
     {"memo without a bound", cm_memo_is, cm_container_say_bound},
     {"chain", is_chain, say_chain},
     {"kept scalars", is_scalars, say_scalars},
+    {"attributes pile up", cm_attribute_piles_up, cm_attribute_say},
     {"container grows", cm_container_grows, cm_container_say},
     {"kept", is_anything, say_anything},
 };

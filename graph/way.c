@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "attribute.h"
 #include "item.h"
 #include "name.h"
 #include "optimizer.h"
@@ -496,6 +497,7 @@ cm_holding_made(const struct cm_holding *self,
         return 0; /* the line that fills the registry is weakref.py's */
     }
     uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
+    added = added != 0 ? added : cm_attribute_made(self, places);
     if (added != 0) {
         return added;
     }
