@@ -10,6 +10,7 @@
 #include "../detector/alloc.h"
 #include "../graph/bound.h"
 #include "keys.h"
+#include "maker.h"
 #include "phrase.h"
 #include "pile.h"
 #include "retained.h"
@@ -173,6 +174,22 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     }
 }
 
+/* Of the functions that are kept: a hook is registered where it is made. */
+static void
+add_makers(struct codes *self, struct cm_objects *objects,
+           const struct cm_trail *trail, size_t at)
+{
+    for (size_t i = at + 1; i < trail->count; i++) {
+        PyObject *object = trail->steps[i].object;
+        PyCodeObject *code = object != NULL && PyFunction_Check(object)
+                                 ? cm_maker_code(object)
+                                 : NULL;
+        if (code != NULL) {
+            add_code(self, cm_objects_code(objects, code));
+        }
+    }
+}
+
 /* The methods of its owner, or of the class that it is an attribute of; the
  * function whose variable leads there (or is it: then first); the stack that
  * made the objects (which, of several that set an attribute, set it last: then
@@ -211,6 +228,7 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
         add_functions(codes, query->objects,
                       PyModule_GetDict(trail->root->object));
     }
+    add_makers(codes, query->objects, trail, at);
 }
 
 /* A variable of a function that the target goes by; id 0: none.  *contained: an
