@@ -32,19 +32,7 @@ uint32_t
 cm_optimizer_made(const struct cm_holding *self,
                   struct cm_place places[CM_MAX_PLACES])
 {
-    struct cm_cycle nowhere = {.records = self->records};
-    struct cm_place_search search = {.cycle = &nowhere};
-    struct cm_place found[CM_MAX_PLACES];
-    if (!is_table(self)) {
-        return 0;
-    }
-    cm_way_look(self, &search, adds_group);
-    uint32_t count = cm_place_take(&search, found);
-    if (count == 0 || cm_records_code(self->records, found[0].code)->library) {
-        return 0;
-    }
-    memcpy(places, found, count * sizeof *places);
-    return count;
+    return is_table(self) ? cm_way_find_calls(self, adds_group, places) : 0;
 }
 
 bool

@@ -276,6 +276,23 @@ sets_context(const struct cm_place_search *search,
 }
 
 static bool
+makes_finalizer(const struct cm_place_search *search,
+                const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "finalize") == 0;
+}
+
+/* self[key] = x, self.append(x) */
+static bool
+fills_itself(const struct cm_place_search *search,
+             const struct cm_store *store)
+{
+    return cm_place_fills(search, store) && store->within.index == 0
+           && strcmp(cm_place_text(search, store->owner), "self") == 0;
+}
+
+static bool
 registers_hook(const struct cm_place_search *search,
                const struct cm_store *store)
 {
@@ -339,6 +356,19 @@ adds_to_variable(const struct cm_place_search *search,
     return !store->empty && !store->made && sets_variable(search, store);
 }
 
+/* A container of the program's own class, by a method of that. */
+static void
+look_in_its_methods(const struct cm_holding *self,
+                    struct cm_place_search *search)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, self->at)->type);
+    search->is_wanted = fills_itself;
+    for (uint32_t i = 0; !type->library && i < type->method_count; i++) {
+        cm_place_look_in_code(search, type->methods[i]);
+    }
+}
+
 /* What fills a container comes before what makes it. */
 static void
 look_for_variable(const struct cm_holding *self, size_t step,
@@ -353,6 +383,9 @@ look_for_variable(const struct cm_holding *self, size_t step,
         search->within = search->name;
         if (search->count == 0) {
             cm_way_look(self, search, fills_any_item);
+        }
+        if (search->count == 0) {
+            look_in_its_methods(self, search);
         }
         if (search->count == 0) {
             cm_way_look(self, search,
@@ -435,6 +468,22 @@ copy_places(const struct cm_way_name *from,
     return from->place_count;
 }
 
+uint32_t
+cm_way_find_calls(const struct cm_holding *self, cm_way_predicate *wanted,
+                  struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_cycle nowhere = {.records = self->records};
+    struct cm_place_search search = {.cycle = &nowhere};
+    struct cm_place found[CM_MAX_PLACES];
+    cm_way_look(self, &search, wanted);
+    uint32_t count = cm_place_take(&search, found);
+    if (is_librarys(self, found, count)) {
+        return 0;
+    }
+    memcpy(places, found, count * sizeof *places);
+    return count;
+}
+
 /* The call in whose line the hook was made, else all of them. */
 static uint32_t
 find_hook_calls(const struct cm_holding *self, size_t function,
@@ -494,7 +543,8 @@ cm_holding_made(const struct cm_holding *self,
         return find_decorator(self, cache, places);
     }
     if (cm_way_finalizer(self) != 0) {
-        return 0; /* the line that fills the registry is weakref.py's */
+        /* The line that fills the registry is weakref.py's. */
+        return cm_way_find_calls(self, makes_finalizer, places);
     }
     uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
     added = added != 0 ? added : cm_attribute_made(self, places);
