@@ -418,7 +418,9 @@ say_longer(const struct cm_holding *self)
 static char *
 say_scalars(const struct cm_holding *self)
 {
-    bool list = step_at(self, self->at)->species == CM_LIST;
+    const struct cm_holding_step *step = step_at(self, self->at);
+    bool sums = self->grows && has_graph(self) && step->items < 3;
+    bool list = step->species == CM_LIST && !sums;
     const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
     return list ? cm_sentence("append `%s.item()` instead: "
@@ -535,6 +537,7 @@ static const struct {
     {"deque without a bound", is_deque, say_deque},
     {"modules pile up", is_module_pile, say_module_pile},
     {"tee lags behind", cm_tee_lags, cm_tee_say},
+    {"cycle keeps all", cm_tee_is_cycle, cm_tee_say_cycle},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
     {"global cache", cm_container_is_global, cm_container_say_bound},
     {"memo without a bound", cm_memo_is, cm_container_say_bound},

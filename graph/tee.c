@@ -4,6 +4,7 @@
 #include "tee.h"
 
 #include "name.h"
+#include "place.h"
 #include "way.h"
 
 /* The first block of the stream on the way; 0: none, or the pile is above. */
@@ -36,4 +37,40 @@ cm_tee_say(const struct cm_holding *self)
         "take from %s as often as from its twin, or do without it: "
         "itertools.tee() keeps all that the slower one has not taken",
         name.text);
+}
+
+/* Its list has no name. */
+bool
+cm_tee_is_cycle(const struct cm_holding *self)
+{
+    return self->at > 1 && cm_way_step(self, self->at)->species == CM_LIST
+           && strcmp(cm_way_text(self,
+                                 cm_way_step(self, self->at - 1)->annotation),
+                     "itertools.cycle")
+                  == 0;
+}
+
+char *
+cm_tee_say_cycle(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("itertools.cycle() keeps every item of its first "
+                       "round: begin the loop over the batches anew instead "
+                       "(`while True: for x in batches:`)");
+}
+
+static bool
+makes_cycle(const struct cm_place_search *search, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "cycle") == 0;
+}
+
+uint32_t
+cm_tee_made_cycle(const struct cm_holding *self,
+                  struct cm_place places[CM_MAX_PLACES])
+{
+    return self->count > 1 && cm_tee_is_cycle(self)
+               ? cm_way_find_calls(self, makes_cycle, places)
+               : 0;
 }

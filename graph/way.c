@@ -15,6 +15,7 @@
 #include "name.h"
 #include "optimizer.h"
 #include "place.h"
+#include "tee.h"
 
 enum { MOST_NAMES = 4 };
 
@@ -249,6 +250,16 @@ fills_any_item(const struct cm_place_search *search,
            && is_within(search, store);
 }
 
+/* metrics.setdefault('loss', []).append(x) */
+static bool
+fills_default(const struct cm_place_search *search,
+              const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "setdefault") == 0
+           && strcmp(cm_place_text(search, store->owner), search->within) == 0;
+}
+
 /* metrics['loss'] = x */
 static bool
 sets_item(const struct cm_place_search *search, const struct cm_store *store)
@@ -335,8 +346,10 @@ cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
 static void
 look_for_key(const struct cm_holding *self, struct cm_place_search *search)
 {
-    cm_way_predicate *const wanted[] = {fills_item, fills_any_item, sets_item};
-    for (size_t i = 0; i < 3 && search->count == 0; i++) {
+    cm_way_predicate *const wanted[] = {fills_item, fills_any_item,
+                                        fills_default, sets_item};
+    for (size_t i = 0;
+         i < sizeof wanted / sizeof wanted[0] && search->count == 0; i++) {
         cm_way_look(self, search, wanted[i]);
     }
 }
@@ -548,6 +561,7 @@ cm_holding_made(const struct cm_holding *self,
     }
     uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
     added = added != 0 ? added : cm_attribute_made(self, places);
+    added = added != 0 ? added : cm_tee_made_cycle(self, places);
     if (added != 0) {
         return added;
     }
