@@ -142,7 +142,8 @@ add_attribute_call(struct cm_pass *pass, PyObject *function,
     }
 }
 
-/* len(x), vars(x), heappop(x): what is done to the first argument. */
+/* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
+ * argument. */
 static struct pushed
 result_of_call(struct cm_pass *pass, unsigned arguments)
 {
@@ -165,7 +166,9 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     }
     else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
              || cm_str_is(function, "heapreplace")
-             || cm_str_is(function, "heappushpop")) {
+             || cm_str_is(function, "heappushpop")
+             || cm_str_is(function, "finalize")
+             || cm_str_is(function, "cycle")) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     return result;
