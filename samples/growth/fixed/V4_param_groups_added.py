@@ -19,10 +19,14 @@ def train_epoch(body, head, optimizer, epoch):
 
 def main():
     body = nn.Linear(16, 512).to(device)
+    optimizer = torch.optim.Adam(body.parameters())
     for epoch in range(24):
         head = nn.Linear(512, 512, device=device)
-        optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
+        optimizer.add_param_group({"params": head.parameters()})
         train_epoch(body, head, optimizer, epoch)
+        del optimizer.param_groups[1:]
+        for parameter in head.parameters():
+            del optimizer.state[parameter]
     print("heads: 24")
 
 
