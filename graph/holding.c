@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attribute.h"
 #include "bound.h"
 #include "container.h"
 #include "finalizer.h"
@@ -17,6 +18,8 @@
 #include "item.h"
 #include "memo.h"
 #include "name.h"
+#include "optimizer.h"
+#include "tee.h"
 #include "way.h"
 #include "weights.h"
 #include "../detector/alloc.h"
@@ -415,7 +418,9 @@ say_longer(const struct cm_holding *self)
 static char *
 say_scalars(const struct cm_holding *self)
 {
-    bool list = step_at(self, self->at)->species == CM_LIST;
+    const struct cm_holding_step *step = step_at(self, self->at);
+    bool sums = self->grows && has_graph(self) && step->items < 3;
+    bool list = step->species == CM_LIST && !sums;
     const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
     return list ? cm_sentence("append `%s.item()` instead: "
@@ -471,9 +476,11 @@ say_context(const struct cm_holding *self)
 static char *
 say_module_pile(const struct cm_holding *self)
 {
-    return cm_sentence("make the modules of %s once, or remove (`del`) those "
-                       "that are not needed any more",
-                       name_of_place(self).text);
+    return cm_sentence(
+        "make the modules of %s once, or remove (`del`) those "
+        "that are not needed any more%s",
+        name_of_place(self).text,
+        self->stepped ? ", and make the optimizer anew: it has them too" : "");
 }
 
 static char *
@@ -512,8 +519,10 @@ static const struct {
     {"lru_cache on a method", is_lru_method, say_lru_method},
     {"lru_cache", is_in_lru_cache, say_lru_cache},
     {"weakref.finalize", cm_finalizer_holds, cm_finalizer_say},
+    {"optimizer is given more", cm_optimizer_is_given, cm_optimizer_say},
     {"optimizer kept", is_optimizer_pile, say_optimizer_pile},
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
+    {"weights pile up", cm_weights_pile_up, cm_weights_say_pile},
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
@@ -527,11 +536,14 @@ static const struct {
     {"queue not drained", is_queue, say_queue},
     {"deque without a bound", is_deque, say_deque},
     {"modules pile up", is_module_pile, say_module_pile},
+    {"tee lags behind", cm_tee_lags, cm_tee_say},
+    {"cycle keeps all", cm_tee_is_cycle, cm_tee_say_cycle},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
     {"global cache", cm_container_is_global, cm_container_say_bound},
     {"memo without a bound", cm_memo_is, cm_container_say_bound},
     {"chain", is_chain, say_chain},
     {"kept scalars", is_scalars, say_scalars},
+    {"attributes pile up", cm_attribute_piles_up, cm_attribute_say},
     {"container grows", cm_container_grows, cm_container_say},
     {"kept", is_anything, say_anything},
 };
@@ -548,7 +560,10 @@ cm_holding_advise(const struct cm_holding *self,
             continue;
         }
         result->text =
-            known ? rules[i].say(self) : cm_sentence("a C extension holds it");
+            known ? rules[i].say(self)
+                  : cm_sentence("a C extension holds it, or an array that "
+                                "shares its memory (x.numpy()): keep a copy "
+                                "of what is needed");
         result->rule = known ? rules[i].rule : "C++ only";
         break;
     }

@@ -59,6 +59,8 @@ struct cm_holding {
     size_t at;            /* the step at which they pile up */
     uint32_t through;     /* so many of them hang from it, */
     uint32_t targets;     /* of so many */
+    bool stepped;         /* an optimizer has them too */
+    bool grows;           /* from iteration to iteration, as far as is known */
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */

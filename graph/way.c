@@ -10,9 +10,12 @@
 
 #include <stdio.h>
 
+#include "attribute.h"
 #include "item.h"
 #include "name.h"
+#include "optimizer.h"
 #include "place.h"
+#include "tee.h"
 
 enum { MOST_NAMES = 4 };
 
@@ -247,6 +250,16 @@ fills_any_item(const struct cm_place_search *search,
            && is_within(search, store);
 }
 
+/* metrics.setdefault('loss', []).append(x) */
+static bool
+fills_default(const struct cm_place_search *search,
+              const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "setdefault") == 0
+           && strcmp(cm_place_text(search, store->owner), search->within) == 0;
+}
+
 /* metrics['loss'] = x */
 static bool
 sets_item(const struct cm_place_search *search, const struct cm_store *store)
@@ -274,6 +287,23 @@ sets_context(const struct cm_place_search *search,
 }
 
 static bool
+makes_finalizer(const struct cm_place_search *search,
+                const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "finalize") == 0;
+}
+
+/* self[key] = x, self.append(x) */
+static bool
+fills_itself(const struct cm_place_search *search,
+             const struct cm_store *store)
+{
+    return cm_place_fills(search, store) && store->within.index == 0
+           && strcmp(cm_place_text(search, store->owner), "self") == 0;
+}
+
+static bool
 registers_hook(const struct cm_place_search *search,
                const struct cm_store *store)
 {
@@ -281,9 +311,6 @@ registers_hook(const struct cm_place_search *search,
     return store->kind == CM_STORE_CALL && cm_way_begins(name, "register_")
            && strstr(name, "hook") != NULL;
 }
-
-typedef bool predicate(const struct cm_place_search *search,
-                       const struct cm_store *store);
 
 void
 cm_way_look_on_stack(const struct cm_holding *self,
@@ -299,10 +326,9 @@ cm_way_look_on_stack(const struct cm_holding *self,
     }
 }
 
-/* On the stack; else in a person's code; else in a library's. */
-static void
-look(const struct cm_holding *self, struct cm_place_search *search,
-     predicate *wanted)
+void
+cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
+            cm_way_predicate *wanted)
 {
     search->is_wanted = wanted;
     cm_way_look_on_stack(self, search);
@@ -320,9 +346,39 @@ look(const struct cm_holding *self, struct cm_place_search *search,
 static void
 look_for_key(const struct cm_holding *self, struct cm_place_search *search)
 {
-    predicate *const wanted[] = {fills_item, fills_any_item, sets_item};
-    for (size_t i = 0; i < 3 && search->count == 0; i++) {
-        look(self, search, wanted[i]);
+    cm_way_predicate *const wanted[] = {fills_item, fills_any_item,
+                                        fills_default, sets_item};
+    for (size_t i = 0;
+         i < sizeof wanted / sizeof wanted[0] && search->count == 0; i++) {
+        cm_way_look(self, search, wanted[i]);
+    }
+}
+
+/* self.rows += [x], self.rows = self.rows + [x] */
+static bool
+adds_to_attribute(const struct cm_place_search *search,
+                  const struct cm_store *store)
+{
+    return !store->empty && cm_place_sets_attribute(search, store);
+}
+
+static bool
+adds_to_variable(const struct cm_place_search *search,
+                 const struct cm_store *store)
+{
+    return !store->empty && !store->made && sets_variable(search, store);
+}
+
+/* A container of the program's own class, by a method of that. */
+static void
+look_in_its_methods(const struct cm_holding *self,
+                    struct cm_place_search *search)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, self->at)->type);
+    search->is_wanted = fills_itself;
+    for (uint32_t i = 0; !type->library && i < type->method_count; i++) {
+        cm_place_look_in_code(search, type->methods[i]);
     }
 }
 
@@ -336,15 +392,22 @@ look_for_variable(const struct cm_holding *self, size_t step,
         is_module_key(self, step)
         || (cm_way_step(self, step)->role == CM_ATTRIBUTE && !of_module);
     if (cm_way_step(self, self->at)->counted) {
-        look(self, search, fills_it);
+        cm_way_look(self, search, fills_it);
         search->within = search->name;
         if (search->count == 0) {
-            look(self, search, fills_any_item);
+            cm_way_look(self, search, fills_any_item);
+        }
+        if (search->count == 0) {
+            look_in_its_methods(self, search);
+        }
+        if (search->count == 0) {
+            cm_way_look(self, search,
+                        attribute ? adds_to_attribute : adds_to_variable);
         }
     }
     if (search->count == 0) {
-        look(self, search,
-             attribute ? cm_place_sets_attribute : sets_variable);
+        cm_way_look(self, search,
+                    attribute ? cm_place_sets_attribute : sets_variable);
     }
 }
 
@@ -369,7 +432,7 @@ try_name(const struct cm_holding *self, size_t step,
         search.only = cm_way_step(self, step - 1)->code;
     }
     if (is_context_variable(self, step)) {
-        look(self, &search, sets_context);
+        cm_way_look(self, &search, sets_context);
     }
     else if (is_key(self, step) && !is_module_key(self, step)) {
         look_for_key(self, &search);
@@ -418,6 +481,22 @@ copy_places(const struct cm_way_name *from,
     return from->place_count;
 }
 
+uint32_t
+cm_way_find_calls(const struct cm_holding *self, cm_way_predicate *wanted,
+                  struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_cycle nowhere = {.records = self->records};
+    struct cm_place_search search = {.cycle = &nowhere};
+    struct cm_place found[CM_MAX_PLACES];
+    cm_way_look(self, &search, wanted);
+    uint32_t count = cm_place_take(&search, found);
+    if (is_librarys(self, found, count)) {
+        return 0;
+    }
+    memcpy(places, found, count * sizeof *places);
+    return count;
+}
+
 /* The call in whose line the hook was made, else all of them. */
 static uint32_t
 find_hook_calls(const struct cm_holding *self, size_t function,
@@ -427,7 +506,7 @@ find_hook_calls(const struct cm_holding *self, size_t function,
     struct cm_place_search search = {.cycle = &nowhere};
     const struct cm_code *hook =
         cm_records_code(self->records, cm_way_step(self, function)->code);
-    look(self, &search, registers_hook);
+    cm_way_look(self, &search, registers_hook);
     for (uint32_t i = 0; i < search.count; i++) {
         const struct cm_place *place = &search.found[i].place;
         const struct cm_code *code =
@@ -477,7 +556,14 @@ cm_holding_made(const struct cm_holding *self,
         return find_decorator(self, cache, places);
     }
     if (cm_way_finalizer(self) != 0) {
-        return 0; /* the line that fills the registry is weakref.py's */
+        /* The line that fills the registry is weakref.py's. */
+        return cm_way_find_calls(self, makes_finalizer, places);
+    }
+    uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
+    added = added != 0 ? added : cm_attribute_made(self, places);
+    added = added != 0 ? added : cm_tee_made_cycle(self, places);
+    if (added != 0) {
+        return added;
     }
     if (cm_item_is_given(self)) {
         return cm_item_made(self, places);

@@ -34,6 +34,16 @@ struct cm_place_search;
 void cm_way_look_on_stack(const struct cm_holding *self,
                           struct cm_place_search *search);
 
+typedef bool cm_way_predicate(const struct cm_place_search *search,
+                              const struct cm_store *store);
+/* On the stack; else in a person's code; else in a library's. */
+void cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
+                 cm_way_predicate *wanted);
+/* The lines of a person's code that this finds; 0: none. */
+uint32_t cm_way_find_calls(const struct cm_holding *self,
+                           cm_way_predicate *wanted,
+                           struct cm_place places[CM_MAX_PLACES]);
+
 /* Whether a variable, an attribute or a key of a dict is how the step is
  * held: what a person calls it. */
 bool cm_way_is_named(const struct cm_holding *self, size_t step);

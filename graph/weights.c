@@ -37,7 +37,7 @@ is_state_key(const char *edge)
 bool
 cm_weights_is_checkpoint(const struct cm_holding *self)
 {
-    if (self->count < 3
+    if (self->count < 3 || self->grows
         || !cm_way_is_tensor(cm_way_step(self, self->count - 1))
         || cm_way_step(self, 1)->species != CM_DICT
         || !cm_way_is_named(self, 1)
@@ -52,6 +52,34 @@ cm_weights_is_checkpoint(const struct cm_holding *self)
         }
     }
     return true;
+}
+
+/* container -> dict -> tensor by the name of a parameter: state_dict(), or as
+ * many gradients or norms. */
+bool
+cm_weights_pile_up(const struct cm_holding *self)
+{
+    size_t last = self->count - 1;
+    if (!self->grows || last < 2 || self->at + 1 >= last
+        || !cm_way_step(self, self->at)->counted
+        || !cm_way_is_tensor(cm_way_step(self, last))) {
+        return false;
+    }
+    const struct cm_holding_step *table = cm_way_step(self, last - 1);
+    return table->species == CM_DICT
+           && (table->role == CM_VALUE || table->role == CM_ITEM)
+           && is_state_key(cm_way_text(self, cm_way_step(self, last)->edge));
+}
+
+char *
+cm_weights_say_pile(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return cm_sentence("keep the last or the best of %s only, or write them "
+                       "to a file with torch.save(): each has a tensor for "
+                       "every parameter",
+                       name.text);
 }
 
 bool

@@ -12,6 +12,9 @@
 
 bool cm_weights_is_checkpoint(const struct cm_holding *self);
 char *cm_weights_say_checkpoint(const struct cm_holding *self);
+/* One for each epoch, in a container that grows. */
+bool cm_weights_pile_up(const struct cm_holding *self);
+char *cm_weights_say_pile(const struct cm_holding *self);
 /* What was watched, and nobody has touched. */
 bool cm_weights_is_copy(const struct cm_holding *self);
 char *cm_weights_say_copy(const struct cm_holding *self);

@@ -89,19 +89,6 @@ run_copy(struct cm_pass *pass, unsigned argument)
     pass->stack[0] = copied;
 }
 
-/* a, b = x, None: what is to be stored, last first. */
-static void
-run_swap(struct cm_pass *pass, unsigned argument)
-{
-    struct pushed last = pass->stack[0];
-    if (argument == 0 || argument > CM_PUSHED_DEPTH) {
-        forget(pass);
-        return;
-    }
-    pass->stack[0] = pass->stack[argument - 1];
-    pass->stack[argument - 1] = last;
-}
-
 /* y['x'] is remembered as x too. */
 static void
 push_item(struct cm_pass *pass)
@@ -397,7 +384,7 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         run_copy(pass, argument);
     }
     else if (action == ACT_SWAP) {
-        run_swap(pass, argument);
+        cm_pushed_swap(pass->stack, argument);
     }
     else if (action == ACT_TURN) {
         forget(pass);

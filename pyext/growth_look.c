@@ -313,10 +313,13 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     struct cm_site_id sites[MOST_FINDINGS];
     const char *categories[MOST_FINDINGS];
     uint64_t depths[MOST_FINDINGS];
+    bool growing[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
         categories[i] = category_for_advice(&self->findings[i]);
         depths[i] = self->findings[i].steps_behind;
+        growing[i] = !self->findings[i].copy
+                     && self->findings[i].row.result.bytes_per_iteration > 0;
     }
     struct cm_holders_query query = {
         .objects = self->session->objects,
@@ -328,6 +331,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .sites = sites,
         .categories = categories,
         .autograd_depths = depths,
+        .growing = growing,
         .hidden = self->hidden,
         .hidden_count = self->hidden_count,
         .bounds = cm_holders_bounds,

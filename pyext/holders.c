@@ -11,10 +11,12 @@
 #include "../graph/bound.h"
 #include "helpers.h"
 #include "keys.h"
+#include "maker.h"
 #include "phrase.h"
 #include "pile.h"
 #include "retained.h"
 #include "tags.h"
+#include "tee.h"
 #include "trail.h"
 
 enum {
@@ -173,6 +175,22 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     }
 }
 
+/* Of the functions that are kept: a hook is registered where it is made. */
+static void
+add_makers(struct codes *self, struct cm_objects *objects,
+           const struct cm_trail *trail, size_t at)
+{
+    for (size_t i = at + 1; i < trail->count; i++) {
+        PyObject *object = trail->steps[i].object;
+        PyCodeObject *code = object != NULL && PyFunction_Check(object)
+                                 ? cm_maker_code(object)
+                                 : NULL;
+        if (code != NULL) {
+            add_code(self, cm_objects_code(objects, code));
+        }
+    }
+}
+
 /* The methods of its owner, or of the class that it is an attribute of; the
  * function whose variable leads there (or is it: then first); the stack that
  * made the objects (which, of several that set an attribute, set it last: then
@@ -211,6 +229,7 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
         add_functions(codes, query->objects,
                       PyModule_GetDict(trail->root->object));
     }
+    add_makers(codes, query->objects, trail, at);
 }
 
 /* A variable of a function that the target goes by; id 0: none.  *contained: an
@@ -307,6 +326,8 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .at = holder->at,
         .through = holder->through,
         .targets = holder->targets,
+        .stepped = holder->stepped,
+        .grows = query->growing != NULL && query->growing[group],
         .chain = holder->chain,
         .category =
             query->categories != NULL ? query->categories[group] : NULL,
@@ -458,6 +479,19 @@ is_renewed(const struct search *self, uint32_t group)
     return any;
 }
 
+/* Variables have one or two, and nothing that Python knows of has the many
+ * others: no variable is what holds them. */
+static bool
+is_held_unseen(const struct search *self, uint32_t group,
+               const struct cm_pile *pile)
+{
+    bool graph = self->query->autograd_depths != NULL
+                 && self->query->autograd_depths[group] != 0;
+    uint32_t met = pile->targets - pile->unreached;
+    return pile->node == 0 && met * 2 < pile->unreached && !graph
+           && !self->reach.cut;
+}
+
 static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
@@ -467,9 +501,12 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
     holder->unreached = pile.unreached;
     holder->through = pile.through;
     holder->chain = pile.chain;
+    holder->stepped = pile.stepped;
     holder->renewed = is_renewed(self, group);
-    return pile.way == NULL ? advise(self, group, NULL, NULL, holder)
-                            : tell(self, group, pile.node, pile.way, holder);
+    bool unseen = is_held_unseen(self, group, &pile);
+    return unseen || pile.way == NULL
+               ? advise(self, group, NULL, NULL, holder)
+               : tell(self, group, pile.node, pile.way, holder);
 }
 
 static enum cm_status
@@ -490,6 +527,7 @@ look(struct search *self, struct cm_holders *result)
                                     .ways = WAYS};
     status = cm_reach_run(&self->reach);
     if (status == CM_OK) {
+        cm_tee_settle(&self->reach);
         result->nodes = self->reach.node_count - self->reach.nodes_left;
         result->nodes_left = self->reach.nodes_left;
         result->cut = self->reach.cut;

@@ -24,6 +24,7 @@ struct cm_holders_query {
     const struct cm_site_id *sites; /* that made the group's objects */
     const char *const *categories;  /* as leak.json names them */
     const uint64_t *autograd_depths;
+    const bool *growing;
     PyObject *const *hidden; /* the asker's own lists; may be NULL */
     size_t hidden_count;
     struct cm_reach_bounds bounds; /* max_edges 0: retained is not known */
@@ -39,6 +40,7 @@ struct cm_holder {
     uint32_t targets;   /* of the group */
     uint32_t unreached; /* of these, not met: C++ holds them, or `cut` */
     uint32_t chain;     /* links, where it is the head of a chain; else 0 */
+    bool stepped;       /* an optimizer has its targets too */
     struct cm_place places[CM_MAX_PLACES];
     uint32_t place_count;
     bool retained_known;

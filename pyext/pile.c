@@ -12,14 +12,16 @@
 #include "pile.h"
 
 #include "../detector/alloc.h"
-#include "trail.h" // cm_item_count()
+#include "phrase.h" // cm_str_is()
+#include "trail.h"  // cm_item_count()
 
 enum {
     MOST_CLIMBS = 50000000,
     MOST_SECONDS = 64,
     CHAIN_LINKS = 8, /* of like objects, that make a chain */
     CHAIN_BETWEEN = 2,
-    FEWEST = 3, /* in a container, that it counts as one that grows */
+    OPTIMIZER_DEPTH = 5, /* of a parameter in it */
+    FEWEST = 3,          /* in a container, that it counts as one that grows */
 };
 
 void
@@ -121,6 +123,38 @@ has_most(uint32_t below, uint32_t met)
     return below + fewer >= met;
 }
 
+static bool
+is_optimizer(const PyObject *object)
+{
+    const PyTypeObject *type = Py_TYPE(object);
+    while (type != NULL && strcmp(type->tp_name, "Optimizer") != 0) {
+        type = type->tp_base;
+    }
+    PyObject *module =
+        type != NULL ? cm_dict_find(type->tp_dict, "__module__") : NULL;
+    return module != NULL && cm_str_is(module, "torch.optim.optimizer");
+}
+
+/* An optimizer has all parameters that it was ever given. */
+static bool
+is_in_optimizer(const struct cm_reach *reach, uint32_t node)
+{
+    for (int i = 0; i < OPTIMIZER_DEPTH && node < CM_FROM_ROOT; i++) {
+        if (is_optimizer(reach->objects[node])) {
+            return true;
+        }
+        node = reach->parents[node];
+    }
+    return false;
+}
+
+static bool
+may_be_place(const struct cm_piles *self, uint32_t node, uint32_t met)
+{
+    return has_most(self->below[node], met)
+           && !(self->outside && is_in_optimizer(self->reach, node));
+}
+
 struct place {
     uint32_t node; /* 0: none */
     uint32_t distance;
@@ -133,13 +167,14 @@ climb_to_most(struct cm_piles *self, uint32_t node, uint32_t met,
 {
     uint32_t distance = 0, seconds = 0;
     while (node < CM_FROM_ROOT && seconds < MOST_SECONDS
-           && self->climbs++ < MOST_CLIMBS
-           && !has_most(self->below[node], met)) {
+           && self->climbs++ < MOST_CLIMBS && !may_be_place(self, node, met)) {
         seconds += cm_reach_second(self->reach, node) != 0;
         distance++;
-        node = above(self, node);
+        node = self->outside && is_optimizer(self->reach->objects[node])
+                   ? CM_FROM_ROOT
+                   : above(self, node);
     }
-    if (node < CM_FROM_ROOT && has_most(self->below[node], met)
+    if (node < CM_FROM_ROOT && may_be_place(self, node, met)
         && (best->node == 0 || distance < best->distance)) {
         *best = (struct place){node, distance};
     }
@@ -199,6 +234,20 @@ container_with(struct cm_piles *self, uint32_t node, uint32_t fewest)
     bool found = node < CM_FROM_ROOT && self->below[node] >= fewest
                  && is_container(self->reach, node);
     return found ? node : 0;
+}
+
+/* The container of modules that the program fills. */
+static uint32_t
+outside_of_optimizer(struct cm_piles *self, uint32_t group, uint32_t met,
+                     uint32_t place)
+{
+    if (place == 0 || !is_in_optimizer(self->reach, place)) {
+        return place;
+    }
+    self->outside = true;
+    uint32_t other = nearest_with_most(self, group, met);
+    self->outside = false;
+    return other != 0 && is_container(self->reach, other) ? other : place;
 }
 
 /* Several owners of what one line makes have most of it together: of their
@@ -337,6 +386,9 @@ cm_piles_find(struct cm_piles *self, uint32_t group, struct cm_pile *result)
     count(self, group, result);
     uint32_t met = result->targets - result->unreached;
     uint32_t place = nearest_with_most(self, group, met);
+    uint32_t other = outside_of_optimizer(self, group, met, place);
+    result->stepped = other != place;
+    place = other;
     if (place != 0) {
         place = chain_of(self, group, place, &result->chain);
     }

@@ -17,6 +17,7 @@ struct cm_piles {
     uint32_t *order; /* owned: hits, by target */
     uint32_t *first; /* owned; [targets + 2] see cm_piles_from() */
     uint64_t climbs;
+    bool outside; /* of optimizers, places are sought now */
 };
 
 struct cm_pile {
@@ -24,6 +25,7 @@ struct cm_pile {
     uint32_t targets;   /* of the group */
     uint32_t unreached; /* of these */
     uint32_t through;   /* that hang from the node */
+    bool stepped;       /* an optimizer has them too, and nearer */
     uint32_t chain; /* links, where the node is the head of a chain; else 0 */
     const struct cm_reach_hit *way; /* to one of them, through the node if one
                                      * leads there; NULL: none was reached */

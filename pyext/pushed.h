@@ -50,6 +50,18 @@ cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
 }
 
+/* a, b = x, None: what is to be stored, the last one first. */
+static inline void
+cm_pushed_swap(struct pushed stack[CM_PUSHED_DEPTH], unsigned with)
+{
+    struct pushed last = stack[0], other = {0};
+    if (with != 0 && with <= CM_PUSHED_DEPTH) {
+        other = stack[with - 1];
+        stack[with - 1] = last;
+    }
+    stack[0] = other;
+}
+
 /* a, b = 4, None: the items of a constant, the first one on top; or parts of
  * what a loop goes over. */
 static inline void

@@ -61,6 +61,20 @@ has_slice(const struct cm_pass *pass, unsigned count)
     return found;
 }
 
+/* heappop(x), finalize(x, f): what is done to the first argument. */
+static bool
+is_told(PyObject *function)
+{
+    static const char *const names[] = {"heappush",    "heappop",
+                                        "heapreplace", "heappushpop",
+                                        "finalize",    "cycle"};
+    bool told = false;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        told = told || cm_str_is(function, names[i]);
+    }
+    return told;
+}
+
 /* len(x), vars(x), heappop(x): what is done to the first argument. */
 static struct pushed
 result_of_call(struct cm_pass *pass, unsigned arguments)
@@ -86,9 +100,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else if (cm_sets_attribute(function, arguments)) {
         add_attribute_call(pass, function, arguments);
     }
-    else if (cm_str_is(function, "heappush") || cm_str_is(function, "heappop")
-             || cm_str_is(function, "heapreplace")
-             || cm_str_is(function, "heappushpop")) {
+    else if (is_told(function)) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     else if (cm_str_is(function, "pop") && first->before) {

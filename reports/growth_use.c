@@ -344,7 +344,8 @@ inherit(struct cm_leak *leak, struct cm_leak_growth *growth, bool at_end)
             continue;
         }
         if (is_left_over(leak, growth, at_end)
-            && !is_left_over(leak, old, at_end)) {
+            && (!is_left_over(leak, old, at_end)
+                || !strcmp(cm_leak_text(leak, growth->rule), "given back"))) {
             inherit_holder(leak, growth, old);
         }
         if (growth->name_count == 0 && old->name_count != 0) {

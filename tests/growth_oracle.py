@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import growth_case as case
@@ -29,7 +30,7 @@ class Observer:
     def __init__(self, path):
         self.path = str(path)
         self.storages = {}
-        self.parameters = {}
+        self.parameters = weakref.WeakValueDictionary()
         self.steps, self.forwards, self.gradients, self.resident = [], [], [], []
         self.all_forwards = []
         self.stepped = False

@@ -44,6 +44,84 @@ test_rules(void **state)
 }
 
 static void
+test_weights_by_epoch(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;D|local best|dict of 9|9;"
+        "D|['epoch 3']|dict of 2|2;T|['0.weight']|Tensor [4]";
+    static const char module[] =
+        "F||a.py:3 main;D|local best|dict of 9|9;O|[3]|Linear;"
+        "D|._parameters|dict of 2|2;T|['weight']|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 1);
+    assert_advice(&way, "checkpoint kept", "`del best`");
+    way.holding.grows = true;
+    assert_advice(&way, "weights pile up", "the last or the best of best");
+    cm_records_free(way.records);
+    way_init(&way, module, 1);
+    way.holding.grows = true;
+    assert_advice(&way, "container grows", "clear best");
+    cm_records_free(way.records);
+}
+
+/* Its tables are told by the line that gives it more; one that fills them
+ * itself has no such line. */
+static void
+test_optimizer_is_given_more(void **state)
+{
+    static const char steps[] =
+        "F||a.py:3 main;O|local opt|Adam;"
+        "L|.param_groups|list of 9|9;D|[2]|dict of 3|3;"
+        "L|['params']|list of 2|2;T|[0]|Parameter [4]";
+    struct cm_place places[CM_MAX_PLACES];
+    struct way way;
+
+    (void)state;
+    way_init(&way, steps, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "add_param_group", "opt", 7)};
+    struct cm_code_id code = add_code(&way, "main", stores, 1, false);
+    assert_advice(&way, "container grows", "clear param_groups");
+    assert_int_equal(made(&way, &code, 1, places), 1);
+    assert_int_equal(places[0].line, 7);
+    assert_advice(&way, "optimizer is given more", "make opt anew");
+    cm_records_free(way.records);
+}
+
+static void
+test_attributes_pile_up(void **state)
+{
+    static const char single[] =
+        "F||a.py:3 main;O|local log|Log;T|.x9|Tensor [4]";
+    static const char buffers[] =
+        "F||a.py:3 main;O|local net|Net;"
+        "D|._buffers|dict of 9|9;T|['x9']|Tensor [4]";
+    struct cm_place places[CM_MAX_PLACES];
+    struct way way;
+
+    (void)state;
+    way_init(&way, single, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "setattr", "log", 7)};
+    struct cm_code_id code = add_code(&way, "main", stores, 1, false);
+    way.holding.grows = true;
+    way.holding.through = 1;
+    assert_advice(&way, "kept", "set x9 = None");
+    way.holding.through = 9;
+    assert_advice(&way, "attributes pile up", "log gets one more attribute");
+    assert_int_equal(made(&way, &code, 1, places), 1);
+    assert_int_equal(places[0].line, 7);
+    cm_records_free(way.records);
+    way_init(&way, buffers, 2);
+    assert_advice(&way, "container grows", "clear _buffers");
+    way.holding.grows = true;
+    assert_advice(&way, "attributes pile up", "net gets one more buffer");
+    cm_records_free(way.records);
+}
+
+static void
 test_optimizers(void **state)
 {
     static const char steps[] =
@@ -418,6 +496,9 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_weights_by_epoch),
+        cmocka_unit_test(test_optimizer_is_given_more),
+        cmocka_unit_test(test_attributes_pile_up),
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_caches),
         cmocka_unit_test(test_chains),

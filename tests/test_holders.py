@@ -387,7 +387,19 @@ def test_groups_do_not_mix():
 def test_nothing_in_python_holds_it():
     (found,) = ask([torch.zeros(4)])
     assert found.path.steps == [] and found.unreached == 1
-    assert (found.rule, found.advice) == ("C++ only", "a C extension holds it")
+    assert found.rule == "C++ only" and found.advice.startswith("a C extension holds it, or an array")
+
+
+def test_last_one_in_a_variable_is_not_the_holder_of_all():
+    """Arrays are no objects of the collector: what they keep is not met."""
+    pytest.importorskip("numpy")
+    arrays = []
+    for _ in range(9):
+        hidden = torch.zeros(8)
+        arrays.append(hidden.numpy())
+    (found,) = ask([hidden, *(array.base for array in arrays)][1:])
+    assert found.rule == "C++ only" and "x.numpy()" in found.advice, (found.rule, found.path)
+    assert not found.path.steps and len(arrays) == found.targets
 
 
 def test_a_bound_is_told():

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "attribute.h"
+
+#include "name.h"
+#include "place.h"
+#include "way.h"
+
+enum { FEWEST = 4 }; /* of one line, that an object's attributes pile up */
+
+static const char *
+edge_of(const struct cm_holding *self)
+{
+    return cm_way_text(self, cm_way_step(self, self->at)->edge);
+}
+
+/* One of many attributes is what the way leads to. */
+static bool
+is_one_of_many(const struct cm_holding *self)
+{
+    const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
+    return self->at > 1 && self->at + 1 == self->count
+           && self->through >= FEWEST && self->autograd_depth == 0
+           && last->role == CM_ATTRIBUTE && cm_way_is_tensor(last);
+}
+
+/* What torch keeps a module's in. */
+static const char *
+kind_of(const struct cm_holding *self)
+{
+    bool counted = self->at > 1 && cm_way_step(self, self->at)->counted;
+    return counted && strcmp(edge_of(self), "._buffers") == 0 ? "buffer"
+           : counted && strcmp(edge_of(self), "._parameters") == 0
+               ? "parameter"
+           : is_one_of_many(self) ? "attribute"
+                                  : NULL;
+}
+
+bool
+cm_attribute_piles_up(const struct cm_holding *self)
+{
+    return self->grows && self->count > 1 && kind_of(self) != NULL;
+}
+
+char *
+cm_attribute_say(const struct cm_holding *self)
+{
+    struct cm_holding owner = *self;
+    struct cm_way_name name;
+    owner.at--;
+    cm_way_name(&owner, &name);
+    return cm_sentence("%s gets one more %s each time: give it one name that "
+                       "is set anew, or delete old ones with delattr()",
+                       name.text, kind_of(self));
+}
+
+static bool
+sets_any(const struct cm_place_search *search, const struct cm_store *store)
+{
+    const char *name = cm_place_text(search, store->name);
+    return store->kind == CM_STORE_CALL
+           && (strcmp(name, "setattr") == 0
+               || strcmp(name, "register_buffer") == 0
+               || strcmp(name, "register_parameter") == 0);
+}
+
+uint32_t
+cm_attribute_made(const struct cm_holding *self,
+                  struct cm_place places[CM_MAX_PLACES])
+{
+    return cm_attribute_piles_up(self)
+               ? cm_way_find_calls(self, sets_any, places)
+               : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_MAKER_H
+#define CM_MAKER_H
+
+#include <Python.h>
+
+/* [borrowed] The code of the function or method within which `function` was
+ * made, where its module has that by the name it goes by; NULL: none. */
+PyCodeObject *cm_maker_code(PyObject *function);
+
+#endif
