@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "alias.h"
 #include "name.h"
 #include "way.h"
 
@@ -203,18 +204,6 @@ empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
 
 /* ---- under another name */
 
-enum { MOST_NAMES = 3 }; /* one after the other */
-
-/* What it goes by in this code. */
-struct alias {
-    const struct cm_code *code;
-    const char *other;
-    int names; /* before this one */
-};
-
-static bool is_emptied_as(const struct cm_holding *self,
-                          const struct alias *alias);
-
 /* Of trim(items) and self.trim(items): the parameter that it is. */
 struct cm_text_id
 cm_emptying_parameter(const struct cm_holding *self,
@@ -236,81 +225,69 @@ cm_emptying_parameter(const struct cm_holding *self,
     return names[bound];
 }
 
-/* What is asked of a function: whether it does that to its parameter. */
-typedef bool does_it(const struct cm_holding *self, const struct alias *alias);
-
-static bool
-is_done_by(const struct cm_holding *self, const struct cm_store *handed,
-           does_it *does, int names)
+/* Of trim(x): what x goes by in each function of that name. */
+static void
+add_parameters(const struct cm_holding *self, const struct cm_store *handed,
+               struct cm_aliases *all)
 {
     for (size_t i = 0; i < self->code_count + self->helper_count; i++) {
         const struct cm_code *code =
             cm_records_code(self->records, self->codes[i]);
-        if (code->library || !cm_text_same(code->name, handed->name)) {
-            continue;
+        struct cm_text_id parameter = {0};
+        if (!code->library && cm_text_same(code->name, handed->name)) {
+            parameter = cm_emptying_parameter(self, code, handed);
         }
-        struct cm_text_id parameter =
-            cm_emptying_parameter(self, code, handed);
-        struct alias alias = {.code = code,
-                              .other = cm_way_text(self, parameter),
-                              .names = names};
-        if (parameter.index != 0 && does(self, &alias)) {
-            return true;
+        if (parameter.index != 0) {
+            cm_aliases_add(all, code, parameter);
         }
     }
-    return false;
 }
 
 /* `h = x`, trim(x). */
-static bool
-leads_on(const struct cm_holding *self, const struct cm_code *code,
-         const struct cm_store *store, const char *name, int names)
+static void
+follow(const struct cm_holding *self, const struct cm_code *code,
+       const struct cm_store *store, const char *name, struct cm_aliases *all)
 {
-    if (names == MOST_NAMES || store->constant
-        || !cm_emptying_is_about(self, store, name)) {
-        return false;
+    if (store->constant || !cm_emptying_is_about(self, store, name)) {
+        return;
     }
     if (store->kind == CM_STORE_ALIAS && !is_name(self, store->name, name)) {
-        struct alias alias = {.code = code,
-                              .other = cm_way_text(self, store->name),
-                              .names = names};
-        return is_emptied_as(self, &alias);
+        cm_aliases_add(all, code, store->name);
     }
-    return store->kind == CM_STORE_HAND
-           && is_done_by(self, store, is_emptied_as, names);
-}
-
-static bool
-is_emptied_as(const struct cm_holding *self, const struct alias *alias)
-{
-    for (uint32_t i = 0; i < alias->code->store_count; i++) {
-        if (empties(self, alias->code, i, alias->other)
-            || leads_on(self, alias->code, &alias->code->stores[i],
-                        alias->other, alias->names + 1)) {
-            return true;
-        }
+    else if (store->kind == CM_STORE_HAND) {
+        add_parameters(self, store, all);
     }
-    return false;
 }
 
 bool
 cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
                uint32_t at, const char *name)
 {
-    return empties(self, code, at, name)
-           || leads_on(self, code, &code->stores[at], name, 0);
+    struct cm_aliases all = {.count = 0};
+    bool emptied = empties(self, code, at, name);
+    follow(self, code, &code->stores[at], name, &all);
+    for (size_t i = 0; !emptied && i < all.count; i++) {
+        const struct cm_alias alias = all.items[i];
+        const char *other = cm_way_text(self, alias.name);
+        for (uint32_t k = 0; !emptied && k < alias.code->store_count; k++) {
+            emptied = empties(self, alias.code, k, other);
+            follow(self, alias.code, &alias.code->stores[k], other, &all);
+        }
+    }
+    return emptied;
 }
 
 /* return items[-n:], or items = items[-n:] before that. */
 static bool
-returns_part(const struct cm_holding *self, const struct alias *alias)
+returns_part(const struct cm_holding *self, const struct cm_alias *alias)
 {
+    const char *name = cm_way_text(self, alias->name);
     for (uint32_t i = 0; i < alias->code->store_count; i++) {
         const struct cm_store *store = &alias->code->stores[i];
         bool returned = store->kind == CM_STORE_RETURN
-                        && is_name(self, store->owner, alias->other);
+                        && is_name(self, store->owner, name);
         bool set = store->kind == CM_STORE_LOCAL && store->trimmed
-                   && is_name(self, store->name, alias->other);
+                   && is_name(self, store->name, name);
         if (returned || set) {
             return true;
         }
@@ -324,15 +301,19 @@ cm_emptying_leaves_part(const struct cm_holding *self,
                         const char *name)
 {
     const struct cm_store *set = &code->stores[at];
+    struct cm_aliases all = {.count = 0};
+    bool part = false;
     for (uint32_t i = at; set->made && i-- > 0;) {
         const struct cm_store *store = &code->stores[i];
         if (store->line == set->line && store->kind == CM_STORE_HAND
-            && cm_emptying_is_about(self, store, name)
-            && is_done_by(self, store, returns_part, 0)) {
-            return true;
+            && cm_emptying_is_about(self, store, name)) {
+            add_parameters(self, store, &all);
         }
     }
-    return false;
+    for (size_t i = 0; i < all.count; i++) {
+        part |= returns_part(self, &all.items[i]);
+    }
+    return part;
 }
 
 static bool

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alias.h"
 #include "emptying.h"
 #include "way.h"
 
@@ -102,35 +103,44 @@ look_for_index(struct memo *self, const struct cm_code *code)
 
 /* ---- keys that come again */
 
-enum { MOST_CALLS = 4 }; /* one within the other */
+static bool
+calls(const struct cm_store *store, const struct cm_code *code)
+{
+    return (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
+           && cm_text_same(store->name, code->name);
+}
+
+/* In a loop of this one; who does it outside of one is added. */
+static bool
+calls_again(const struct cm_code *caller, const struct cm_code *code,
+            struct cm_aliases *callers)
+{
+    bool again = false;
+    for (uint32_t i = 0; caller != code && !caller->library && !again
+                         && i < caller->store_count;
+         i++) {
+        if (calls(&caller->stores[i], code)) {
+            again = caller->stores[i].repeated;
+            cm_aliases_add(callers, caller, (struct cm_text_id){0});
+        }
+    }
+    return again;
+}
 
 /* In a loop, or by who is. */
 static bool
-is_called_again(const struct cm_holding *self, const struct cm_code *code,
-                int calls)
+is_called_again(const struct cm_holding *self, const struct cm_code *code)
 {
-    for (size_t i = 0; calls < MOST_CALLS && i < self->code_count; i++) {
-        const struct cm_code *caller =
-            cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; !caller->library && k < caller->store_count;
-             k++) {
-            const struct cm_store *store = &caller->stores[k];
-            bool called =
-                (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
-                && cm_text_same(store->name, code->name);
-            if (called && caller != code
-                && (store->repeated
-                    || is_called_again(self, caller, calls + 1))) {
-                return true;
-            }
+    struct cm_aliases callers = {.count = 1, .items = {{.code = code}}};
+    bool again = false;
+    for (size_t i = 0; !again && i < callers.count; i++) {
+        for (size_t k = 0; !again && k < self->code_count; k++) {
+            again = calls_again(cm_records_code(self->records, self->codes[k]),
+                                callers.items[i].code, &callers);
         }
     }
-    return false;
+    return again;
 }
-
-static bool comes_again(const struct cm_holding *self,
-                        const struct cm_code *code, struct cm_text_id name,
-                        int calls);
 
 /* A data set is asked for its items, by number. */
 static bool
@@ -142,9 +152,9 @@ is_index(const struct cm_holding *self, const struct cm_code *code,
 }
 
 /* What is handed to the code under this name. */
-static bool
-is_handed_again(const struct cm_holding *self, const struct cm_code *code,
-                struct cm_text_id name, int calls)
+static void
+add_handed(const struct cm_holding *self, const struct cm_alias *to,
+           struct cm_aliases *all)
 {
     for (size_t i = 0; i < self->code_count; i++) {
         const struct cm_code *caller =
@@ -152,37 +162,49 @@ is_handed_again(const struct cm_holding *self, const struct cm_code *code,
         for (uint32_t k = 0; !caller->library && k < caller->store_count;
              k++) {
             const struct cm_store *store = &caller->stores[k];
-            if (store->kind == CM_STORE_HAND
-                && cm_text_same(store->name, code->name)
-                && cm_text_same(cm_emptying_parameter(self, code, store), name)
-                && comes_again(self, caller, store->owner, calls + 1)) {
-                return true;
+            if (store->kind == CM_STORE_HAND && store->owner.index != 0
+                && cm_text_same(store->name, to->code->name)
+                && cm_text_same(cm_emptying_parameter(self, to->code, store),
+                                to->name)) {
+                cm_aliases_add(all, caller, store->owner);
             }
         }
     }
-    return false;
+}
+
+/* By this store the variable has what it has had before; else what that is
+ * known by elsewhere is added. */
+static bool
+is_set_again(const struct cm_holding *self, const struct cm_alias *variable,
+             const struct cm_store *store, struct cm_aliases *all)
+{
+    if (store->kind == CM_STORE_ALIAS && store->owner.index != 0) {
+        cm_aliases_add(all, variable->code, store->owner);
+    }
+    else if (store->kind == CM_STORE_PARAMETER) {
+        add_handed(self, variable, all);
+    }
+    return (store->turn
+            && (store->nested || is_called_again(self, variable->code)))
+           || (store->kind == CM_STORE_PARAMETER
+               && is_index(self, variable->code, store));
 }
 
 /* The variable has in this code what it has had before. */
 static bool
 comes_again(const struct cm_holding *self, const struct cm_code *code,
-            struct cm_text_id name, int calls)
+            struct cm_text_id name)
 {
+    struct cm_aliases all = {.count = name.index != 0,
+                             .items = {{.code = code, .name = name}}};
     bool again = false;
-    for (uint32_t i = 0; name.index != 0 && calls < MOST_CALLS && !again
-                         && i < code->store_count;
-         i++) {
-        const struct cm_store *store = &code->stores[i];
-        if (!cm_text_same(store->name, name)) {
-            continue;
+    for (size_t i = 0; !again && i < all.count; i++) {
+        const struct cm_alias variable = all.items[i];
+        for (uint32_t k = 0; !again && k < variable.code->store_count; k++) {
+            const struct cm_store *store = &variable.code->stores[k];
+            again = cm_text_same(store->name, variable.name)
+                    && is_set_again(self, &variable, store, &all);
         }
-        again =
-            (store->turn && (store->nested || is_called_again(self, code, 0)))
-            || (store->kind == CM_STORE_ALIAS
-                && comes_again(self, code, store->owner, calls + 1))
-            || (store->kind == CM_STORE_PARAMETER
-                && (is_index(self, code, store)
-                    || is_handed_again(self, code, name, calls)));
     }
     return again;
 }
@@ -193,7 +215,7 @@ look_for_again(struct memo *self, const struct cm_code *code)
     for (uint32_t i = 0; !self->again && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         self->again = store->kind == CM_STORE_ITEM && is_its(self, store)
-                      && comes_again(self->holding, code, store->key, 0);
+                      && comes_again(self->holding, code, store->key);
     }
 }
 

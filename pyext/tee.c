@@ -62,7 +62,7 @@ taken_of(const struct tees *self, uint32_t iterator)
         PyObject *block;
         int taken;
     } *raw = (void *)self->reach->objects[iterator];
-    bool proven = (size_t)self->iterator->tp_basicsize >= sizeof *raw
+    bool proven = (size_t)Py_TYPE(&raw->head)->tp_basicsize >= sizeof *raw
                   && raw->block == next_block(self, (PyObject *)raw);
     return proven && raw->block != NULL && raw->taken >= 0 ? raw->taken : -1;
 }

@@ -257,7 +257,8 @@ test_bound_method_on_self(void **state)
         {"registered with an exit stack, which wraps it",
          "library ExitStack contextlib; code init a.py:3 App.__init__;"
          "store init attr stack self 4; store init call callback stack 5;"
-         "methods App init; o App; k ExitStack; d list; p tuple; w function; c cell;"
+         "methods App init; o App; k ExitStack; d list; p tuple; w function; "
+         "c cell;"
          "m method label=close; t Tensor 4096; o .stack k;"
          "k ._exit_callbacks d; d [0] p; p [1] w; w __closure__ c;"
          "c cell:callback m; m __self__ o; o .kv t",
