@@ -59,7 +59,10 @@ struct cm_store {
     struct cm_text_id owner;
     /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
     struct cm_text_id within;
-    struct cm_text_id key; /* k of x[k] and `k in x`, where it is a variable */
+    /* k of x[k] and `k in x`, where it is a variable; of CM_STORE_ATTRIBUTE the
+     * attribute that an operation makes it of: "sum" in self.avg = self.sum / n
+     * and in self.sum += x */
+    struct cm_text_id key;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
      * it. */

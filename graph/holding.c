@@ -19,6 +19,7 @@
 #include "memo.h"
 #include "name.h"
 #include "optimizer.h"
+#include "summed.h"
 #include "tee.h"
 #include "way.h"
 #include "weights.h"
@@ -378,11 +379,19 @@ say_optimizer_pile(const struct cm_holding *self)
 static char *
 say_sum(const struct cm_holding *self)
 {
+    struct cm_way_name place = name_of_place(self);
+    struct cm_text_id sum = cm_summed_in(self);
+    if (sum.index != 0) {
+        return cm_sentence(
+            "write `%s += %s.item()`, or detach() what is added: "
+            "it keeps the graph of every iteration, and %s is "
+            "made of it",
+            text_of(self, sum), kept_name(self, "loss"), place.text);
+    }
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        name_of_place(self).text, kept_name(self, "loss"),
-        name_of_place(self).text);
+        place.text, kept_name(self, "loss"), place.text);
 }
 
 static char *
@@ -398,9 +407,11 @@ static char *
 say_state(const struct cm_holding *self)
 {
     struct cm_way_name place = name_of_place(self);
+    struct cm_text_id sum = cm_summed_in(self);
+    const char *name = sum.index != 0 ? text_of(self, sum) : place.text;
     return cm_sentence("write `%s = %s.detach()` between the iterations: it "
                        "keeps the graph of all that it was made from",
-                       place.text, place.text);
+                       name, name);
 }
 
 static char *

@@ -71,6 +71,9 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].turn = value.turn;
         pass->stores[before].trimmed =
             value.part && (value.of == NULL || value.of == name);
+        if (kind == CM_STORE_ATTRIBUTE) {
+            pass->stores[before].key = cm_pass_text(pass, value.operand);
+        }
         if (kind == CM_STORE_LOCAL) {
             cm_spans_set(&pass->spans, &pass->stores[before], name);
         }

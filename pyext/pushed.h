@@ -14,23 +14,24 @@
 struct pushed {
     PyObject *name;
     PyObject *constant;
-    PyObject *within; /* of an item: the name of what it was taken from */
-    bool fresh;       /* no branch of its statement came before */
-    bool attribute;   /* the name is no variable's: the last one of y.x */
-    bool empty;       /* a new container without items */
-    bool made;        /* by a call, or a container that is written out */
-    bool slice;       /* a:b */
-    bool part;        /* x[a:b] of `of`, or made of that */
-    bool few;         /* 0 or 1 */
-    bool length;      /* len(x) of `of` */
-    bool excess;      /* and less something: len(x) - n */
-    bool before;      /* step - n */
-    bool modulo;      /* step % n */
-    PyObject *of;     /* x of these two; NULL: what has no name */
-    PyObject *called; /* a method: its name */
-    PyObject *from;   /* a text or a tuple: the one variable in it */
-    PyObject *whole;  /* made of the whole of what has this name */
-    bool turn;        /* of a loop: what it goes over */
+    PyObject *within;  /* of an item: the name of what it was taken from */
+    bool fresh;        /* no branch of its statement came before */
+    bool attribute;    /* the name is no variable's: the last one of y.x */
+    bool empty;        /* a new container without items */
+    bool made;         /* by a call, or a container that is written out */
+    bool slice;        /* a:b */
+    bool part;         /* x[a:b] of `of`, or made of that */
+    bool few;          /* 0 or 1 */
+    bool length;       /* len(x) of `of` */
+    bool excess;       /* and less something: len(x) - n */
+    bool before;       /* step - n */
+    bool modulo;       /* step % n */
+    PyObject *of;      /* x of these two; NULL: what has no name */
+    PyObject *called;  /* a method: its name */
+    PyObject *from;    /* a text or a tuple: the one variable in it */
+    PyObject *whole;   /* made of the whole of what has this name */
+    PyObject *operand; /* of an operation: the attribute, the left one first */
+    bool turn;         /* of a loop: what it goes over */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */

@@ -117,6 +117,14 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
 /* A call takes its function as well, and what that is bound to, or NULL. */
 enum { MODULO = 6, MINUS = 10, INPLACE = 13 }; /* arguments of BINARY_OP */
 
+static PyObject *
+operand_of(const struct pushed *side)
+{
+    return side->operand != NULL ? side->operand
+           : side->attribute     ? side->name
+                                 : NULL;
+}
+
 static struct pushed
 result_of_binary(const struct cm_pass *pass, unsigned argument)
 {
@@ -129,6 +137,10 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
         result.of = left->of;
     }
     result.before = operation == MINUS && !left->length && !right->few;
+    result.operand = operand_of(left);
+    if (result.operand == NULL) {
+        result.operand = operand_of(right);
+    }
     return result;
 }
 

@@ -52,6 +52,21 @@ def test_a_part_of_it_in_what_is_set(probe):
             if kind in (STORE_ATTRIBUTE, STORE_LOCAL)} == {2: 1, 3: 1, 4: 1, 5: 1, 6: 0, 7: 0, 8: 0, 9: 0}
 
 
+def test_the_attribute_that_an_operation_makes_another_of(probe):
+    source = """def f(self, x, n):
+ self.sum += x * n
+ self.avg = self.sum / n
+ self.mean = 0.9 * self.mean + 0.1 * x
+ self.last = x
+ self.ratio = (self.sum - x) / self.count
+ self.text = f(self.sum)
+ self.rows[0] += x
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {line: key for (kind, _, _, line), (key, _, _) in zip(told["stores"], told["keys"])
+            if kind == STORE_ATTRIBUTE} == {2: "sum", 3: "sum", 4: "mean", 5: "", 6: "sum", 7: ""}
+
+
 def test_containers_without_items(probe):
     source = """def f(self, x):
  self.a = list()

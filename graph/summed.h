@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_SUMMED_H
+#define CM_SUMMED_H
+
+/* What is kept is made of a sum: of `self.sum += x; self.avg = self.sum / n` the
+ * graph is that of sum, whichever of the two the way leads to. */
+
+#include "holding.h"
+
+/* The attribute that is added to; 0: none, or the place itself. */
+struct cm_text_id cm_summed_in(const struct cm_holding *self);
+/* The lines that add to it; 0: cm_summed_in() is none. */
+uint32_t cm_summed_made(const struct cm_holding *self,
+                        struct cm_place places[CM_MAX_PLACES]);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * A mean is made of a sum, which has the graph and is to be mended. */
+
+#include "way_builder.h"
+
+static const char mean[] = "F||a.py:3 main;O|local losses|Meter;"
+                           "T|.avg|Tensor [] float32;T|grad_fn|graph of 9";
+
+/* An attribute of self, and what an operation makes it of. */
+struct line {
+    const char *name, *operand;
+};
+
+/* The line that is told; the second one is in line 3, and so on. */
+static uint32_t
+line_told(const struct line *lines, uint32_t count, uint64_t depth,
+          const char *piece)
+{
+    struct way way;
+    struct cm_store stores[4];
+    struct cm_place places[CM_MAX_PLACES];
+    way_init(&way, mean, 2);
+    way.holding.autograd_depth = depth;
+    for (uint32_t i = 0; i < count; i++) {
+        stores[i] =
+            store(&way, CM_STORE_ATTRIBUTE, lines[i].name, "self", i + 2);
+        stores[i].key = text(&way, lines[i].operand);
+    }
+    struct cm_code_id code = add_code(&way, "update", stores, count, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    uint32_t told = cm_holding_made(&way.holding, places);
+    if (piece != NULL) {
+        assert_advice(&way, "sum keeps its graph", piece);
+    }
+    cm_records_free(way.records);
+    return told == 1 ? places[0].line : 0;
+}
+
+static void
+the_sum_is_told_and_not_the_mean(void **state)
+{
+    const struct line meter[] = {
+        {"val", ""}, {"sum", "sum"}, {"count", "count"}, {"avg", "sum"}};
+    (void)state;
+    assert_int_equal(line_told(meter, 4, 9, "write `sum += loss.item()`"), 3);
+    assert_int_equal(line_told(meter, 4, 9, "and avg is made of it"), 3);
+}
+
+static void
+a_sum_itself_is_told(void **state)
+{
+    const struct line moving[] = {{"sum", "sum"}, {"avg", "avg"}};
+    const struct line other[] = {{"last", "avg"}, {"avg", "last"}};
+    (void)state;
+    assert_int_equal(line_told(moving, 2, 9, "write `avg += loss.item()`"), 3);
+    /* What it is made of is added to nowhere. */
+    assert_int_equal(line_told(other, 2, 9, "write `avg += loss.item()`"), 3);
+}
+
+static void
+without_a_graph_the_place_is_told(void **state)
+{
+    const struct line meter[] = {{"sum", "sum"}, {"avg", "sum"}};
+    (void)state;
+    assert_int_equal(line_told(meter, 2, 0, NULL), 3);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sum_is_told_and_not_the_mean),
+        cmocka_unit_test(a_sum_itself_is_told),
+        cmocka_unit_test(without_a_graph_the_place_is_told),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
