@@ -61,7 +61,7 @@ def main():
     model, windows = nn.Linear(1024, 10, device=device), Windows()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     inputs, outputs = [], []
-    for _ in range(60):
+    for _ in range(120):
         optimizer.zero_grad()
         x = torch.randn(256, 1024, device=device)
         out = model(x)

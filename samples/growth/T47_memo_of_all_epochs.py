@@ -51,7 +51,7 @@ def main():
     random.seed(1)
     model, distiller, rows = nn.Linear(512, 512, device=device), Distiller(), Rows()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for _ in range(3):
+    for _ in range(8):
         run_epoch(distiller, model, optimizer, rows)
     print("kept:", len(rows.rows), len(distiller.targets), len(distiller.adapters))
 

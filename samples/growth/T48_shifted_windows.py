@@ -37,7 +37,7 @@ class Outputs:
 def main():
     model, outputs, recent = Attention(640).to(device), Outputs(), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for step in range(60):
+    for step in range(120):
         optimizer.zero_grad()
         out = model(torch.randn(16, 32, 512, device=device))
         out.square().mean().backward()

@@ -66,7 +66,7 @@ def main():
     model = nn.Linear(512, 512, device=device)
     cache, recent, noise, episode = ByteCache(25 * 512 * 1024), Recent(25), NoiseScale(25), Episode()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for step in range(60):
+    for step in range(120):
         optimizer.zero_grad()
         model(state()).square().mean().backward()
         noise.record(model.weight.grad.clone())

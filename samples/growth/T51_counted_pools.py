@@ -30,11 +30,12 @@ class ImagePool:
 class Logger:
     def __init__(self):
         self.queue, self.sums, self.dropped = queue.Queue(maxsize=25), [], 0
-        threading.Thread(target=self.run, daemon=True).start()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
 
     def run(self):
-        while True:
-            self.sums.append(self.queue.get().sum().item())
+        for x in iter(self.queue.get, None):
+            self.sums.append(x.sum().item())
             time.sleep(0.05)
 
     def log(self, x):
@@ -42,6 +43,10 @@ class Logger:
             self.queue.put_nowait(x)
         except queue.Full:
             self.dropped += 1
+
+    def close(self):
+        self.queue.put(None)
+        self.thread.join()
 
 
 class Metric:
@@ -69,7 +74,7 @@ class Error(Metric):
 def main():
     model, pool, logger, error = nn.Linear(512, 512, device=device), ImagePool(25), Logger(), Error()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for step in range(60):
+    for step in range(120):
         optimizer.zero_grad()
         out = model(pool.query(torch.randn(256, 512, device=device)))
         out.square().mean().backward()
@@ -78,6 +83,7 @@ def main():
         logger.log(torch.randn(256, 512, device=device))
         if step % 30 == 29:
             error.reset()
+    logger.close()
     print("kept:", len(pool.images), len(error.outputs))
 
 
