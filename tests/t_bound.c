@@ -6,8 +6,6 @@
 
 #include "way_builder.h"
 
-#include "../graph/bound.h"
-
 static const char attribute[] =
     "F||a.py:3 main;O|local model|Model;L|.outputs|list of 9|9;"
     "T|[3]|Tensor [4]";
@@ -28,11 +26,7 @@ is_emptied(const char *steps, size_t at, const char *method,
     struct cm_code_id codes[3] = {add_code(&way, "__init__", &made, 1, false),
                                   add_code(&way, method, &other, 1, false)};
     codes[2] = codes[1]; /* by its owner and by the stack */
-    way.holding.codes = codes;
-    way.holding.code_count = 3;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, codes, 3);
 }
 
 static void
@@ -63,18 +57,6 @@ test_no_line_empties_it(void **state)
     /* A tensor that is held by name is no container. */
     assert_false(is_emptied("F||a.py:3 main;T|local outputs|Tensor [4]", 1,
                             "main", CM_STORE_CALL, "clear", "outputs"));
-}
-
-/* Where these are all lines, of one function; the way is freed. */
-static bool
-is_emptied_in(struct way *way, const struct cm_store *stores, uint32_t count)
-{
-    struct cm_code_id code = add_code(way, "main", stores, count, false);
-    way->holding.codes = &code;
-    way->holding.code_count = 1;
-    bool result = cm_bound_is_emptied(&way->holding);
-    cm_records_free(way->records);
-    return result;
 }
 
 static bool
@@ -192,11 +174,7 @@ is_asked(const char *measured, const char *asked)
     struct cm_code_id codes[2] = {
         add_code(&way, "add", stores, 3, false),
         add_code(&way, "is_full", &stores[3], 1, false)};
-    way.holding.codes = codes;
-    way.holding.code_count = 2;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, codes, 2);
 }
 
 static void
@@ -277,11 +255,7 @@ is_emptied_by(const char *steps, size_t at, const struct cm_store *made,
                  &stores[0], 1, false),
         add_code(&way, "forward", &stores[1], 1, false)};
     way.steps[at - 1].code = of_root ? codes[0] : (struct cm_code_id){0};
-    way.holding.codes = codes;
-    way.holding.code_count = 2;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, codes, 2);
 }
 
 static void

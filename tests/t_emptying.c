@@ -6,7 +6,6 @@
 
 #include "way_builder.h"
 
-#include "../graph/bound.h"
 #include "../graph/emptying.h"
 
 static const char attribute[] =
@@ -38,12 +37,8 @@ is_emptied_there(const struct handing *handing, bool helper)
     struct cm_code_id codes[2] = {
         add_code(&way, "add", &hand, 1, false),
         add_code(&way, "trim", stores, 3, handing->library)};
-    way.holding.codes = codes;
-    way.holding.code_count = helper ? 1 : 2;
     way.holding.helper_count = helper ? 1 : 0;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, codes, helper ? 1 : 2);
 }
 
 static void
@@ -97,12 +92,7 @@ is_emptied_as(const char *second, const char *of, const char *cleared)
     struct cm_store stores[] = {
         store(&way, CM_STORE_ALIAS, second, of, 4),
         store(&way, CM_STORE_CALL, "clear", cleared, 5)};
-    struct cm_code_id code = add_code(&way, "add", stores, 2, false);
-    way.holding.codes = &code;
-    way.holding.code_count = 1;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_in(&way, stores, 2);
 }
 
 static void
@@ -132,11 +122,7 @@ is_left_in_part(const char *handed, enum cm_store_kind kind,
     stores[1].trimmed = kind == CM_STORE_LOCAL;
     struct cm_code_id codes[2] = {add_code(&way, "add", lines, 2, false),
                                   add_code(&way, "last", stores, 2, false)};
-    way.holding.codes = codes;
-    way.holding.code_count = 2;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, codes, 2);
 }
 
 static void
@@ -167,14 +153,10 @@ is_drained(const struct draining *draining)
     stores[0].repeated = draining->fill_repeated;
     stores[1].repeated = draining->repeated;
     struct cm_code_id code = add_code(&way, "put", stores, 2, false);
-    way.holding.codes = &code;
-    way.holding.code_count = 1;
     if (draining->running) {
         set_running(&way, code, 5);
     }
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_by_all(&way, &code, 1);
 }
 
 static void
@@ -205,12 +187,7 @@ is_counted(const char *counted, uint32_t decides, const char *filled)
         store(&way, CM_STORE_ATTRIBUTE, counted, "self", 5),
         store(&way, CM_STORE_CALL, "append", filled, 6)};
     stores[0].decides = decides;
-    struct cm_code_id code = add_code(&way, "add", stores, 3, false);
-    way.holding.codes = &code;
-    way.holding.code_count = 1;
-    bool result = cm_bound_is_emptied(&way.holding);
-    cm_records_free(way.records);
-    return result;
+    return is_emptied_in(&way, stores, 3);
 }
 
 static void

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "heap_builder.h"
-#include "../graph/holding.h"
+#include "../graph/bound.h"
 
 enum { STEPS = 10 };
 
@@ -149,6 +149,26 @@ set_running(struct way *way, struct cm_code_id code, uint32_t line)
 
     assert_int_equal(
         cm_records_add_site(way->records, &site, &way->holding.site), CM_OK);
+}
+
+/* Whether it is emptied where these are all code; the way is freed. */
+static inline bool
+is_emptied_by_all(struct way *way, const struct cm_code_id *codes,
+                  size_t count)
+{
+    way->holding.codes = codes;
+    way->holding.code_count = count;
+    bool result = cm_bound_is_emptied(&way->holding);
+    cm_records_free(way->records);
+    return result;
+}
+
+/* And these all lines, of one function. */
+static inline bool
+is_emptied_in(struct way *way, const struct cm_store *stores, uint32_t count)
+{
+    struct cm_code_id code = add_code(way, "main", stores, count, false);
+    return is_emptied_by_all(way, &code, 1);
 }
 
 static inline void
