@@ -9,10 +9,10 @@
 
 enum { FEWEST = 4 }; /* of one line, that an object's attributes pile up */
 
-static const char *
-edge_of(const struct cm_holding *self)
+static bool
+is_edge(const struct cm_holding *self, const char *edge)
 {
-    return cm_way_text(self, cm_way_step(self, self->at)->edge);
+    return cm_way_is(self, cm_way_step(self, self->at)->edge, edge);
 }
 
 /* One of many attributes is what the way leads to. */
@@ -30,11 +30,10 @@ static const char *
 kind_of(const struct cm_holding *self)
 {
     bool counted = self->at > 1 && cm_way_step(self, self->at)->counted;
-    return counted && strcmp(edge_of(self), "._buffers") == 0 ? "buffer"
-           : counted && strcmp(edge_of(self), "._parameters") == 0
-               ? "parameter"
-           : is_one_of_many(self) ? "attribute"
-                                  : NULL;
+    return counted && is_edge(self, "._buffers")      ? "buffer"
+           : counted && is_edge(self, "._parameters") ? "parameter"
+           : is_one_of_many(self)                     ? "attribute"
+                                                      : NULL;
 }
 
 bool
@@ -46,10 +45,8 @@ cm_attribute_piles_up(const struct cm_holding *self)
 char *
 cm_attribute_say(const struct cm_holding *self)
 {
-    struct cm_holding owner = *self;
     struct cm_way_name name;
-    owner.at--;
-    cm_way_name(&owner, &name);
+    cm_way_name_at(self, self->at - 1, &name);
     return cm_sentence("%s gets one more %s each time: give it one name that "
                        "is set anew, or delete old ones with delattr()",
                        name.text, kind_of(self));
@@ -70,6 +67,6 @@ cm_attribute_made(const struct cm_holding *self,
                   struct cm_place places[CM_MAX_PLACES])
 {
     return cm_attribute_piles_up(self)
-               ? cm_way_find_calls(self, sets_any, places)
+               ? cm_way_find(self, sets_any, NULL, places)
                : 0;
 }

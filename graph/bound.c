@@ -66,30 +66,11 @@ struct place {
 };
 
 static bool
-is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
+sets(const struct cm_holding *self, const struct cm_store *store,
+     const struct place *place)
 {
-    return strcmp(cm_way_text(self, id), name) == 0;
-}
-
-/* Not `x = x + [y]`, which fills it. */
-static bool
-sets_anew(const struct cm_holding *self, const struct cm_store *store,
-          const struct place *place)
-{
-    return store->kind == place->kind && (store->empty || store->constant)
-           && is_name(self, store->name, place->name);
-}
-
-/* `x = x[-n:]`, `x = last(x)` */
-static bool
-trims(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
-      const struct place *place)
-{
-    const struct cm_store *store = &code->stores[at];
     return store->kind == place->kind
-           && is_name(self, store->name, place->name)
-           && (store->trimmed
-               || cm_emptying_leaves_part(self, code, at, place->name));
+           && cm_way_is(self, store->name, place->name);
 }
 
 /* Lines that empty it, make it in a method of that purpose, set it anew
@@ -105,8 +86,8 @@ resets_all(const struct cm_holding *self, const struct cm_code *code,
 {
     const char *method = cm_way_text(self, code->name);
     return place->kind == CM_STORE_ATTRIBUTE && store->kind == CM_STORE_CALL
-           && store->repeated && is_name(self, store->name, "setattr")
-           && is_name(self, store->owner, "self")
+           && store->repeated && cm_way_is(self, store->name, "setattr")
+           && cm_way_is(self, store->owner, "self")
            && (strstr(method, "reset") != NULL
                || strstr(method, "clear") != NULL);
 }
@@ -117,21 +98,25 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
             const struct place *place, struct lines *lines)
 {
     const struct cm_code *code = cm_records_code(self->records, id);
-    bool makes = is_name(self, code->name, "__init__");
+    bool makes = cm_way_is(self, code->name, "__init__");
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        bool sets = sets_anew(self, store, place);
-        bool named = store->kind == place->kind
-                     && is_name(self, store->name, place->name);
+        bool set = sets(self, store, place);
+        /* Not `x = x + [y]`, which fills it. */
+        bool anew = set && (store->empty || store->constant);
         lines->clear += cm_emptying_is(self, code, i, place->name)
                         || resets_all(self, code, store, place);
-        lines->trim += trims(self, code, i, place);
-        lines->make += named && makes && !store->constant;
-        lines->set += sets && !makes ? 1 + store->repeated : 0;
+        /* `x = x[-n:]`, `x = last(x)` */
+        lines->trim +=
+            set
+            && (store->trimmed
+                || cm_emptying_leaves_part(self, code, i, place->name));
+        lines->make += set && makes && !store->constant;
+        lines->set += anew && !makes ? 1 + store->repeated : 0;
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
         lines->add += cm_emptying_adds(self, store, place->name);
-        lines->other += named && !makes && !sets;
+        lines->other += set && !makes && !anew;
     }
 }
 
@@ -274,10 +259,8 @@ cm_bound_is_metric(const struct cm_holding *self)
 char *
 cm_bound_say_metric(const struct cm_holding *self)
 {
-    struct cm_holding metric = *self;
     struct cm_way_name name;
-    metric.at = metric_of(self);
-    cm_way_name(&metric, &name);
+    cm_way_name_at(self, metric_of(self), &name);
     return cm_sentence("call %s.reset() at the end of each epoch: update() "
                        "adds to its state, and compute() takes nothing away",
                        name.text);

@@ -11,26 +11,20 @@
 
 enum { GUARDED_LINES = 6 };
 
-static bool
-is_name(const struct cm_holding *self, struct cm_text_id id, const char *name)
-{
-    return strcmp(cm_way_text(self, id), name) == 0;
-}
-
 /* x.clear(), and x[key].clear() */
 bool
 cm_emptying_is_about(const struct cm_holding *self,
                      const struct cm_store *store, const char *name)
 {
-    return is_name(self, store->owner, name)
-           || is_name(self, store->within, name);
+    return cm_way_is(self, store->owner, name)
+           || cm_way_is(self, store->within, name);
 }
 
 static bool
 calls_one_of(const struct cm_holding *self, const struct cm_store *store,
              const char *const *names)
 {
-    while (*names != NULL && !is_name(self, store->name, *names)) {
+    while (*names != NULL && !cm_way_is(self, store->name, *names)) {
         names++;
     }
     return store->kind == CM_STORE_CALL && *names != NULL;
@@ -220,8 +214,8 @@ cm_emptying_parameter(const struct cm_holding *self,
     }
     bool bound = handed->made && code->store_count != 0
                  && code->stores[0].kind == CM_STORE_PARAMETER
-                 && (is_name(self, code->stores[0].name, "self")
-                     || is_name(self, code->stores[0].name, "cls"));
+                 && (cm_way_is(self, code->stores[0].name, "self")
+                     || cm_way_is(self, code->stores[0].name, "cls"));
     return names[bound];
 }
 
@@ -251,7 +245,7 @@ follow(const struct cm_holding *self, const struct cm_code *code,
     if (store->constant || !cm_emptying_is_about(self, store, name)) {
         return;
     }
-    if (store->kind == CM_STORE_ALIAS && !is_name(self, store->name, name)) {
+    if (store->kind == CM_STORE_ALIAS && !cm_way_is(self, store->name, name)) {
         cm_aliases_add(all, code, store->name);
     }
     else if (store->kind == CM_STORE_HAND) {
@@ -285,9 +279,9 @@ returns_part(const struct cm_holding *self, const struct cm_alias *alias)
     for (uint32_t i = 0; i < alias->code->store_count; i++) {
         const struct cm_store *store = &alias->code->stores[i];
         bool returned = store->kind == CM_STORE_RETURN
-                        && is_name(self, store->owner, name);
+                        && cm_way_is(self, store->owner, name);
         bool set = store->kind == CM_STORE_LOCAL && store->trimmed
-                   && is_name(self, store->name, name);
+                   && cm_way_is(self, store->name, name);
         if (returned || set) {
             return true;
         }

@@ -23,7 +23,7 @@ is_function(const struct cm_holding *self)
 {
     size_t info = cm_way_finalizer(self);
     struct cm_text_id edge = cm_way_step(self, info + 1)->edge;
-    return strcmp(cm_way_text(self, edge), ".func") == 0;
+    return cm_way_is(self, edge, ".func");
 }
 
 char *

@@ -314,15 +314,17 @@ say_outside(const struct cm_holding *self)
 static char *
 say_exception(const struct cm_holding *self)
 {
-    struct cm_holding keeper = *self;
-    for (size_t i = keeper.at; i > 0; i--) {
-        keeper.at = step_at(self, i)->species == CM_EXCEPTION ? i : keeper.at;
+    struct cm_way_name name;
+    size_t keeper = self->at;
+    for (size_t i = self->at; i > 0; i--) {
+        keeper = step_at(self, i)->species == CM_EXCEPTION ? i : keeper;
     }
+    cm_way_name_at(self, keeper, &name);
     return cm_sentence(
         "keep str(error) or error.with_traceback(None) in %s: a "
         "traceback keeps the variables of every function that "
         "it passed",
-        name_of_place(&keeper).text);
+        name.text);
 }
 
 static char *

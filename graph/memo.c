@@ -26,15 +26,14 @@ struct memo {
 static bool
 is_its(const struct memo *self, const struct cm_store *store)
 {
-    return strcmp(cm_way_text(self->holding, store->owner), self->name.text)
-           == 0;
+    return cm_way_is(self->holding, store->owner, self->name.text);
 }
 
 static bool
 asks(const struct memo *self, const struct cm_store *store)
 {
     bool gets = store->kind == CM_STORE_CALL
-                && strcmp(cm_way_text(self->holding, store->name), "get") == 0;
+                && cm_way_is(self->holding, store->name, "get");
     return is_its(self, store)
            && (gets || store->kind == CM_STORE_ASK
                || store->kind == CM_STORE_READ);
@@ -147,8 +146,7 @@ static bool
 is_index(const struct cm_holding *self, const struct cm_code *code,
          const struct cm_store *store)
 {
-    return store->decides == 1
-           && strcmp(cm_way_text(self, code->name), "__getitem__") == 0;
+    return store->decides == 1 && cm_way_is(self, code->name, "__getitem__");
 }
 
 /* What is handed to the code under this name. */

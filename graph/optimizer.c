@@ -14,10 +14,9 @@ static bool
 is_table(const struct cm_holding *self)
 {
     const struct cm_holding_step *place = cm_way_step(self, self->at);
-    const char *edge = cm_way_text(self, place->edge);
     return self->at > 0 && place->counted
-           && (strcmp(edge, ".param_groups") == 0
-               || strcmp(edge, ".state") == 0);
+           && (cm_way_is(self, place->edge, ".param_groups")
+               || cm_way_is(self, place->edge, ".state"));
 }
 
 static bool
@@ -32,7 +31,7 @@ uint32_t
 cm_optimizer_made(const struct cm_holding *self,
                   struct cm_place places[CM_MAX_PLACES])
 {
-    return is_table(self) ? cm_way_find_calls(self, adds_group, places) : 0;
+    return is_table(self) ? cm_way_find(self, adds_group, NULL, places) : 0;
 }
 
 bool
@@ -45,10 +44,8 @@ cm_optimizer_is_given(const struct cm_holding *self)
 char *
 cm_optimizer_say(const struct cm_holding *self)
 {
-    struct cm_holding owner = *self;
     struct cm_way_name name;
-    owner.at--;
-    cm_way_name(&owner, &name);
+    cm_way_name_at(self, self->at - 1, &name);
     return cm_sentence("make %s anew without the parameters that are not "
                        "needed any more, or take these out of its "
                        "param_groups and its state: add_param_group() only "

@@ -37,7 +37,7 @@ sum_in(const struct cm_holding *self, const struct cm_code *code,
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         if (store->kind == CM_STORE_ATTRIBUTE && !adds_to_itself(store)
-            && strcmp(cm_way_text(self, store->name), name) == 0
+            && cm_way_is(self, store->name, name)
             && is_added_to(code, store->key)) {
             return store->key;
         }
@@ -74,12 +74,7 @@ cm_summed_made(const struct cm_holding *self,
                struct cm_place places[CM_MAX_PLACES])
 {
     struct cm_text_id sum = cm_summed_in(self);
-    struct cm_cycle nowhere = {.records = self->records};
-    struct cm_place_search search = {.cycle = &nowhere,
-                                     .name = cm_way_text(self, sum)};
-    if (sum.index == 0) {
-        return 0;
-    }
-    cm_way_look(self, &search, adds_to_it);
-    return cm_place_take(&search, places);
+    return sum.index != 0
+               ? cm_way_find(self, adds_to_it, cm_way_text(self, sum), places)
+               : 0;
 }

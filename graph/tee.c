@@ -29,10 +29,8 @@ cm_tee_lags(const struct cm_holding *self)
 char *
 cm_tee_say(const struct cm_holding *self)
 {
-    struct cm_holding iterator = *self;
     struct cm_way_name name;
-    iterator.at = block_of(self) - 1;
-    cm_way_name(&iterator, &name);
+    cm_way_name_at(self, block_of(self) - 1, &name); /* the iterator */
     return cm_sentence(
         "take from %s as often as from its twin, or do without it: "
         "itertools.tee() keeps all that the slower one has not taken",
@@ -44,10 +42,8 @@ bool
 cm_tee_is_cycle(const struct cm_holding *self)
 {
     return self->at > 1 && cm_way_step(self, self->at)->species == CM_LIST
-           && strcmp(cm_way_text(self,
-                                 cm_way_step(self, self->at - 1)->annotation),
-                     "itertools.cycle")
-                  == 0;
+           && cm_way_is(self, cm_way_step(self, self->at - 1)->annotation,
+                        "itertools.cycle");
 }
 
 char *
@@ -71,6 +67,6 @@ cm_tee_made_cycle(const struct cm_holding *self,
                   struct cm_place places[CM_MAX_PLACES])
 {
     return self->count > 1 && cm_tee_is_cycle(self)
-               ? cm_way_find_calls(self, makes_cycle, places)
+               ? cm_way_find(self, makes_cycle, NULL, places)
                : 0;
 }

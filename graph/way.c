@@ -144,9 +144,7 @@ cm_way_lone_hook(const struct cm_holding *self)
     bool lone =
         self->count > 3 && cm_way_step(self, 1)->species == CM_DICT
         && cm_way_step(self, 1)->edge.index == 0
-        && strcmp(cm_way_text(self, cm_way_step(self, 0)->annotation),
-                  "C++ only")
-               == 0
+        && cm_way_is(self, cm_way_step(self, 0)->annotation, "C++ only")
         && cm_way_begins(cm_way_text(self, cm_way_step(self, 1)->annotation),
                          "collections.OrderedDict");
     return lone && cm_way_step(self, 2)->species == CM_FUNCTION
@@ -472,6 +470,15 @@ cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
     spell(self, result->step, result);
 }
 
+void
+cm_way_name_at(const struct cm_holding *self, size_t step,
+               struct cm_way_name *result)
+{
+    struct cm_holding other = *self;
+    other.at = step;
+    cm_way_name(&other, result);
+}
+
 /* ---- where it was made */
 
 static uint32_t
@@ -483,11 +490,11 @@ copy_places(const struct cm_way_name *from,
 }
 
 uint32_t
-cm_way_find_calls(const struct cm_holding *self, cm_way_predicate *wanted,
-                  struct cm_place places[CM_MAX_PLACES])
+cm_way_find(const struct cm_holding *self, cm_way_predicate *wanted,
+            const char *name, struct cm_place places[CM_MAX_PLACES])
 {
     struct cm_cycle nowhere = {.records = self->records};
-    struct cm_place_search search = {.cycle = &nowhere};
+    struct cm_place_search search = {.cycle = &nowhere, .name = name};
     struct cm_place found[CM_MAX_PLACES];
     cm_way_look(self, &search, wanted);
     uint32_t count = cm_place_take(&search, found);
@@ -558,7 +565,7 @@ cm_holding_made(const struct cm_holding *self,
     }
     if (cm_way_finalizer(self) != 0) {
         /* The line that fills the registry is weakref.py's. */
-        return cm_way_find_calls(self, makes_finalizer, places);
+        return cm_way_find(self, makes_finalizer, NULL, places);
     }
     uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
     added = added != 0 ? added : cm_attribute_made(self, places);

@@ -24,6 +24,9 @@ struct cm_way_name {
 /* The nearest name on the way to the place; where only a library's code fills
  * or sets that, the next one that a person wrote. */
 void cm_way_name(const struct cm_holding *self, struct cm_way_name *result);
+/* The same where the place were this step. */
+void cm_way_name_at(const struct cm_holding *self, size_t step,
+                    struct cm_way_name *result);
 
 /* "losses" of "local losses", ".losses", "['losses']": how a step is held. */
 struct cm_name cm_way_name_of(const struct cm_holding *self, size_t step);
@@ -39,10 +42,10 @@ typedef bool cm_way_predicate(const struct cm_place_search *search,
 /* On the stack; else in a person's code; else in a library's. */
 void cm_way_look(const struct cm_holding *self, struct cm_place_search *search,
                  cm_way_predicate *wanted);
-/* The lines of a person's code that this finds; 0: none. */
-uint32_t cm_way_find_calls(const struct cm_holding *self,
-                           cm_way_predicate *wanted,
-                           struct cm_place places[CM_MAX_PLACES]);
+/* The lines of a person's code that this finds; 0: none.  `name`: for the
+ * predicate; may be NULL. */
+uint32_t cm_way_find(const struct cm_holding *self, cm_way_predicate *wanted,
+                     const char *name, struct cm_place places[CM_MAX_PLACES]);
 
 /* Whether a variable, an attribute or a key of a dict is how the step is
  * held: what a person calls it. */
@@ -88,6 +91,13 @@ static inline const char *
 cm_way_text(const struct cm_holding *self, struct cm_text_id id)
 {
     return cm_records_text(self->records, id);
+}
+
+static inline bool
+cm_way_is(const struct cm_holding *self, struct cm_text_id id,
+          const char *text)
+{
+    return strcmp(cm_way_text(self, id), text) == 0;
 }
 
 /* Of the type of an object on the way: "torch.optim.adam". */
