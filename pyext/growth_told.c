@@ -52,7 +52,7 @@ tell_gone(const struct cm_growth_row *row, struct cm_growth_use *use)
     if (row->site != 0 && use->holder_count == 0
         && 2 * cm_blocks_site(cm_allocations_blocks(), row->device, site).bytes
                < row->bytes) {
-        use->rule = "given back";
+        use->rule = CM_GROWTH_GIVEN_BACK;
         use->advice = "it had been given back when it was asked who holds it: "
                       "call cumem.growth() while it grows, or set "
                       "CUMEM_SIGNAL and send the signal";

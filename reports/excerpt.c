@@ -193,7 +193,7 @@ cm_excerpt_say(struct cm_sheet *self, const char *text)
 void
 cm_excerpt_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
 {
-    const struct cm_leak_edge *edge = cm_sheet_cut(self, cycle);
+    const struct cm_leak_edge *edge = cm_leak_known_cut(self->leak, cycle);
     const char *reason = cm_sheet_text(self, cycle->no_cut_reason);
     const char *link = cm_sheet_text(self, cycle->library_link);
 

@@ -44,15 +44,12 @@ add_site(struct cm_filenames *self, uint32_t id)
 static enum cm_status
 add_cycle(struct cm_filenames *self, const struct cm_leak_cycle *cycle)
 {
+    const struct cm_leak_edge *cut = cm_leak_known_cut(self->leak, cycle);
     enum cm_status status = CM_OK;
 
-    if (cycle->cut_count > 0) {
-        const struct cm_leak_edge *edge =
-            cm_leak_edge_at(self->leak, cycle->cut[0]);
-
-        for (size_t i = 0; status == CM_OK && i < edge->made_at_count; i++) {
-            status = add(self, edge->made_at[i].filename);
-        }
+    for (size_t i = 0;
+         status == CM_OK && cut != NULL && i < cut->made_at_count; i++) {
+        status = add(self, cut->made_at[i].filename);
     }
     for (size_t i = 0; status == CM_OK && i < cycle->payload_count; i++) {
         status = add_site(

@@ -19,6 +19,9 @@
 #include "../graph/finding.h" // struct cm_place
 #include "leak.h"
 
+/* A rule of advice: it was gone when it was asked who holds it. */
+#define CM_GROWTH_GIVEN_BACK "given back"
+
 #define CM_GROWTH_MAX 1000
 #define CM_GROWTH_MAX_HOLDERS 64 /* the first half and the last */
 #define CM_GROWTH_MAX_NAMES 16

@@ -100,14 +100,14 @@ add_other(struct cm_sheet *self, uint64_t fingerprint)
 {
     const struct cm_leak_cycle *other =
         cm_leak_cycle_of(self->leak, fingerprint);
-    const struct cm_leak_frame *place =
-        other != NULL ? cm_leak_cut_place(self->leak, other) : NULL;
+    const struct cm_leak_edge *cut =
+        other != NULL ? cm_leak_known_cut(self->leak, other) : NULL;
 
     cm_buffer_addf(self->out, " <code>%06" PRIx64 "</code>",
                    fingerprint >> 40);
-    if (place != NULL) {
+    if (cut != NULL) {
         cm_put(self, " (cut ");
-        cm_put_place(self, place);
+        cm_put_place(self, &cut->made_at[0]);
         cm_put(self, ")");
     }
 }

@@ -324,16 +324,6 @@ cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame)
     cm_buffer_addf(self->out, "</span>:%" PRIu32 "</code>", frame->line);
 }
 
-const struct cm_leak_edge *
-cm_sheet_cut(const struct cm_sheet *self, const struct cm_leak_cycle *cycle)
-{
-    const struct cm_leak_edge *edge =
-        cycle->cut_count > 0 ? cm_leak_edge_at(self->leak, cycle->cut[0])
-                             : NULL;
-
-    return edge != NULL && edge->made_at_count > 0 ? edge : NULL;
-}
-
 /* The panes of a group; `left_out` counts those that did not fit. */
 static enum cm_status
 add_group(struct cm_sheet *self, enum cm_sheet_group group, size_t *left_out)

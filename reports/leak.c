@@ -337,14 +337,14 @@ is_of_the_user(const struct cm_leak *self, uint32_t site)
     return site != 0 && cm_leak_site_at(self, site)->user_frame >= 0;
 }
 
-const struct cm_leak_frame *
-cm_leak_cut_place(const struct cm_leak *self,
+const struct cm_leak_edge *
+cm_leak_known_cut(const struct cm_leak *self,
                   const struct cm_leak_cycle *cycle)
 {
     const struct cm_leak_edge *edge =
         cycle->cut_count > 0 ? cm_leak_edge_at(self, cycle->cut[0]) : NULL;
 
-    return edge != NULL && edge->made_at_count > 0 ? edge->made_at : NULL;
+    return edge != NULL && edge->made_at_count > 0 ? edge : NULL;
 }
 
 const struct cm_leak_cycle *

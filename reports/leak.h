@@ -305,8 +305,9 @@ const char *cm_leak_check(const struct cm_leak *self);
  * first, equal ones by fingerprint; what is held by bytes, equal ones by
  * site. */
 void cm_leak_sort(struct cm_leak *self);
-/* The line to cut at, NULL: not known. */
-const struct cm_leak_frame *cm_leak_cut_place(
+/* The first reference to cut; NULL: there is none, or its lines are not
+ * known. */
+const struct cm_leak_edge *cm_leak_known_cut(
     const struct cm_leak *self, const struct cm_leak_cycle *cycle);
 /* NULL: none bears it. */
 const struct cm_leak_cycle *cm_leak_cycle_of(const struct cm_leak *self,

@@ -45,7 +45,7 @@ put_some_place(struct cm_sheet *self, const struct cm_leak_frame *place)
 static void
 add_cycle(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
 {
-    const struct cm_leak_edge *cut = cm_sheet_cut(self, cycle);
+    const struct cm_leak_edge *cut = cm_leak_known_cut(self->leak, cycle);
 
     cm_put_size(self, cycle->peak_bytes);
     put_some_place(self, cut != NULL ? &cut->made_at[0] : NULL);

@@ -155,8 +155,5 @@ cm_sheet_take_failure(struct cm_sheet *self, const struct cm_buffer *part)
 void cm_put_group(struct cm_sheet *self, enum cm_sheet_group group);
 /* FILE:LINE, short; the whole name is in the tool tip. */
 void cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame);
-/* The place to cut at, NULL when it is not known. */
-const struct cm_leak_edge *cm_sheet_cut(const struct cm_sheet *self,
-                                        const struct cm_leak_cycle *cycle);
 
 #endif

@@ -273,14 +273,12 @@ add_candidates(struct cm_summary_writer *self, const struct cm_leak_edge *edge)
 static void
 add_cut(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle)
 {
-    const struct cm_leak_edge *edge =
-        cycle->cut_count > 0 ? cm_leak_edge_at(self->leak, cycle->cut[0])
-                             : NULL;
+    const struct cm_leak_edge *edge = cm_leak_known_cut(self->leak, cycle);
     const char *reason = cm_summary_text(self, cycle->no_cut_reason);
     const char *source;
 
     cm_summary_add_label(self, "cut");
-    if (edge == NULL || edge->made_at_count == 0) {
+    if (edge == NULL) {
         cm_line_add(&self->line, CM_PAINT_NONE, "not known: ");
         cm_line_add_wrapped(&self->line,
                             reason[0] != '\0' ? reason

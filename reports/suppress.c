@@ -382,6 +382,7 @@ static bool
 names_cycle(const struct cm_suppressions *self, const struct cm_leak *leak,
             const struct cm_leak_cycle *cycle)
 {
+    const struct cm_leak_edge *cut = cm_leak_known_cut(leak, cycle);
     bool named = names_fingerprint(self, cycle->fingerprint);
 
     for (size_t i = 0; !named && i < cycle->vertex_count; i++) {
@@ -390,12 +391,8 @@ names_cycle(const struct cm_suppressions *self, const struct cm_leak *leak,
             cm_leak_text(leak,
                          cm_leak_vertex_at(leak, cycle->vertices[i])->type));
     }
-    if (!named && cycle->cut_count > 0) {
-        const struct cm_leak_edge *edge = cm_leak_edge_at(leak, cycle->cut[0]);
-
-        for (size_t i = 0; !named && i < edge->made_at_count; i++) {
-            named = names_leak_frame(self, leak, &edge->made_at[i]);
-        }
+    for (size_t i = 0; !named && cut != NULL && i < cut->made_at_count; i++) {
+        named = names_leak_frame(self, leak, &cut->made_at[i]);
     }
     for (size_t i = 0; !named && i < cycle->payload_count; i++) {
         named = names_storage(self, leak,
