@@ -249,15 +249,9 @@ static PyCodeObject *
 code_of(const struct cm_objects *self, PyObject *object,
         enum cm_species species)
 {
-    PyObject *code = NULL, *function;
     switch (species) {
     case CM_FUNCTION:
-    case CM_BOUND_METHOD:
-        function = function_of_method(object);
-        if (function != NULL && PyFunction_Check(function)) {
-            code = ((PyFunctionObject *)function)->func_code;
-        }
-        break;
+    case CM_BOUND_METHOD: return cm_function_code(function_of_method(object));
     case CM_FRAME:
     case CM_GENERATOR:
     case CM_COROUTINE:
@@ -266,9 +260,8 @@ code_of(const struct cm_objects *self, PyObject *object,
         PyObject *frame = (PyObject *)((PyTracebackObject *)object)->tb_frame;
         return frame == NULL ? NULL : cm_frame_code(self, frame);
     }
-    default: break;
+    default: return NULL;
     }
-    return code != NULL && PyCode_Check(code) ? (PyCodeObject *)code : NULL;
 }
 
 static uint32_t

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Dicts of modules are walked, never asked.  O(modules), and the names in the
- * program's own. */
+/* Dicts of modules are walked, never asked.  O(names in the program's own). */
 
 #include "helpers.h"
 
 #include "../graph/emptying.h"
-#include "objects_private.h"
 #include "phrase.h"
 
 enum { MOST_NAMES = 64, ROUNDS = 2 };
@@ -22,15 +20,6 @@ is_wanted(const struct cm_objects *self, PyObject *name,
         }
     }
     return false;
-}
-
-/* What is typed in has no file. */
-static bool
-is_own(const struct cm_objects *self, PyObject *name, PyObject *module)
-{
-    PyObject *file = cm_dict_find(PyModule_GetDict(module), "__file__");
-    return file == NULL || !PyUnicode_Check(file) ? cm_str_is(name, "__main__")
-                                                  : !cm_is_library(self, file);
 }
 
 static bool
@@ -56,12 +45,11 @@ look_in(struct cm_objects *self, PyObject *names,
     Py_ssize_t at = 0;
     while (found->count < found->capacity
            && PyDict_Next(names, &at, &name, &value)) {
-        if (!PyFunction_Check(value)
-            || !is_wanted(self, name, wanted, count)) {
+        PyCodeObject *own = cm_function_code(value);
+        if (own == NULL || !is_wanted(self, name, wanted, count)) {
             continue;
         }
-        struct cm_code_id code = cm_objects_code(
-            self, (PyCodeObject *)((PyFunctionObject *)value)->func_code);
+        struct cm_code_id code = cm_objects_code(self, own);
         if (!is_there(found->codes, found->count, code)) {
             found->codes[found->count++] = code;
         }
@@ -70,19 +58,20 @@ look_in(struct cm_objects *self, PyObject *names,
 
 /* What these hand on, the next round finds. */
 void
-cm_helpers_find(struct cm_objects *self, struct cm_holding *holding,
+cm_helpers_find(const struct cm_roots *roots, struct cm_holding *holding,
                 struct cm_code_id *codes, size_t capacity)
 {
     struct found found = {codes, holding->code_count, capacity};
-    for (int round = 0; round < ROUNDS; round++) {
+    size_t before = 0;
+    for (int round = 0; round < ROUNDS && found.count != before; round++) {
         struct cm_text_id wanted[MOST_NAMES];
         size_t count = cm_emptying_helpers(holding, wanted, MOST_NAMES);
-        PyObject *key, *module;
-        Py_ssize_t at = 0;
-        while (count != 0 && self->modules != NULL
-               && PyDict_Next(self->modules, &at, &key, &module)) {
-            if (PyModule_Check(module) && is_own(self, key, module)) {
-                look_in(self, PyModule_GetDict(module), wanted, count, &found);
+        before = found.count;
+        for (size_t i = 0; count != 0 && i < roots->count; i++) {
+            const struct cm_root *root = &roots->items[i];
+            if (root->kind == CM_ROOT_MODULE && root->rank == CM_RANK_USER) {
+                look_in(roots->objects, PyModule_GetDict(root->object), wanted,
+                        count, &found);
             }
         }
         holding->helper_count = found.count - holding->code_count;

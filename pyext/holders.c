@@ -164,13 +164,9 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (names != NULL && PyDict_Next(names, &position, &key, &value)) {
-        if (PyFunction_Check(value)
-            && PyCode_Check(((PyFunctionObject *)value)->func_code)) {
-            add_code(
-                self,
-                cm_objects_code(
-                    objects,
-                    (PyCodeObject *)((PyFunctionObject *)value)->func_code));
+        PyCodeObject *code = cm_function_code(value);
+        if (code != NULL) {
+            add_code(self, cm_objects_code(objects, code));
         }
     }
 }
@@ -181,10 +177,7 @@ add_makers(struct codes *self, struct cm_objects *objects,
            const struct cm_trail *trail, size_t at)
 {
     for (size_t i = at + 1; i < trail->count; i++) {
-        PyObject *object = trail->steps[i].object;
-        PyCodeObject *code = object != NULL && PyFunction_Check(object)
-                                 ? cm_maker_code(object)
-                                 : NULL;
+        PyCodeObject *code = cm_maker_code(trail->steps[i].object);
         if (code != NULL) {
             add_code(self, cm_objects_code(objects, code));
         }
@@ -341,7 +334,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         holder->place_count = cm_holding_made(&holding, holder->places);
-        cm_helpers_find(query->objects, &holding, codes.ids, MOST_CODES);
+        cm_helpers_find(&self->roots, &holding, codes.ids, MOST_CODES);
         holder->emptied = cm_bound_is_emptied(&holding);
     }
     holder->bounded = cm_bound_is_known(&holding);

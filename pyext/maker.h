@@ -5,8 +5,9 @@
 
 #include <Python.h>
 
-/* [borrowed] The code of the function or method within which `function` was
- * made, where its module has that by the name it goes by; NULL: none. */
-PyCodeObject *cm_maker_code(PyObject *function);
+/* [borrowed; never] The code of the function or method within which the
+ * function `object` was made, where its module has that by the name it goes
+ * by; NULL: none. */
+PyCodeObject *cm_maker_code(PyObject *object);
 
 #endif

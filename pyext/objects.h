@@ -26,6 +26,16 @@
 
 struct cm_objects;
 
+/* [borrowed] NULL: it is no function of Python's, or has none. */
+static inline PyCodeObject *
+cm_function_code(PyObject *object)
+{
+    PyObject *code = object != NULL && PyFunction_Check(object)
+                         ? PyFunction_GET_CODE(object)
+                         : NULL;
+    return code != NULL && PyCode_Check(code) ? (PyCodeObject *)code : NULL;
+}
+
 /* `records` is borrowed and outlives the result.  NULL: no memory.  Runs the
  * layout proofs (small functions and classes of our own; no collection). */
 struct cm_objects *cm_objects_new(struct cm_records *records);

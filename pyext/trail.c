@@ -186,10 +186,9 @@ label_of_lru_cache(struct cm_objects *objects, PyObject *function)
 static struct cm_code_id
 maker_of(struct cm_objects *objects, PyObject *function)
 {
-    PyObject *code = ((PyFunctionObject *)function)->func_code;
-    return code != NULL && PyCode_Check(code)
-               ? cm_objects_maker(objects, (PyCodeObject *)code)
-               : (struct cm_code_id){0};
+    PyCodeObject *code = cm_function_code(function);
+    return code != NULL ? cm_objects_maker(objects, code)
+                        : (struct cm_code_id){0};
 }
 
 /* "OrderedDict of 17": subclasses too say how many. */

@@ -107,16 +107,15 @@ struct methods {
 static void
 add_function(struct methods *methods, PyObject *function)
 {
-    PyObject *code = ((PyFunctionObject *)function)->func_code;
-    if (methods->count == MAX_METHODS || code == NULL || !PyCode_Check(code)) {
+    PyCodeObject *code = cm_function_code(function);
+    if (methods->count == MAX_METHODS || code == NULL) {
         return;
     }
     if (methods->count == 0) {
-        methods->first_is_library = cm_is_library(
-            methods->objects, ((PyCodeObject *)code)->co_filename);
+        methods->first_is_library =
+            cm_is_library(methods->objects, code->co_filename);
     }
-    struct cm_code_id id =
-        cm_objects_code(methods->objects, (PyCodeObject *)code);
+    struct cm_code_id id = cm_objects_code(methods->objects, code);
     if (id.index != 0) {
         methods->codes[methods->count++] = id;
     }

@@ -269,13 +269,12 @@ index_in(PyObject *tuple, PyObject *item)
 PyObject *
 cm_unnamed_parameter(PyObject *function, PyObject *defaults, PyObject *value)
 {
-    PyObject *code = ((PyFunctionObject *)function)->func_code;
-    if (code == NULL || !PyCode_Check(code)) {
+    PyCodeObject *code = cm_function_code(function);
+    if (code == NULL) {
         return NULL;
     }
-    PyObject *names = ((PyCodeObject *)code)->co_localsplusnames;
-    Py_ssize_t first =
-        ((PyCodeObject *)code)->co_argcount - PyTuple_GET_SIZE(defaults);
+    PyObject *names = code->co_localsplusnames;
+    Py_ssize_t first = code->co_argcount - PyTuple_GET_SIZE(defaults);
     Py_ssize_t i = index_in(defaults, value);
     bool known = i >= 0 && first >= 0 && names != NULL && PyTuple_Check(names)
                  && first + i < PyTuple_GET_SIZE(names);

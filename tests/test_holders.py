@@ -292,6 +292,27 @@ def test_checkpoint():
     assert found.rule == "checkpoint kept" and found.advice.startswith("`del checkpoint`")
 
 
+def registré(layer, seen):
+    def hook(*_):
+        return seen
+
+    layer.register_forward_hook(hook)
+    return hook
+
+
+def test_names_of_hooks_stay_as_they_are():
+    """The UTF-8 of a str that is not ASCII would be kept with it."""
+    layer = torch.nn.Linear(2, 2)
+    hooks = [registré(layer, torch.zeros(3)) for _ in range(4)]
+    names = [hook.__qualname__ for hook in hooks]
+    before = [sys.getsizeof(name) for name in names]
+    del hooks
+    (found,) = ask([hook.__closure__[0].cell_contents
+                    for hook in layer._forward_hooks.values()])
+    assert found.rule == "hooks pile up"
+    assert [sys.getsizeof(name) for name in names] == before
+
+
 def test_hooks():
     layer = torch.nn.Linear(2, 2)
 
