@@ -37,17 +37,23 @@ add_attribute_call(struct cm_pass *pass, PyObject *function,
     }
 }
 
+static bool
+is_one_of(PyObject *function, const char *const *names)
+{
+    while (*names != NULL && !cm_str_is(function, *names)) {
+        names++;
+    }
+    return *names != NULL;
+}
+
 /* list(), defaultdict(list) */
 static bool
 makes_empty(PyObject *function, unsigned arguments)
 {
-    static const char *const names[] = {"list",        "dict",  "set",
-                                        "OrderedDict", "deque", "Counter"};
-    bool empty = arguments <= 1 && cm_str_is(function, "defaultdict");
-    for (size_t i = 0; arguments == 0 && i < Py_ARRAY_LENGTH(names); i++) {
-        empty = empty || cm_str_is(function, names[i]);
-    }
-    return empty;
+    static const char *const names[] = {
+        "list", "dict", "set", "OrderedDict", "deque", "Counter", NULL};
+    return (arguments <= 1 && cm_str_is(function, "defaultdict"))
+           || (arguments == 0 && is_one_of(function, names));
 }
 
 /* x[a:b, c] */
@@ -61,24 +67,14 @@ has_slice(const struct cm_pass *pass, unsigned count)
     return found;
 }
 
-/* heappop(x), finalize(x, f): what is done to the first argument. */
-static bool
-is_told(PyObject *function)
-{
-    static const char *const names[] = {"heappush",    "heappop",
-                                        "heapreplace", "heappushpop",
-                                        "finalize",    "cycle"};
-    bool told = false;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
-        told = told || cm_str_is(function, names[i]);
-    }
-    return told;
-}
-
-/* len(x), vars(x), heappop(x): what is done to the first argument. */
+/* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
+ * argument. */
 static struct pushed
 result_of_call(struct cm_pass *pass, unsigned arguments)
 {
+    static const char *const told[] = {
+        "heappush", "heappop", "heapreplace", "heappushpop",
+        "finalize", "cycle",   NULL};
     struct pushed result = {.made = true};
     PyObject *function = cm_pushed_function(pass->stack, arguments);
     if (function != NULL && PyUnicode_Check(function)) {
@@ -100,7 +96,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else if (cm_sets_attribute(function, arguments)) {
         add_attribute_call(pass, function, arguments);
     }
-    else if (is_told(function)) {
+    else if (is_one_of(function, told)) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     else if (cm_str_is(function, "pop") && first->before) {
@@ -114,7 +110,6 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     return result;
 }
 
-/* A call takes its function as well, and what that is bound to, or NULL. */
 enum { MODULO = 6, MINUS = 10, INPLACE = 13 }; /* arguments of BINARY_OP */
 
 static PyObject *
@@ -144,6 +139,7 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     return result;
 }
 
+/* A call takes its function as well, and what that is bound to, or NULL. */
 void
 cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
 {
