@@ -92,6 +92,25 @@ resets_all(const struct cm_holding *self, const struct cm_code *code,
                || strstr(method, "clear") != NULL);
 }
 
+/* `kept = []`, which is filled from x, and then x = kept. */
+static bool
+takes_new(const struct cm_holding *self, const struct cm_code *code,
+          uint32_t at, const struct place *place)
+{
+    const struct cm_store *next = &code->stores[at + 1];
+    bool found = false;
+    if (at + 1 == code->store_count || next->kind != CM_STORE_ALIAS
+        || !cm_way_is(self, next->name, place->name)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < at; i++) {
+        found |= code->stores[i].kind == CM_STORE_LOCAL
+                 && code->stores[i].empty
+                 && cm_text_same(code->stores[i].name, next->owner);
+    }
+    return found;
+}
+
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
@@ -103,7 +122,9 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         const struct cm_store *store = &code->stores[i];
         bool set = sets(self, store, place);
         /* Not `x = x + [y]`, which fills it. */
-        bool anew = set && (store->empty || store->constant);
+        bool anew = set
+                    && (store->empty || store->constant
+                        || takes_new(self, code, i, place));
         lines->clear += cm_emptying_is(self, code, i, place->name)
                         || resets_all(self, code, store, place);
         /* `x = x[-n:]`, `x = last(x)` */
@@ -199,6 +220,14 @@ lines_of(const struct cm_holding *self)
     return lines;
 }
 
+/* What is cut off a tensor stays in the graph behind it. */
+static bool
+is_in_graph(const struct cm_holding *self)
+{
+    return self->autograd_depth > 0
+           && cm_way_is_tensor(cm_way_step(self, self->at));
+}
+
 bool
 cm_bound_is_emptied(const struct cm_holding *self)
 {
@@ -213,7 +242,8 @@ cm_bound_is_emptied(const struct cm_holding *self)
         return false;
     }
     struct lines lines = lines_of(&named);
-    if ((named.at == self->at && lines.trim > 0) || cm_memo_fills(self)) {
+    if ((named.at == self->at && lines.trim > 0 && !is_in_graph(self))
+        || cm_memo_fills(self)) {
         return true;
     }
     return cm_way_step(self, self->at)->counted

@@ -105,6 +105,7 @@ push_item(struct cm_pass *pass)
     }
     push(pass, named ? key.constant : NULL, NULL);
     pass->stack[0].within = container.name;
+    pass->stack[0].chosen = key.name != NULL || key.made;
     pass->stack[0].attribute = true;
 }
 
@@ -124,8 +125,9 @@ drop_store(struct cm_pass *pass, PyObject *name)
     pass->count = kept;
 }
 
+/* `parts`: a bit for each of its four that lie below the code (until 3.12). */
 static void
-make_function(struct cm_pass *pass)
+make_function(struct cm_pass *pass, unsigned parts)
 {
     PyObject *code = pass->stack[0].constant;
     PyObject *name = NULL;
@@ -133,7 +135,33 @@ make_function(struct cm_pass *pass)
         name = ((PyCodeObject *)code)->co_qualname;
     }
     cm_pass_add(pass, CM_STORE_FUNCTION, name, NULL, NULL);
+    pop(pass, 1 + (unsigned)__builtin_popcount(parts & 15));
+    push(pass, NULL, NULL);
+    if (pass->own && cm_sieve_is_comprehension(code)) {
+        pass->stack[0].listed = true;
+        pass->stack[0].sieved = cm_sieve_leaves_out(pass->tables, code);
+    }
+}
+
+/* Before a comprehension; after it the result is below what is taken back. */
+static void
+put_aside(struct cm_pass *pass)
+{
+    if (pass->own) {
+        cm_sieve_begin(&pass->sieve, cm_pushed_whole(&pass->stack[0]),
+                       pass->unit);
+    }
     forget(pass);
+}
+
+static void
+swap(struct cm_pass *pass, unsigned with)
+{
+    PyObject *of = cm_sieve_end(&pass->sieve, pass->unit);
+    if (of != NULL) {
+        push_part(pass, of);
+    }
+    cm_pushed_swap(pass->stack, with);
 }
 
 static void
@@ -226,6 +254,18 @@ run_call(struct cm_pass *pass, enum action action, unsigned argument)
     pass->stack[0].called = name;
 }
 
+static void
+rearrange(struct cm_pass *pass, enum action action, unsigned argument)
+{
+    switch (action) {
+    case ACT_COPY: run_copy(pass, argument); break;
+    case ACT_SWAP: swap(pass, argument); break;
+    case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
+    case ACT_PUT_ASIDE: put_aside(pass); break;
+    default: cm_pushed_swap(pass->stack, 2); pop(pass, 1);
+    }
+}
+
 /* How many things a store takes; what was copied for another one stays. */
 static unsigned
 stored_count(enum action action)
@@ -269,8 +309,8 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
                              last);
         break;
     case ACT_STORE_ATTR:
-        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
-                          last.attribute ? NULL : last.name, before);
+        cm_pass_add_attribute(pass, name_of(pass, argument),
+                              last.attribute ? NULL : last.name, before);
         break;
     default:
         if (cm_is_slice(&last)) {
@@ -325,7 +365,8 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
             cm_pass_add(pass, CM_STORE_COMPARE, before.name, last.name, NULL);
             pass->measured = true;
         }
-        forget(pass);
+        pop(pass, 2);
+        cm_pass_push(pass, (struct pushed){.made = true});
     }
 }
 
@@ -358,7 +399,11 @@ span(struct cm_pass *pass, enum action action, unsigned argument,
     if (action == ACT_BRANCH && measured) {
         cm_spans_branch(&pass->spans, pass->count, next + argument);
     }
+    if (action == ACT_TURN) {
+        cm_sieve_turn(&pass->sieve, pass->unit, next + (Py_ssize_t)argument);
+    }
     if (action == ACT_LOOP) {
+        cm_sieve_jump(&pass->sieve, next - (Py_ssize_t)argument);
         cm_spans_loop(&pass->spans, pass->stores, pass->count, next, argument);
     }
 }
@@ -380,18 +425,12 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
     }
-    else if (action == ACT_COPY) {
-        run_copy(pass, argument);
-    }
-    else if (action == ACT_SWAP) {
-        cm_pushed_swap(pass->stack, argument);
+    else if (action >= ACT_COPY && action <= ACT_SET_FUNCTION) {
+        rearrange(pass, action, argument);
     }
     else if (action == ACT_TURN) {
         forget(pass);
         pass->stack[0].turn = true;
-    }
-    else if (action == ACT_UNPACK) {
-        cm_pushed_unpack(pass->stack, argument);
     }
     else if (action >= ACT_SLICE && action <= ACT_CONTAINS) {
         run_part(pass, action, argument);
@@ -403,7 +442,7 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         run_store(pass, action, argument);
     }
     else if (action == ACT_FUNCTION) {
-        make_function(pass);
+        make_function(pass, argument);
     }
     else if (action == ACT_DELETE_LOCAL) {
         drop_store(pass, local_of(pass, argument));

@@ -27,9 +27,11 @@ enum action {
     ACT_COPY,
     ACT_SWAP,
     ACT_UNPACK,
-    ACT_SLICE,       /* the key of an item */
-    ACT_TAKE_SLICE,  /* x[a:b] */
-    ACT_STORE_SLICE, /* x[a:b] = ... */
+    ACT_PUT_ASIDE,    /* what a variable was before a comprehension */
+    ACT_SET_FUNCTION, /* its closure, its defaults: one more goes (3.13) */
+    ACT_SLICE,        /* the key of an item */
+    ACT_TAKE_SLICE,   /* x[a:b] */
+    ACT_STORE_SLICE,  /* x[a:b] = ... */
     ACT_DELETE_ITEM,
     ACT_COMPARE,
     ACT_CONTAINS, /* k in x */

@@ -9,6 +9,7 @@
 #include "bytecode.h"
 #include "line_table.h"
 #include "pushed.h"
+#include "sieve.h"
 #include "spans.h"
 
 enum { CM_PASS_NUMBERS = 8 };
@@ -28,6 +29,7 @@ struct cm_pass {
     bool measured; /* a length was compared, by the instruction before this */
     bool left;     /* that returns, raises, or goes back */
     struct cm_spans spans;
+    struct cm_sieve sieve;
     bool own; /* what it hands on and its second names are told too */
     struct {
         PyObject *name;
@@ -59,6 +61,8 @@ void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
 /* del from[k], from[a:b] = ...; `part`: more than one item, or what is old. */
 void cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from,
                          bool part);
+void cm_pass_add_attribute(struct cm_pass *pass, PyObject *name,
+                           PyObject *owner, struct pushed value);
 /* A variable is set. */
 void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
