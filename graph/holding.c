@@ -19,6 +19,7 @@
 #include "memo.h"
 #include "name.h"
 #include "optimizer.h"
+#include "state.h"
 #include "summed.h"
 #include "tee.h"
 #include "way.h"
@@ -540,6 +541,7 @@ static const struct {
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
+    {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},
     {"metric not reset", cm_bound_is_metric, cm_bound_say_metric},
     {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},

@@ -137,6 +137,13 @@ static const struct {
      "out", 1, 0, "container grows", "clear outs"},
     {"F||a.py:3 main;O|local net|Net;T|.hidden|Tensor [8, 16] float32", NULL,
      NULL, 2, 30, "state keeps its graph", "`hidden = hidden.detach()`"},
+    {"F||a.py:3 main;t|local h|tuple of 2|2;T|[1]|Tensor [8, 16] float32",
+     NULL, NULL, 1, 30, "state keeps its graph",
+     "`h = tuple(x.detach() for x in h)`"},
+    {"F||a.py:3 main;L|local h|list of 2|2;T|[1]|Tensor [8, 16] float32", NULL,
+     "x", 1, 30, "graph of kept outputs", "`x.detach()` in h"},
+    {"F||a.py:3 main;t|local h|tuple of 9|9;T|[1]|Tensor [8, 16] float32",
+     NULL, "x", 1, 30, "graph of kept outputs", "`x.detach()` in h"},
     {"F||a.py:3 main;T|local total|Tensor [3] float32", NULL, NULL, 1, 0,
      "kept", "set total = None"},
     /* default argument */
