@@ -13,6 +13,8 @@
 #include "emptying.h"
 #include "memo.h"
 #include "name.h"
+#include "owner.h"
+#include "repeat.h"
 #include "way.h"
 
 /* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
@@ -111,6 +113,15 @@ takes_new(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
+/* In a loop, or a variable of a function that runs once an epoch. */
+static bool
+runs_again(const struct cm_holding *self, const struct cm_code *code,
+           const struct cm_store *store)
+{
+    bool own = store->kind == CM_STORE_LOCAL || store->kind == CM_STORE_CELL;
+    return store->repeated || (own && cm_repeat_is_called(self, code));
+}
+
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
@@ -133,7 +144,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
             && (store->trimmed
                 || cm_emptying_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;
-        lines->set += anew && !makes ? 1 + store->repeated : 0;
+        lines->set += anew && !makes ? 1 + runs_again(self, code, store) : 0;
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
         lines->add += cm_emptying_adds(self, store, place->name);
@@ -247,7 +258,8 @@ cm_bound_is_emptied(const struct cm_holding *self)
         return true;
     }
     return cm_way_step(self, self->at)->counted
-           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
+           && (cm_owner_is_another(self) || lines.clear > 0
+               || lines.set > (lines.make > 0 ? 0 : 1)
                || is_list_of_places(self, &lines));
 }
 

@@ -219,6 +219,26 @@ cm_emptying_parameter(const struct cm_holding *self,
     return names[bound];
 }
 
+void
+cm_emptying_add_handed(const struct cm_holding *self,
+                       const struct cm_alias *to, struct cm_aliases *all)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            if (store->kind == CM_STORE_HAND && store->owner.index != 0
+                && cm_text_same(store->name, to->code->name)
+                && cm_text_same(cm_emptying_parameter(self, to->code, store),
+                                to->name)) {
+                cm_aliases_add(all, caller, store->owner);
+            }
+        }
+    }
+}
+
 /* Of trim(x): what x goes by in each function of that name. */
 static void
 add_parameters(const struct cm_holding *self, const struct cm_store *handed,

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "alias.h"
 #include "holding.h"
 
 /* What goes by the name in this code, by the store `at`. */
@@ -32,6 +33,10 @@ bool cm_emptying_is_about(const struct cm_holding *self,
 struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,
                                         const struct cm_store *handed);
+
+/* What callers hand to the code of `to` under that name. */
+void cm_emptying_add_handed(const struct cm_holding *self,
+                            const struct cm_alias *to, struct cm_aliases *all);
 
 /* Functions that the holding's code hands something to, by name.  Answers how
  * many, at most `capacity`. */

@@ -245,6 +245,30 @@ is_taken_from(const char *made, bool empty, const char *taken)
     return is_emptied_by_all(&way, codes, 2);
 }
 
+/* `outputs = []` in a function that main() calls. */
+static bool
+is_of_one_epoch(bool repeated)
+{
+    struct way way;
+    way_init(&way, variable, 1);
+    struct cm_store made = store(&way, CM_STORE_LOCAL, "outputs", "", 2);
+    struct cm_store call = store(&way, CM_STORE_HAND, "epoch", "", 9);
+    made.empty = true;
+    call.repeated = repeated;
+    struct cm_code_id codes[2] = {add_code(&way, "epoch", &made, 1, false),
+                                  add_code(&way, "main", &call, 1, false)};
+    way.steps[0].code = codes[0];
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+static void
+test_a_variable_of_one_epoch(void **state)
+{
+    (void)state;
+    assert_true(is_of_one_epoch(true));
+    assert_false(is_of_one_epoch(false));
+}
+
 static void
 test_a_new_one_is_taken(void **state)
 {
@@ -417,6 +441,7 @@ main(void)
         cmocka_unit_test(test_a_method_compares_its_length),
         cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_part_is_left_but_the_graph_too),
+        cmocka_unit_test(test_a_variable_of_one_epoch),
         cmocka_unit_test(test_a_new_one_is_taken),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
