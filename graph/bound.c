@@ -183,12 +183,19 @@ place_of(const struct cm_holding *self)
     return place;
 }
 
+/* A ModuleList's own dict: a program knows the list alone. */
+static bool
+is_of_modules(const struct cm_holding *self)
+{
+    return cm_way_is(self, cm_way_step(self, self->at)->edge, "._modules");
+}
+
 /* A container, or a tensor that gets longer, that goes by a name. */
 static bool
-can_be_emptied(const struct cm_holding *self)
+can_be_emptied(const struct cm_holding *self, const struct cm_holding *named)
 {
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
-    return (step->counted || cm_way_is_tensor(step))
+    const struct cm_holding_step *step = cm_way_step(named, named->at);
+    return (step->counted || cm_way_is_tensor(step) || is_of_modules(self))
            && cm_way_is_variable(step);
 }
 
@@ -197,6 +204,10 @@ static struct cm_holding
 named_place(const struct cm_holding *self)
 {
     struct cm_holding named = *self;
+    if (is_of_modules(self) && self->at > 1) {
+        named.at--;
+        return named;
+    }
     while (named.at > 1 && !cm_way_is_variable(cm_way_step(&named, named.at))
            && cm_way_step(&named, named.at - 1)->counted) {
         named.at--;
@@ -249,7 +260,7 @@ cm_bound_is_emptied(const struct cm_holding *self)
         return false;
     }
     struct cm_holding named = named_place(self);
-    if (!can_be_emptied(&named)) {
+    if (!can_be_emptied(self, &named)) {
         return false;
     }
     struct lines lines = lines_of(&named);

@@ -79,3 +79,19 @@ cm_gradient_say_lightning(const struct cm_holding *self)
         "the LightningModule `def optimizer_step(self, *a, **k): "
         "super().optimizer_step(*a, **k); self.zero_grad()`");
 }
+
+bool
+cm_gradient_is_of_more(const struct cm_holding *self)
+{
+    return self->count <= 1 && self->category != NULL
+           && strcmp(self->category, CM_HOLDING_GRADIENTS) == 0;
+}
+
+char *
+cm_gradient_say_more(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("they are of parameters that were added, one for each: "
+                       "remove the modules that are not needed any more (who "
+                       "holds these is told with them)");
+}

@@ -131,6 +131,8 @@ static const struct {
     {"M||module a;L|.losses|list of 9|9;T|[3]|Tensor [] float32", NULL, NULL,
      1, 0, "kept scalars", "append `x.item()` instead"},
     {"M||module a", "gradient", NULL, 0, 0, "gradient not cleared", "zero_"},
+    {"M||module a", CM_HOLDING_GRADIENTS, NULL, 0, 0,
+     "gradients of more parameters", "parameters that were added"},
     {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
      "out", 1, 7, "graph of kept outputs", "`out.detach()` in outs"},
     {"M||module a;L|.outs|list of 9|9;T|[3]|Tensor [8, 8] float32", NULL,
