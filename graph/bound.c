@@ -71,14 +71,17 @@ static bool
 sets(const struct cm_holding *self, const struct cm_store *store,
      const struct place *place)
 {
-    return store->kind == place->kind
+    bool captured =
+        place->kind == CM_STORE_LOCAL && store->kind == CM_STORE_CELL;
+    return (store->kind == place->kind || captured)
            && cm_way_is(self, store->name, place->name);
 }
 
 /* Lines that empty it, make it in a method of that purpose, set it anew
- * elsewhere or to something else, put something at a place in it, or add. */
+ * elsewhere or to something else, put something at a place in it, or a new
+ * container each turn; that add, or take one out. */
 struct lines {
-    uint32_t clear, trim, make, set, other, item, add;
+    uint32_t clear, trim, make, set, other, item, part, add, taken;
 };
 
 /* for name in ...: setattr(self, name, ...) in a method called reset(). */
@@ -113,13 +116,12 @@ takes_new(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
-/* In a loop, or a variable of a function that runs once an epoch. */
+/* In a loop, or a function that runs once an epoch. */
 static bool
 runs_again(const struct cm_holding *self, const struct cm_code *code,
            const struct cm_store *store)
 {
-    bool own = store->kind == CM_STORE_LOCAL || store->kind == CM_STORE_CELL;
-    return store->repeated || (own && cm_repeat_is_called(self, code));
+    return store->repeated || cm_repeat_is_called(self, code);
 }
 
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
@@ -147,7 +149,11 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->set += anew && !makes ? 1 + runs_again(self, code, store) : 0;
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
+        lines->part += store->kind == CM_STORE_ITEM && store->empty
+                       && cm_emptying_is_about(self, store, place->name)
+                       && runs_again(self, code, store);
         lines->add += cm_emptying_adds(self, store, place->name);
+        lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
     }
 }
@@ -225,6 +231,14 @@ is_list_of_places(const struct cm_holding *self, const struct lines *lines)
            && lines->item > 0 && lines->add == 0 && lines->other <= made;
 }
 
+/* rows[epoch] = [] in each, and an old one is taken out. */
+static bool
+has_parts(const struct cm_holding *self, const struct lines *lines)
+{
+    return lines->part > 0 && lines->taken > 0
+           && cm_way_step(self, self->at)->items < self->through;
+}
+
 static struct lines
 lines_of(const struct cm_holding *self)
 {
@@ -250,15 +264,9 @@ is_in_graph(const struct cm_holding *self)
            && cm_way_is_tensor(cm_way_step(self, self->at));
 }
 
-bool
-cm_bound_is_emptied(const struct cm_holding *self)
+static bool
+is_emptied_there(const struct cm_holding *self)
 {
-    if (cm_bound_is_metric(self)) {
-        return true;
-    }
-    if (self->count < 2 || self->at == 0) {
-        return false;
-    }
     struct cm_holding named = named_place(self);
     if (!can_be_emptied(self, &named)) {
         return false;
@@ -271,7 +279,34 @@ cm_bound_is_emptied(const struct cm_holding *self)
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0
                || lines.set > (lines.make > 0 ? 0 : 1)
+               || has_parts(&named, &lines)
                || is_list_of_places(self, &lines));
+}
+
+/* Of a dict of two metrics, each with its list: in these they pile up. */
+static bool
+is_emptied_below(const struct cm_holding *self)
+{
+    bool emptied = false;
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    for (size_t at = self->at + 1;
+         place->items < self->through && !emptied && at + 1 < self->count;
+         at++) {
+        struct cm_holding below = *self;
+        below.at = at;
+        emptied = cm_way_step(self, at)->counted && is_emptied_there(&below);
+    }
+    return emptied;
+}
+
+bool
+cm_bound_is_emptied(const struct cm_holding *self)
+{
+    if (cm_bound_is_metric(self)) {
+        return true;
+    }
+    return self->count >= 2 && self->at != 0
+           && (is_emptied_there(self) || is_emptied_below(self));
 }
 
 /* ---- what a loop leaves */

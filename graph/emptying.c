@@ -44,9 +44,9 @@ clears(const struct cm_holding *self, const struct cm_store *store,
 }
 
 /* One item, which need not be as much as comes. */
-static bool
-removes(const struct cm_holding *self, const struct cm_store *store,
-        const char *name)
+bool
+cm_emptying_removes(const struct cm_holding *self,
+                    const struct cm_store *store, const char *name)
 {
     static const char *const calls[] = {
         "pop",     "popitem",     "popleft",     "remove", "discard",
@@ -121,7 +121,7 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
             return false;
         }
         if (fills(self, &code->stores[i], name)
-            || removes(self, &code->stores[i], name)) {
+            || cm_emptying_removes(self, &code->stores[i], name)) {
             return own || asks_length(self, measure->name, name);
         }
     }
@@ -174,7 +174,7 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
 {
     bool filled = false;
     if (!code->stores[at].repeated
-        || !removes(self, &code->stores[at], name)) {
+        || !cm_emptying_removes(self, &code->stores[at], name)) {
         return false;
     }
     for (uint32_t i = 0; i < code->store_count; i++) {

@@ -25,6 +25,9 @@ bool cm_emptying_leaves_part(const struct cm_holding *self,
 /* append() and its like, not x[k] = y. */
 bool cm_emptying_adds(const struct cm_holding *self,
                       const struct cm_store *store, const char *name);
+/* pop() and its like, del x[k]: one item. */
+bool cm_emptying_removes(const struct cm_holding *self,
+                         const struct cm_store *store, const char *name);
 /* Any line of the place is about it, or about an item of it. */
 bool cm_emptying_is_about(const struct cm_holding *self,
                           const struct cm_store *store, const char *name);

@@ -110,7 +110,7 @@ push_item(struct cm_pass *pass)
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
-static void
+static bool
 drop_store(struct cm_pass *pass, PyObject *name)
 {
     struct cm_text_id text = cm_pass_text(pass, name);
@@ -122,7 +122,40 @@ drop_store(struct cm_pass *pass, PyObject *name)
             break;
         }
     }
+    bool dropped = kept != pass->count;
     pass->count = kept;
+    return dropped;
+}
+
+/* `del x` leaves as little in it as x = None. */
+static void delete (struct cm_pass *pass, enum cm_store_kind kind,
+                    PyObject *name, PyObject *owner)
+{
+    struct pushed none = {.constant = Py_None, .fresh = true};
+    if (!drop_store(pass, name) && pass->own) {
+        cm_pass_add_value(pass, kind, name, owner, none);
+    }
+}
+
+static void
+run_delete(struct cm_pass *pass, enum action action, unsigned argument)
+{
+    const struct pushed *of = &pass->stack[0];
+    switch (action) {
+    case ACT_DELETE_LOCAL:
+        delete (pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
+        break;
+    case ACT_DELETE_CELL:
+        delete (pass, CM_STORE_CELL, local_of(pass, argument), NULL);
+        break;
+    case ACT_DELETE_NAME:
+        delete (pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
+        break;
+    default:
+        delete (pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                of->attribute ? NULL : of->name);
+        pop(pass, 1);
+    }
 }
 
 /* `parts`: a bit for each of its four that lie below the code (until 3.12). */
@@ -281,7 +314,8 @@ stored_count(enum action action)
 static void
 run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
-    struct pushed last = pass->stack[0], before = pass->stack[1];
+    struct pushed last = pass->stack[0], before = pass->stack[1],
+                  third = pass->stack[2];
     pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
@@ -317,7 +351,7 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
             cm_pass_add_removal(pass, &before, true);
             break;
         }
-        cm_pass_add_key(pass, CM_STORE_ITEM, last.constant, &before, &last);
+        cm_pass_add_item(pass, &before, &last, &third);
     }
 }
 
@@ -371,11 +405,14 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
 }
 
 static void
-run_build(struct cm_pass *pass, unsigned argument)
+run_build(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed made = {.empty = argument == 0, .made = true};
-    cm_pushed_mix(pass->stack, argument, &made);
-    pop(pass, argument);
+    unsigned taken = action == ACT_BUILD_MAP    ? 2 * argument
+                     : action == ACT_BUILD_KEYS ? argument + 1
+                                                : argument;
+    cm_pushed_mix(pass->stack, taken, &made);
+    pop(pass, taken);
     cm_pass_push(pass, made);
 }
 
@@ -425,6 +462,9 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
     }
+    else if (action == ACT_DROP) {
+        pop(pass, 1);
+    }
     else if (action >= ACT_COPY && action <= ACT_SET_FUNCTION) {
         rearrange(pass, action, argument);
     }
@@ -444,14 +484,11 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_FUNCTION) {
         make_function(pass, argument);
     }
-    else if (action == ACT_DELETE_LOCAL) {
-        drop_store(pass, local_of(pass, argument));
+    else if (action >= ACT_DELETE_LOCAL && action <= ACT_DELETE_ATTR) {
+        run_delete(pass, action, argument);
     }
-    else if (action == ACT_DELETE_NAME) {
-        drop_store(pass, name_of(pass, argument));
-    }
-    else if (action == ACT_BUILD || action == ACT_BUILD_MAP) {
-        run_build(pass, action == ACT_BUILD ? argument : 2 * argument);
+    else if (action >= ACT_BUILD && action <= ACT_BUILD_KEYS) {
+        run_build(pass, action, argument);
     }
     else if (action == ACT_LEAVE) {
         leave(pass);
@@ -478,7 +515,13 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
-    if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
+    bool ends = action == ACT_DROP && pass->called;
+    pass->called =
+        action == ACT_KEEP ? pass->called
+        : action == ACT_TAKE_ONE
+            ? true
+            : action == ACT_TAKE_CALL || action == ACT_TAKE_CALL_KEYS;
+    if (ends || (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM)) {
         pass->fresh = true;
     }
     else if (action == ACT_OTHER || action == ACT_COMPARE

@@ -219,6 +219,11 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
     if (tag != NULL) {
         add_site(codes, records, tag->site);
     }
+    for (size_t i = at + 1; i + 1 < trail->count; i++) {
+        if (trail->steps[i + 1].counted) { /* each has one of its own */
+            add_methods(codes, records, trail->steps[i].type);
+        }
+    }
     if (trail->root->kind == CM_ROOT_MODULE) {
         add_functions(codes, query->objects,
                       PyModule_GetDict(trail->root->object));

@@ -24,6 +24,7 @@ enum action {
     ACT_LOAD_SUPER,
     ACT_LOAD_ITEM,
     ACT_LOAD_NULL,
+    ACT_DROP, /* what an expression leaves */
     ACT_COPY,
     ACT_SWAP,
     ACT_UNPACK,
@@ -52,10 +53,13 @@ enum action {
     ACT_STORE_ITEM,
     ACT_FUNCTION,
     ACT_DELETE_LOCAL,
+    ACT_DELETE_CELL,
     ACT_DELETE_NAME,
+    ACT_DELETE_ATTR,
     ACT_BUILD,
     ACT_BUILD_MAP,
-    ACT_TURN, /* of a `for`: the next item */
+    ACT_BUILD_KEYS, /* a dict of constant keys */
+    ACT_TURN,       /* of a `for`: the next item */
     ACT_LOOP,
     ACT_HANDLER,
     ACT_BRANCH, /* forwards, unless ... */

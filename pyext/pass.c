@@ -48,6 +48,17 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 }
 
 void
+cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                 const struct pushed *key, const struct pushed *value)
+{
+    uint32_t before = pass->count;
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, of, key);
+    if (pass->count > before) {
+        pass->stores[before].empty = value->empty && value->fresh;
+    }
+}
+
+void
 cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
 {
     uint32_t before = pass->count;

@@ -27,6 +27,7 @@ struct cm_pass {
     bool fresh;       /* nothing of this statement was a branch */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
+    bool called;   /* the instruction before this one made a value: no branch */
     bool left;     /* that returns, raises, or goes back */
     struct cm_spans spans;
     struct cm_sieve sieve;
@@ -54,6 +55,8 @@ void cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
                      PyObject *name, const struct pushed *of,
                      const struct pushed *key);
+void cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                      const struct pushed *key, const struct pushed *value);
 /* `value`: what is stored, as far as it is known.  A constant that is only one
  * branch of an expression (`a or None`) does not open its statement. */
 void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,

@@ -71,15 +71,21 @@ has_slice(const struct cm_pass *pass, unsigned count)
 static PyObject *
 part_by(PyObject *function, const struct pushed *stack, unsigned arguments)
 {
+    static const char *const of_bound[] = {"narrow", "index_select",
+                                           "masked_select", NULL};
     static const char *const of_first[] = {"islice", "sample", "compress",
                                            NULL};
     static const char *const of_second[] = {
         "filter",   "filterfalse", "takewhile", "dropwhile",
         "nlargest", "nsmallest",   NULL};
-    if (arguments < 2 || arguments >= CM_PUSHED_DEPTH) {
+    if (arguments == 0 || arguments >= CM_PUSHED_DEPTH) {
         return NULL;
     }
-    return is_one_of(function, of_first)
+    if (is_one_of(function, of_bound)) {
+        return stack[arguments].whole;
+    }
+    return arguments < 2 ? NULL
+           : is_one_of(function, of_first)
                ? cm_pushed_whole(&stack[arguments - 1])
            : is_one_of(function, of_second)
                ? cm_pushed_whole(&stack[arguments - 2])

@@ -112,6 +112,29 @@ def test_containers_without_items(probe):
     assert empty == {"a", "b", "c", "d"}
 
 
+def test_what_is_deleted_or_follows_a_call(probe):
+    source = """def f(self, x, epoch):
+ rows = []
+ print(rows)
+ del rows
+ del self.rows
+ print(x); self.rows = []
+ self.parts[epoch] = []
+ self.parts[epoch] = x or []
+ logs = {'a': [], 'b': []}
+ self.rows = x or []
+"""
+    told = probe.code(function_of(source).__code__)
+    lines = [(kind, name, line, constant, empty)
+             for (kind, name, _, line), (constant, empty, _) in zip(told["stores"], told["marks"])
+             if kind in (STORE_LOCAL, STORE_ATTRIBUTE, STORE_ITEM)]
+    assert lines == [
+        (STORE_LOCAL, "rows", 2, 0, 1), (STORE_LOCAL, "rows", 4, 1, 0),
+        (STORE_ATTRIBUTE, "rows", 5, 1, 0), (STORE_ATTRIBUTE, "rows", 6, 0, 1),
+        (STORE_ITEM, "", 7, 0, 1), (STORE_ITEM, "", 8, 0, 0),
+        (STORE_LOCAL, "logs", 9, 0, 0), (STORE_ATTRIBUTE, "rows", 10, 0, 0)]
+
+
 def test_keys_that_are_taken_again_or_old(probe):
     source = """def f(self, step, n, y):
  self.a[step % n] = y
