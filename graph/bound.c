@@ -276,9 +276,13 @@ is_emptied_there(const struct cm_holding *self)
         || cm_memo_fills(self)) {
         return true;
     }
+    /* Each epoch makes it longer from nothing. */
+    bool anew = lines.set > (lines.make > 0 ? 0 : 1);
+    if (cm_way_is_tensor(cm_way_step(self, self->at))) {
+        return anew && lines.other > 0 && !is_in_graph(self);
+    }
     return cm_way_step(self, self->at)->counted
-           && (cm_owner_is_another(self) || lines.clear > 0
-               || lines.set > (lines.make > 0 ? 0 : 1)
+           && (cm_owner_is_another(self) || lines.clear > 0 || anew
                || has_parts(&named, &lines)
                || is_list_of_places(self, &lines));
 }

@@ -31,6 +31,16 @@ is_made_of_itself(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
+/* What callers hand may be a module's variable, or one that they share. */
+static bool
+is_set_by(const struct cm_store *store, const struct owner *owner)
+{
+    return store->kind == owner->kind
+           || (owner->kind == CM_STORE_LOCAL
+               && (store->kind == CM_STORE_GLOBAL
+                   || store->kind == CM_STORE_CELL));
+}
+
 static bool
 makes_again(const struct cm_holding *self, const struct cm_code *code,
             const struct owner *owner)
@@ -39,7 +49,7 @@ makes_again(const struct cm_holding *self, const struct cm_code *code,
     for (uint32_t i = 0; !code->library && !again && i < code->store_count;
          i++) {
         const struct cm_store *store = &code->stores[i];
-        again = store->kind == owner->kind
+        again = is_set_by(store, owner)
                 && cm_way_is(self, store->name, owner->name) && store->made
                 && !is_made_of_itself(self, code, store)
                 && (store->repeated || cm_repeat_is_called(self, code));
@@ -69,6 +79,32 @@ is_parameter(const struct cm_code *code, struct cm_text_id name)
     return found;
 }
 
+static bool
+is_first_parameter(const struct cm_code *code, struct cm_text_id name)
+{
+    return code->store_count != 0 && code->stores[0].kind == CM_STORE_PARAMETER
+           && cm_text_same(code->stores[0].name, name);
+}
+
+/* Of self in run(): x of x.run(). */
+static void
+add_receivers(const struct cm_holding *self, const struct cm_alias *to,
+              struct cm_aliases *all)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            if (cm_repeat_calls(self, store, to->code)
+                && store->kind == CM_STORE_CALL && store->owner.index != 0) {
+                cm_aliases_add(all, caller, store->owner);
+            }
+        }
+    }
+}
+
 /* A variable of a function is set by that; a parameter by who calls it. */
 static bool
 variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
@@ -84,6 +120,9 @@ variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
         again = makes_again(self, variable.code, &owner);
         if (is_parameter(variable.code, variable.name)) {
             cm_emptying_add_handed(self, &variable, &all);
+        }
+        if (is_first_parameter(variable.code, variable.name)) {
+            add_receivers(self, &variable, &all);
         }
     }
     return again;

@@ -30,11 +30,9 @@ is_torchs(const struct cm_holding *self, struct cm_text_id name)
     return found;
 }
 
-/* f(x) of a function; y.f(x) of a method, of which nothing else has the
- * name. */
-static bool
-calls(const struct cm_holding *self, const struct cm_store *store,
-      const struct cm_code *code)
+bool
+cm_repeat_calls(const struct cm_holding *self, const struct cm_store *store,
+                const struct cm_code *code)
 {
     bool named = store->kind == CM_STORE_CALL
                  || (store->kind == CM_STORE_HAND && store->made);
@@ -57,7 +55,7 @@ calls_again(const struct cm_holding *self, const struct cm_code *caller,
     for (uint32_t i = 0; caller != code && !caller->library && !again
                          && i < caller->store_count;
          i++) {
-        if (calls(self, &caller->stores[i], code)) {
+        if (cm_repeat_calls(self, &caller->stores[i], code)) {
             again = caller->stores[i].repeated;
             cm_aliases_add(callers, caller, (struct cm_text_id){0});
         }

@@ -226,6 +226,30 @@ test_a_part_is_left_but_the_graph_too(void **state)
     assert_true(is_emptied_in(&way, &line, 1));
 }
 
+/* `rows = None` in the loop over epochs, and rows = torch.cat([rows, x]). */
+static bool
+is_longer_from_nothing(bool repeated, uint64_t depth)
+{
+    struct way way;
+    way_init(&way, "F||a.py:3 main;T|local outputs|Tensor [4]", 1);
+    struct cm_store lines[2] = {store(&way, CM_STORE_LOCAL, "outputs", "", 3),
+                                store(&way, CM_STORE_LOCAL, "outputs", "", 6)};
+    lines[0].constant = true;
+    lines[0].repeated = repeated;
+    lines[1].made = lines[1].repeated = true;
+    way.holding.autograd_depth = depth;
+    return is_emptied_in(&way, lines, 2);
+}
+
+static void
+test_a_tensor_that_begins_with_nothing(void **state)
+{
+    (void)state;
+    assert_true(is_longer_from_nothing(true, 0));
+    assert_false(is_longer_from_nothing(false, 0));
+    assert_false(is_longer_from_nothing(true, 40)); /* each has a graph */
+}
+
 /* `made = []`, some lines, `self.outputs = taken`. */
 static bool
 is_taken_from(const char *made, bool empty, const char *taken)
@@ -442,6 +466,7 @@ main(void)
         cmocka_unit_test(test_a_part_of_it_is_left),
         cmocka_unit_test(test_a_part_is_left_but_the_graph_too),
         cmocka_unit_test(test_a_variable_of_one_epoch),
+        cmocka_unit_test(test_a_tensor_that_begins_with_nothing),
         cmocka_unit_test(test_a_new_one_is_taken),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),

@@ -61,6 +61,39 @@ a_parameter_that_the_caller_makes(void **state)
     assert_false(is_another_by_caller("other"));
 }
 
+/* In Epoch.run() its name is self: what main() calls run() on. */
+static bool
+is_another_that_is_called(const char *receiver)
+{
+    static const char way_of_self[] =
+        "F||a.py:3 run;O|local self|Epoch;"
+        "L|.outputs|list of 9|9;T|[3]|Tensor [4]";
+    struct way way;
+    way_init(&way, way_of_self, 2);
+    struct cm_store parameter = store(&way, CM_STORE_PARAMETER, "self", "", 1);
+    struct cm_store lines[2] = {
+        store(&way, CM_STORE_GLOBAL, "epoch", "", 5),
+        store(&way, CM_STORE_CALL, "run", receiver, 6)};
+    struct cm_code run = {.name = text(&way, "run"),
+                          .qualified_name = text(&way, "Epoch.run"),
+                          .stores = &parameter,
+                          .store_count = 1};
+    lines[0].made = lines[0].repeated = true;
+    struct cm_code_id codes[2] = {{0},
+                                  add_code(&way, "main", lines, 2, false)};
+    assert_int_equal(cm_records_add_code(way.records, &run, &codes[0]), CM_OK);
+    way.steps[0].code = codes[0];
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+static void
+an_object_that_the_caller_makes(void **state)
+{
+    (void)state;
+    assert_true(is_another_that_is_called("epoch"));
+    assert_false(is_another_that_is_called("other"));
+}
+
 /* `self.meter = Meter()` in a method that main() calls in its loop, or
  * `self.meter = wrap(self.meter)`. */
 static bool
@@ -100,6 +133,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_a_loop_makes),
         cmocka_unit_test(a_parameter_that_the_caller_makes),
+        cmocka_unit_test(an_object_that_the_caller_makes),
         cmocka_unit_test(an_attribute_that_is_made_anew),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

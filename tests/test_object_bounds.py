@@ -135,6 +135,26 @@ def test_what_is_deleted_or_follows_a_call(probe):
         (STORE_LOCAL, "logs", 9, 0, 0), (STORE_ATTRIBUTE, "rows", 10, 0, 0)]
 
 
+def test_a_loop_with_handlers_in_it(probe):
+    source = """def f(self, x):
+ a = x
+ for y in x:
+  b = y
+  with self.lock:
+   c = y
+  try:
+   d = y
+  except ValueError as e:
+   print(e)
+  g = y
+ h = x
+"""
+    told = probe.code(function_of(source).__code__)
+    repeated = {name for (kind, name, _, _), (_, _, again) in zip(told["stores"], told["marks"])
+                if kind == STORE_LOCAL and again}
+    assert repeated - {"e"} == {"y", "b", "c", "d", "g"}
+
+
 def test_keys_that_are_taken_again_or_old(probe):
     source = """def f(self, step, n, y):
  self.a[step % n] = y
