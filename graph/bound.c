@@ -13,6 +13,8 @@
 #include "emptying.h"
 #include "memo.h"
 #include "name.h"
+#include "owner.h"
+#include "repeat.h"
 #include "way.h"
 
 /* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
@@ -69,14 +71,17 @@ static bool
 sets(const struct cm_holding *self, const struct cm_store *store,
      const struct place *place)
 {
-    return store->kind == place->kind
+    bool captured =
+        place->kind == CM_STORE_LOCAL && store->kind == CM_STORE_CELL;
+    return (store->kind == place->kind || captured)
            && cm_way_is(self, store->name, place->name);
 }
 
 /* Lines that empty it, make it in a method of that purpose, set it anew
- * elsewhere or to something else, put something at a place in it, or add. */
+ * elsewhere or to something else, put something at a place in it, or a new
+ * container each turn; that add, or take one out. */
 struct lines {
-    uint32_t clear, trim, make, set, other, item, add;
+    uint32_t clear, trim, make, set, other, item, part, add, taken;
 };
 
 /* for name in ...: setattr(self, name, ...) in a method called reset(). */
@@ -92,6 +97,33 @@ resets_all(const struct cm_holding *self, const struct cm_code *code,
                || strstr(method, "clear") != NULL);
 }
 
+/* `kept = []`, which is filled from x, and then x = kept. */
+static bool
+takes_new(const struct cm_holding *self, const struct cm_code *code,
+          uint32_t at, const struct place *place)
+{
+    const struct cm_store *next = &code->stores[at + 1];
+    bool found = false;
+    if (at + 1 == code->store_count || next->kind != CM_STORE_ALIAS
+        || !cm_way_is(self, next->name, place->name)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < at; i++) {
+        found |= code->stores[i].kind == CM_STORE_LOCAL
+                 && code->stores[i].empty
+                 && cm_text_same(code->stores[i].name, next->owner);
+    }
+    return found;
+}
+
+/* In a loop, or a function that runs once an epoch. */
+static bool
+runs_again(const struct cm_holding *self, const struct cm_code *code,
+           const struct cm_store *store)
+{
+    return store->repeated || cm_repeat_is_called(self, code);
+}
+
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
@@ -103,7 +135,9 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         const struct cm_store *store = &code->stores[i];
         bool set = sets(self, store, place);
         /* Not `x = x + [y]`, which fills it. */
-        bool anew = set && (store->empty || store->constant);
+        bool anew = set
+                    && (store->empty || store->constant
+                        || takes_new(self, code, i, place));
         lines->clear += cm_emptying_is(self, code, i, place->name)
                         || resets_all(self, code, store, place);
         /* `x = x[-n:]`, `x = last(x)` */
@@ -112,10 +146,14 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
             && (store->trimmed
                 || cm_emptying_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;
-        lines->set += anew && !makes ? 1 + store->repeated : 0;
+        lines->set += anew && !makes ? 1 + runs_again(self, code, store) : 0;
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
+        lines->part += store->kind == CM_STORE_ITEM && store->empty
+                       && cm_emptying_is_about(self, store, place->name)
+                       && runs_again(self, code, store);
         lines->add += cm_emptying_adds(self, store, place->name);
+        lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
     }
 }
@@ -151,12 +189,19 @@ place_of(const struct cm_holding *self)
     return place;
 }
 
+/* A ModuleList's own dict: a program knows the list alone. */
+static bool
+is_of_modules(const struct cm_holding *self)
+{
+    return cm_way_is(self, cm_way_step(self, self->at)->edge, "._modules");
+}
+
 /* A container, or a tensor that gets longer, that goes by a name. */
 static bool
-can_be_emptied(const struct cm_holding *self)
+can_be_emptied(const struct cm_holding *self, const struct cm_holding *named)
 {
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
-    return (step->counted || cm_way_is_tensor(step))
+    const struct cm_holding_step *step = cm_way_step(named, named->at);
+    return (step->counted || cm_way_is_tensor(step) || is_of_modules(self))
            && cm_way_is_variable(step);
 }
 
@@ -165,6 +210,10 @@ static struct cm_holding
 named_place(const struct cm_holding *self)
 {
     struct cm_holding named = *self;
+    if (is_of_modules(self) && self->at > 1) {
+        named.at--;
+        return named;
+    }
     while (named.at > 1 && !cm_way_is_variable(cm_way_step(&named, named.at))
            && cm_way_step(&named, named.at - 1)->counted) {
         named.at--;
@@ -180,6 +229,14 @@ is_list_of_places(const struct cm_holding *self, const struct lines *lines)
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
     return step->species == CM_LIST && step->items >= self->through
            && lines->item > 0 && lines->add == 0 && lines->other <= made;
+}
+
+/* rows[epoch] = [] in each, and an old one is taken out. */
+static bool
+has_parts(const struct cm_holding *self, const struct lines *lines)
+{
+    return lines->part > 0 && lines->taken > 0
+           && cm_way_step(self, self->at)->items < self->through;
 }
 
 static struct lines
@@ -199,26 +256,61 @@ lines_of(const struct cm_holding *self)
     return lines;
 }
 
+/* What is cut off a tensor stays in the graph behind it. */
+static bool
+is_in_graph(const struct cm_holding *self)
+{
+    return self->autograd_depth > 0
+           && cm_way_is_tensor(cm_way_step(self, self->at));
+}
+
+static bool
+is_emptied_there(const struct cm_holding *self)
+{
+    struct cm_holding named = named_place(self);
+    if (!can_be_emptied(self, &named)) {
+        return false;
+    }
+    struct lines lines = lines_of(&named);
+    if ((named.at == self->at && lines.trim > 0 && !is_in_graph(self))
+        || cm_memo_fills(self)) {
+        return true;
+    }
+    /* Each epoch makes it longer from nothing. */
+    bool anew = lines.set > (lines.make > 0 ? 0 : 1);
+    if (cm_way_is_tensor(cm_way_step(self, self->at))) {
+        return anew && lines.other > 0 && !is_in_graph(self);
+    }
+    return cm_way_step(self, self->at)->counted
+           && (cm_owner_is_another(self) || lines.clear > 0 || anew
+               || has_parts(&named, &lines)
+               || is_list_of_places(self, &lines));
+}
+
+/* Of a dict of two metrics, each with its list: in these they pile up. */
+static bool
+is_emptied_below(const struct cm_holding *self)
+{
+    bool emptied = false;
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    for (size_t at = self->at + 1;
+         place->items < self->through && !emptied && at + 1 < self->count;
+         at++) {
+        struct cm_holding below = *self;
+        below.at = at;
+        emptied = cm_way_step(self, at)->counted && is_emptied_there(&below);
+    }
+    return emptied;
+}
+
 bool
 cm_bound_is_emptied(const struct cm_holding *self)
 {
     if (cm_bound_is_metric(self)) {
         return true;
     }
-    if (self->count < 2 || self->at == 0) {
-        return false;
-    }
-    struct cm_holding named = named_place(self);
-    if (!can_be_emptied(&named)) {
-        return false;
-    }
-    struct lines lines = lines_of(&named);
-    if ((named.at == self->at && lines.trim > 0) || cm_memo_fills(self)) {
-        return true;
-    }
-    return cm_way_step(self, self->at)->counted
-           && (lines.clear > 0 || lines.set > (lines.make > 0 ? 0 : 1)
-               || is_list_of_places(self, &lines));
+    return self->count >= 2 && self->at != 0
+           && (is_emptied_there(self) || is_emptied_below(self));
 }
 
 /* ---- what a loop leaves */

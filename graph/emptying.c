@@ -44,9 +44,9 @@ clears(const struct cm_holding *self, const struct cm_store *store,
 }
 
 /* One item, which need not be as much as comes. */
-static bool
-removes(const struct cm_holding *self, const struct cm_store *store,
-        const char *name)
+bool
+cm_emptying_removes(const struct cm_holding *self,
+                    const struct cm_store *store, const char *name)
 {
     static const char *const calls[] = {
         "pop",     "popitem",     "popleft",     "remove", "discard",
@@ -121,7 +121,7 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
             return false;
         }
         if (fills(self, &code->stores[i], name)
-            || removes(self, &code->stores[i], name)) {
+            || cm_emptying_removes(self, &code->stores[i], name)) {
             return own || asks_length(self, measure->name, name);
         }
     }
@@ -174,7 +174,7 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
 {
     bool filled = false;
     if (!code->stores[at].repeated
-        || !removes(self, &code->stores[at], name)) {
+        || !cm_emptying_removes(self, &code->stores[at], name)) {
         return false;
     }
     for (uint32_t i = 0; i < code->store_count; i++) {
@@ -217,6 +217,26 @@ cm_emptying_parameter(const struct cm_holding *self,
                  && (cm_way_is(self, code->stores[0].name, "self")
                      || cm_way_is(self, code->stores[0].name, "cls"));
     return names[bound];
+}
+
+void
+cm_emptying_add_handed(const struct cm_holding *self,
+                       const struct cm_alias *to, struct cm_aliases *all)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            if (store->kind == CM_STORE_HAND && store->owner.index != 0
+                && cm_text_same(store->name, to->code->name)
+                && cm_text_same(cm_emptying_parameter(self, to->code, store),
+                                to->name)) {
+                cm_aliases_add(all, caller, store->owner);
+            }
+        }
+    }
 }
 
 /* Of trim(x): what x goes by in each function of that name. */

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "alias.h"
 #include "holding.h"
 
 /* What goes by the name in this code, by the store `at`. */
@@ -24,6 +25,9 @@ bool cm_emptying_leaves_part(const struct cm_holding *self,
 /* append() and its like, not x[k] = y. */
 bool cm_emptying_adds(const struct cm_holding *self,
                       const struct cm_store *store, const char *name);
+/* pop() and its like, del x[k]: one item. */
+bool cm_emptying_removes(const struct cm_holding *self,
+                         const struct cm_store *store, const char *name);
 /* Any line of the place is about it, or about an item of it. */
 bool cm_emptying_is_about(const struct cm_holding *self,
                           const struct cm_store *store, const char *name);
@@ -32,6 +36,10 @@ bool cm_emptying_is_about(const struct cm_holding *self,
 struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,
                                         const struct cm_store *handed);
+
+/* What callers hand to the code of `to` under that name. */
+void cm_emptying_add_handed(const struct cm_holding *self,
+                            const struct cm_alias *to, struct cm_aliases *all);
 
 /* Functions that the holding's code hands something to, by name.  Answers how
  * many, at most `capacity`. */

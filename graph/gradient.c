@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "name.h"
+#include "way.h"
 
 /* "pytorch_lightning", "lightning.pytorch" and what they are vendored as. */
 static bool
@@ -39,12 +40,34 @@ cm_gradient_is_lightnings(const struct cm_holding *self)
     return found && cm_gradient_lingers(self);
 }
 
+/* The optimizer on the way whose name is known; 0: none. */
+static size_t
+named_optimizer(const struct cm_holding *self)
+{
+    size_t found = 0;
+    for (size_t i = 1; i < self->count; i++) {
+        if (cm_way_begins(cm_way_module(self, i), "torch.optim")
+            && cm_way_is_variable(cm_way_step(self, i))) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Of several optimizers one may be cleared in time. */
 char *
 cm_gradient_say(const struct cm_holding *self)
 {
-    (void)self;
-    return cm_sentence("call optimizer.zero_grad(set_to_none=True) before the "
-                       "next forward pass");
+    size_t at = named_optimizer(self);
+    struct cm_way_name name;
+    if (at == 0) {
+        return cm_sentence("call optimizer.zero_grad(set_to_none=True) before "
+                           "the next forward pass");
+    }
+    cm_way_name_at(self, at, &name);
+    return cm_sentence("call %s.zero_grad(set_to_none=True) before the next "
+                       "forward pass, right after %s.step()",
+                       name.text, name.text);
 }
 
 char *
@@ -55,4 +78,20 @@ cm_gradient_say_lightning(const struct cm_holding *self)
         "Lightning clears gradients after the next forward pass; sooner: in "
         "the LightningModule `def optimizer_step(self, *a, **k): "
         "super().optimizer_step(*a, **k); self.zero_grad()`");
+}
+
+bool
+cm_gradient_is_of_more(const struct cm_holding *self)
+{
+    return self->count <= 1 && self->category != NULL
+           && strcmp(self->category, CM_HOLDING_GRADIENTS) == 0;
+}
+
+char *
+cm_gradient_say_more(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("they are of parameters that were added, one for each: "
+                       "remove the modules that are not needed any more (who "
+                       "holds these is told with them)");
 }

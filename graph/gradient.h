@@ -13,6 +13,9 @@
 
 bool cm_gradient_lingers(const struct cm_holding *self);
 char *cm_gradient_say(const struct cm_holding *self);
+/* Of ever more parameters, and held by nothing else. */
+bool cm_gradient_is_of_more(const struct cm_holding *self);
+char *cm_gradient_say_more(const struct cm_holding *self);
 /* Lightning's automatic optimization: the program has no line to move. */
 bool cm_gradient_is_lightnings(const struct cm_holding *self);
 char *cm_gradient_say_lightning(const struct cm_holding *self);

@@ -19,6 +19,7 @@
 #include "memo.h"
 #include "name.h"
 #include "optimizer.h"
+#include "state.h"
 #include "summed.h"
 #include "tee.h"
 #include "way.h"
@@ -525,6 +526,8 @@ static const struct {
     {"gradient cleared late by Lightning", cm_gradient_is_lightnings,
      cm_gradient_say_lightning},
     {"gradient not cleared", cm_gradient_lingers, cm_gradient_say},
+    {"gradients of more parameters", cm_gradient_is_of_more,
+     cm_gradient_say_more},
     {"dead cycle", is_dead, say_dead},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
@@ -540,6 +543,7 @@ static const struct {
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
+    {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},
     {"metric not reset", cm_bound_is_metric, cm_bound_say_metric},
     {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},
@@ -567,8 +571,9 @@ cm_holding_advise(const struct cm_holding *self,
 {
     *result = (struct cm_holding_advice){0};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        bool known =
-            self->count > 1 || is_outside(self) || cm_gradient_lingers(self);
+        bool known = self->count > 1 || is_outside(self)
+                     || cm_gradient_lingers(self)
+                     || cm_gradient_is_of_more(self);
         if (known && !rules[i].fits(self)) {
             continue;
         }

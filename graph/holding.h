@@ -21,6 +21,8 @@
 #define CM_HOLDING_COPY "copy of the weights"
 /* As a category: no more of them than before, and more bytes. */
 #define CM_HOLDING_LARGER "one that gets larger"
+/* Most are parameters' own: these are what grows. */
+#define CM_HOLDING_GRADIENTS "gradients of more parameters"
 /* As the first step: no root holds it. */
 #define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 

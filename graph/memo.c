@@ -14,6 +14,7 @@
 
 #include "alias.h"
 #include "emptying.h"
+#include "repeat.h"
 #include "way.h"
 
 struct memo {
@@ -102,72 +103,12 @@ look_for_index(struct memo *self, const struct cm_code *code)
 
 /* ---- keys that come again */
 
-static bool
-calls(const struct cm_store *store, const struct cm_code *code)
-{
-    return (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
-           && cm_text_same(store->name, code->name);
-}
-
-/* In a loop of this one; who does it outside of one is added. */
-static bool
-calls_again(const struct cm_code *caller, const struct cm_code *code,
-            struct cm_aliases *callers)
-{
-    bool again = false;
-    for (uint32_t i = 0; caller != code && !caller->library && !again
-                         && i < caller->store_count;
-         i++) {
-        if (calls(&caller->stores[i], code)) {
-            again = caller->stores[i].repeated;
-            cm_aliases_add(callers, caller, (struct cm_text_id){0});
-        }
-    }
-    return again;
-}
-
-/* In a loop, or by who is. */
-static bool
-is_called_again(const struct cm_holding *self, const struct cm_code *code)
-{
-    struct cm_aliases callers = {.count = 1, .items = {{.code = code}}};
-    bool again = false;
-    for (size_t i = 0; !again && i < callers.count; i++) {
-        for (size_t k = 0; !again && k < self->code_count; k++) {
-            again = calls_again(cm_records_code(self->records, self->codes[k]),
-                                callers.items[i].code, &callers);
-        }
-    }
-    return again;
-}
-
 /* A data set is asked for its items, by number. */
 static bool
 is_index(const struct cm_holding *self, const struct cm_code *code,
          const struct cm_store *store)
 {
     return store->decides == 1 && cm_way_is(self, code->name, "__getitem__");
-}
-
-/* What is handed to the code under this name. */
-static void
-add_handed(const struct cm_holding *self, const struct cm_alias *to,
-           struct cm_aliases *all)
-{
-    for (size_t i = 0; i < self->code_count; i++) {
-        const struct cm_code *caller =
-            cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; !caller->library && k < caller->store_count;
-             k++) {
-            const struct cm_store *store = &caller->stores[k];
-            if (store->kind == CM_STORE_HAND && store->owner.index != 0
-                && cm_text_same(store->name, to->code->name)
-                && cm_text_same(cm_emptying_parameter(self, to->code, store),
-                                to->name)) {
-                cm_aliases_add(all, caller, store->owner);
-            }
-        }
-    }
 }
 
 /* By this store the variable has what it has had before; else what that is
@@ -180,10 +121,10 @@ is_set_again(const struct cm_holding *self, const struct cm_alias *variable,
         cm_aliases_add(all, variable->code, store->owner);
     }
     else if (store->kind == CM_STORE_PARAMETER) {
-        add_handed(self, variable, all);
+        cm_emptying_add_handed(self, variable, all);
     }
     return (store->turn
-            && (store->nested || is_called_again(self, variable->code)))
+            && (store->nested || cm_repeat_is_called(self, variable->code)))
            || (store->kind == CM_STORE_PARAMETER
                && is_index(self, variable->code, store));
 }

@@ -105,11 +105,12 @@ push_item(struct cm_pass *pass)
     }
     push(pass, named ? key.constant : NULL, NULL);
     pass->stack[0].within = container.name;
+    pass->stack[0].chosen = key.name != NULL || key.made;
     pass->stack[0].attribute = true;
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
-static void
+static bool
 drop_store(struct cm_pass *pass, PyObject *name)
 {
     struct cm_text_id text = cm_pass_text(pass, name);
@@ -121,11 +122,45 @@ drop_store(struct cm_pass *pass, PyObject *name)
             break;
         }
     }
+    bool dropped = kept != pass->count;
     pass->count = kept;
+    return dropped;
+}
+
+/* `del x` leaves as little in it as x = None. */
+static void delete (struct cm_pass *pass, enum cm_store_kind kind,
+                    PyObject *name, PyObject *owner)
+{
+    struct pushed none = {.constant = Py_None, .fresh = true};
+    if (!drop_store(pass, name) && pass->own) {
+        cm_pass_add_value(pass, kind, name, owner, none);
+    }
 }
 
 static void
-make_function(struct cm_pass *pass)
+run_delete(struct cm_pass *pass, enum action action, unsigned argument)
+{
+    const struct pushed *of = &pass->stack[0];
+    switch (action) {
+    case ACT_DELETE_LOCAL:
+        delete (pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
+        break;
+    case ACT_DELETE_CELL:
+        delete (pass, CM_STORE_CELL, local_of(pass, argument), NULL);
+        break;
+    case ACT_DELETE_NAME:
+        delete (pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
+        break;
+    default:
+        delete (pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                of->attribute ? NULL : of->name);
+        pop(pass, 1);
+    }
+}
+
+/* `parts`: a bit for each of its four that lie below the code (until 3.12). */
+static void
+make_function(struct cm_pass *pass, unsigned parts)
 {
     PyObject *code = pass->stack[0].constant;
     PyObject *name = NULL;
@@ -133,7 +168,33 @@ make_function(struct cm_pass *pass)
         name = ((PyCodeObject *)code)->co_qualname;
     }
     cm_pass_add(pass, CM_STORE_FUNCTION, name, NULL, NULL);
+    pop(pass, 1 + (unsigned)__builtin_popcount(parts & 15));
+    push(pass, NULL, NULL);
+    if (pass->own && cm_sieve_is_comprehension(code)) {
+        pass->stack[0].listed = true;
+        pass->stack[0].sieved = cm_sieve_leaves_out(pass->tables, code);
+    }
+}
+
+/* Before a comprehension; after it the result is below what is taken back. */
+static void
+put_aside(struct cm_pass *pass)
+{
+    if (pass->own) {
+        cm_sieve_begin(&pass->sieve, cm_pushed_whole(&pass->stack[0]),
+                       pass->unit);
+    }
     forget(pass);
+}
+
+static void
+swap(struct cm_pass *pass, unsigned with)
+{
+    PyObject *of = cm_sieve_end(&pass->sieve, pass->unit);
+    if (of != NULL) {
+        push_part(pass, of);
+    }
+    cm_pushed_swap(pass->stack, with);
 }
 
 static void
@@ -226,6 +287,18 @@ run_call(struct cm_pass *pass, enum action action, unsigned argument)
     pass->stack[0].called = name;
 }
 
+static void
+rearrange(struct cm_pass *pass, enum action action, unsigned argument)
+{
+    switch (action) {
+    case ACT_COPY: run_copy(pass, argument); break;
+    case ACT_SWAP: swap(pass, argument); break;
+    case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
+    case ACT_PUT_ASIDE: put_aside(pass); break;
+    default: cm_pushed_swap(pass->stack, 2); pop(pass, 1);
+    }
+}
+
 /* How many things a store takes; what was copied for another one stays. */
 static unsigned
 stored_count(enum action action)
@@ -241,7 +314,8 @@ stored_count(enum action action)
 static void
 run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
-    struct pushed last = pass->stack[0], before = pass->stack[1];
+    struct pushed last = pass->stack[0], before = pass->stack[1],
+                  third = pass->stack[2];
     pop(pass, stored_count(action));
     switch (action) {
     case ACT_STORE_LOCAL:
@@ -269,15 +343,15 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
                              last);
         break;
     case ACT_STORE_ATTR:
-        cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
-                          last.attribute ? NULL : last.name, before);
+        cm_pass_add_attribute(pass, name_of(pass, argument),
+                              last.attribute ? NULL : last.name, before);
         break;
     default:
         if (cm_is_slice(&last)) {
             cm_pass_add_removal(pass, &before, true);
             break;
         }
-        cm_pass_add_key(pass, CM_STORE_ITEM, last.constant, &before, &last);
+        cm_pass_add_item(pass, &before, &last, &third);
     }
 }
 
@@ -325,16 +399,20 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
             cm_pass_add(pass, CM_STORE_COMPARE, before.name, last.name, NULL);
             pass->measured = true;
         }
-        forget(pass);
+        pop(pass, 2);
+        cm_pass_push(pass, (struct pushed){.made = true});
     }
 }
 
 static void
-run_build(struct cm_pass *pass, unsigned argument)
+run_build(struct cm_pass *pass, enum action action, unsigned argument)
 {
     struct pushed made = {.empty = argument == 0, .made = true};
-    cm_pushed_mix(pass->stack, argument, &made);
-    pop(pass, argument);
+    unsigned taken = action == ACT_BUILD_MAP    ? 2 * argument
+                     : action == ACT_BUILD_KEYS ? argument + 1
+                                                : argument;
+    cm_pushed_mix(pass->stack, taken, &made);
+    pop(pass, taken);
     cm_pass_push(pass, made);
 }
 
@@ -358,7 +436,11 @@ span(struct cm_pass *pass, enum action action, unsigned argument,
     if (action == ACT_BRANCH && measured) {
         cm_spans_branch(&pass->spans, pass->count, next + argument);
     }
+    if (action == ACT_TURN) {
+        cm_sieve_turn(&pass->sieve, pass->unit, next + (Py_ssize_t)argument);
+    }
     if (action == ACT_LOOP) {
+        cm_sieve_jump(&pass->sieve, next - (Py_ssize_t)argument);
         cm_spans_loop(&pass->spans, pass->stores, pass->count, next, argument);
     }
 }
@@ -380,18 +462,15 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action == ACT_LOAD_NULL) {
         push(pass, NULL, NULL);
     }
-    else if (action == ACT_COPY) {
-        run_copy(pass, argument);
+    else if (action == ACT_DROP) {
+        pop(pass, 1);
     }
-    else if (action == ACT_SWAP) {
-        cm_pushed_swap(pass->stack, argument);
+    else if (action >= ACT_COPY && action <= ACT_SET_FUNCTION) {
+        rearrange(pass, action, argument);
     }
     else if (action == ACT_TURN) {
         forget(pass);
         pass->stack[0].turn = true;
-    }
-    else if (action == ACT_UNPACK) {
-        cm_pushed_unpack(pass->stack, argument);
     }
     else if (action >= ACT_SLICE && action <= ACT_CONTAINS) {
         run_part(pass, action, argument);
@@ -403,16 +482,13 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         run_store(pass, action, argument);
     }
     else if (action == ACT_FUNCTION) {
-        make_function(pass);
+        make_function(pass, argument);
     }
-    else if (action == ACT_DELETE_LOCAL) {
-        drop_store(pass, local_of(pass, argument));
+    else if (action >= ACT_DELETE_LOCAL && action <= ACT_DELETE_ATTR) {
+        run_delete(pass, action, argument);
     }
-    else if (action == ACT_DELETE_NAME) {
-        drop_store(pass, name_of(pass, argument));
-    }
-    else if (action == ACT_BUILD || action == ACT_BUILD_MAP) {
-        run_build(pass, action == ACT_BUILD ? argument : 2 * argument);
+    else if (action >= ACT_BUILD && action <= ACT_BUILD_KEYS) {
+        run_build(pass, action, argument);
     }
     else if (action == ACT_LEAVE) {
         leave(pass);
@@ -439,7 +515,13 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
-    if (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM) {
+    bool ends = action == ACT_DROP && pass->called;
+    pass->called =
+        action == ACT_KEEP ? pass->called
+        : action == ACT_TAKE_ONE
+            ? true
+            : action == ACT_TAKE_CALL || action == ACT_TAKE_CALL_KEYS;
+    if (ends || (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM)) {
         pass->fresh = true;
     }
     else if (action == ACT_OTHER || action == ACT_COMPARE

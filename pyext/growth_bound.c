@@ -23,7 +23,7 @@ has_more_parameters(const struct cm_growth_look *look, int device)
     for (size_t i = 0; i < look->count; i++) {
         const struct cm_growth_row *row = &look->findings[i].row;
         if (row->category == CM_PARAMETER && row->device == device
-            && grows(row)) {
+            && grows(row) && !look->findings[i].bounded) {
             return true;
         }
     }

@@ -281,6 +281,10 @@ category_for_advice(const struct cm_growing *finding)
     if (cm_growing_larger(row)) {
         return CM_HOLDING_LARGER;
     }
+    if (row->category == CM_GRADIENT && row->owned_bytes > row->other_bytes
+        && row->result.verdict != CM_VERDICT_LINGERING) {
+        return CM_HOLDING_GRADIENTS;
+    }
     enum cm_category category =
         row->category == CM_GRADIENT
                 && row->result.verdict != CM_VERDICT_LINGERING
@@ -340,6 +344,20 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     return cm_holders_find(holders, &query);
 }
 
+/* What has one for each parameter comes to an end where those do. */
+static void
+bound_all(struct cm_growth_look *self, const struct cm_holders *holders)
+{
+    for (int others = 0; others < 2; others++) {
+        for (size_t i = 0; i < self->count; i++) {
+            bool parameter = self->findings[i].row.category == CM_PARAMETER;
+            if (parameter != (others != 0)) {
+                cm_growing_bound(self, &self->findings[i], &holders->items[i]);
+            }
+        }
+    }
+}
+
 static enum cm_status
 tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
 {
@@ -349,8 +367,8 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
     enum cm_status status = told == NULL || uses == NULL
                                 ? CM_NO_MEMORY
                                 : find_holders(self, &holders);
-    for (size_t i = 0; status == CM_OK && i < self->count; i++) {
-        cm_growing_bound(self, &self->findings[i], &holders.items[i]);
+    if (status == CM_OK) {
+        bound_all(self, &holders);
     }
     for (size_t i = 0; status == CM_OK && i < self->count; i++) {
         cm_growing_tell(self, &self->findings[i], &holders.items[i],

@@ -8,7 +8,7 @@
 #include "../graph/emptying.h"
 #include "phrase.h"
 
-enum { MOST_NAMES = 64, ROUNDS = 2 };
+enum { MOST_NAMES = 64, ROUNDS = 2, MOST_WRAPPERS = 4 };
 
 static bool
 is_wanted(const struct cm_objects *self, PyObject *name,
@@ -37,6 +37,23 @@ struct found {
     size_t count, capacity;
 };
 
+/* With what it wraps: @contextmanager, @torch.no_grad(). */
+static void
+add_function(struct cm_objects *self, PyObject *function, struct found *found)
+{
+    for (int depth = 0; depth < MOST_WRAPPERS; depth++) {
+        PyCodeObject *own = cm_function_code(function);
+        if (own == NULL || found->count == found->capacity) {
+            return;
+        }
+        struct cm_code_id code = cm_objects_code(self, own);
+        if (!is_there(found->codes, found->count, code)) {
+            found->codes[found->count++] = code;
+        }
+        function = cm_wrapped_by(self, function);
+    }
+}
+
 static void
 look_in(struct cm_objects *self, PyObject *names,
         const struct cm_text_id *wanted, size_t count, struct found *found)
@@ -45,13 +62,8 @@ look_in(struct cm_objects *self, PyObject *names,
     Py_ssize_t at = 0;
     while (found->count < found->capacity
            && PyDict_Next(names, &at, &name, &value)) {
-        PyCodeObject *own = cm_function_code(value);
-        if (own == NULL || !is_wanted(self, name, wanted, count)) {
-            continue;
-        }
-        struct cm_code_id code = cm_objects_code(self, own);
-        if (!is_there(found->codes, found->count, code)) {
-            found->codes[found->count++] = code;
+        if (is_wanted(self, name, wanted, count)) {
+            add_function(self, value, found);
         }
     }
 }

@@ -18,6 +18,7 @@
 #include "tags.h"
 #include "tee.h"
 #include "trail.h"
+#include "turns.h"
 
 enum {
     WAYS = 4, /* of each target that are counted */
@@ -218,6 +219,11 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
     if (tag != NULL) {
         add_site(codes, records, tag->site);
     }
+    for (size_t i = at + 1; i + 1 < trail->count; i++) {
+        if (trail->steps[i + 1].counted) { /* each has one of its own */
+            add_methods(codes, records, trail->steps[i].type);
+        }
+    }
     if (trail->root->kind == CM_ROOT_MODULE) {
         add_functions(codes, query->objects,
                       PyModule_GetDict(trail->root->object));
@@ -414,63 +420,7 @@ tell(struct search *self, uint32_t group, uint32_t place,
     return status;
 }
 
-/* ---- what is of one turn of a loop */
-
-static bool
-is_carried_by(const struct search *self, const struct cm_root *root,
-              PyObject *target)
-{
-    PyObject *name;
-    Py_ssize_t at = 0;
-    while ((name = cm_root_variable(root, target, &at)) != NULL) {
-        struct cm_phrase phrase;
-        phrase.length = 0;
-        cm_phrase_add_str(&phrase, name, CM_PHRASE_BYTES);
-        if (cm_bound_is_carried(
-                self->query->objects->records, root->code,
-                cm_phrase_intern(&phrase, self->query->objects->texts))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Nothing but variables that each turn sets before it reads them, and what is
- * computed with just now. */
-static bool
-is_of_one_turn(const struct search *self, uint32_t target)
-{
-    uint32_t first = cm_piles_from(&self->piles, target);
-    uint32_t last = cm_piles_to(&self->piles, target);
-    bool single = first < last;
-    for (uint32_t i = first; single && i < last; i++) {
-        uint32_t parent = cm_piles_way(&self->piles, i)->parent;
-        const struct cm_root *root =
-            parent >= CM_FROM_ROOT ? &self->roots.items[parent & ~CM_FROM_ROOT]
-                                   : NULL;
-        single = root != NULL
-                 && (root->kind == CM_ROOT_TEMPORARY
-                     || (root->kind == CM_ROOT_FRAME
-                         && !is_carried_by(self, root,
-                                           self->query->targets[target])));
-    }
-    return single;
-}
-
-static bool
-is_renewed(const struct search *self, uint32_t group)
-{
-    bool any = false;
-    for (uint32_t t = 0; t < self->query->target_count; t++) {
-        if (self->query->groups[t] == group) {
-            any = true;
-            if (!is_of_one_turn(self, t)) {
-                return false;
-            }
-        }
-    }
-    return any;
-}
+/* ---- all of it */
 
 /* Variables have one or two, and nothing that Python knows of has the many
  * others: no variable is what holds them. */
@@ -489,13 +439,18 @@ static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
     struct cm_pile pile;
+    struct cm_turns turns = {&self->piles, self->query};
     cm_piles_find(&self->piles, group, &pile);
     holder->targets = pile.targets;
     holder->unreached = pile.unreached;
     holder->through = pile.through;
     holder->chain = pile.chain;
     holder->stepped = pile.stepped;
-    holder->renewed = is_renewed(self, group);
+    holder->renewed = cm_turns_renew(&turns, group);
+    /* of several variables, the one that a turn leaves to the next */
+    if (pile.node == 0 && pile.way != NULL) {
+        pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
+    }
     bool unseen = is_held_unseen(self, group, &pile);
     return unseen || pile.way == NULL
                ? advise(self, group, NULL, NULL, holder)

@@ -36,6 +36,11 @@ cm_function_code(PyObject *object)
     return code != NULL && PyCode_Check(code) ? (PyCodeObject *)code : NULL;
 }
 
+/* [borrowed; never] What a class's or a module's attribute wraps: of static and
+ * class methods, properties, functools.wraps() and functools.cached_property;
+ * else NULL. */
+PyObject *cm_wrapped_by(const struct cm_objects *self, PyObject *value);
+
 /* `records` is borrowed and outlives the result.  NULL: no memory.  Runs the
  * layout proofs (small functions and classes of our own; no collection). */
 struct cm_objects *cm_objects_new(struct cm_records *records);

@@ -24,12 +24,15 @@ enum action {
     ACT_LOAD_SUPER,
     ACT_LOAD_ITEM,
     ACT_LOAD_NULL,
+    ACT_DROP, /* what an expression leaves */
     ACT_COPY,
     ACT_SWAP,
     ACT_UNPACK,
-    ACT_SLICE,       /* the key of an item */
-    ACT_TAKE_SLICE,  /* x[a:b] */
-    ACT_STORE_SLICE, /* x[a:b] = ... */
+    ACT_PUT_ASIDE,    /* what a variable was before a comprehension */
+    ACT_SET_FUNCTION, /* its closure, its defaults: one more goes (3.13) */
+    ACT_SLICE,        /* the key of an item */
+    ACT_TAKE_SLICE,   /* x[a:b] */
+    ACT_STORE_SLICE,  /* x[a:b] = ... */
     ACT_DELETE_ITEM,
     ACT_COMPARE,
     ACT_CONTAINS, /* k in x */
@@ -50,10 +53,13 @@ enum action {
     ACT_STORE_ITEM,
     ACT_FUNCTION,
     ACT_DELETE_LOCAL,
+    ACT_DELETE_CELL,
     ACT_DELETE_NAME,
+    ACT_DELETE_ATTR,
     ACT_BUILD,
     ACT_BUILD_MAP,
-    ACT_TURN, /* of a `for`: the next item */
+    ACT_BUILD_KEYS, /* a dict of constant keys */
+    ACT_TURN,       /* of a `for`: the next item */
     ACT_LOOP,
     ACT_HANDLER,
     ACT_BRANCH, /* forwards, unless ... */

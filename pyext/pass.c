@@ -48,6 +48,17 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 }
 
 void
+cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                 const struct pushed *key, const struct pushed *value)
+{
+    uint32_t before = pass->count;
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, of, key);
+    if (pass->count > before) {
+        pass->stores[before].empty = value->empty && value->fresh;
+    }
+}
+
+void
 cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
 {
     uint32_t before = pass->count;
@@ -70,7 +81,8 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].made = value.made;
         pass->stores[before].turn = value.turn;
         pass->stores[before].trimmed =
-            value.part && (value.of == NULL || value.of == name);
+            (value.part && (value.of == NULL || value.of == name))
+            || (value.chosen && value.within == name);
         if (kind == CM_STORE_ATTRIBUTE) {
             pass->stores[before].key = cm_pass_text(pass, value.operand);
         }
@@ -142,6 +154,17 @@ cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
     }
     if (pass->count > before) {
         pass->stores[before].constant = value.from != NULL;
+    }
+}
+
+/* `self.x = y`, a variable: that goes by x too. */
+void
+cm_pass_add_attribute(struct cm_pass *pass, PyObject *name, PyObject *owner,
+                      struct pushed value)
+{
+    cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
+    if (pass->own && value.name != NULL && !value.attribute) {
+        cm_pass_add(pass, CM_STORE_ALIAS, name, value.name, NULL);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "bytecode.h"
 #include "line_table.h"
 #include "pushed.h"
+#include "sieve.h"
 #include "spans.h"
 
 enum { CM_PASS_NUMBERS = 8 };
@@ -26,8 +27,10 @@ struct cm_pass {
     bool fresh;       /* nothing of this statement was a branch */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
+    bool called;   /* the instruction before this one made a value: no branch */
     bool left;     /* that returns, raises, or goes back */
     struct cm_spans spans;
+    struct cm_sieve sieve;
     bool own; /* what it hands on and its second names are told too */
     struct {
         PyObject *name;
@@ -52,6 +55,8 @@ void cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
                      PyObject *name, const struct pushed *of,
                      const struct pushed *key);
+void cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                      const struct pushed *key, const struct pushed *value);
 /* `value`: what is stored, as far as it is known.  A constant that is only one
  * branch of an expression (`a or None`) does not open its statement. */
 void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
@@ -59,6 +64,8 @@ void cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
 /* del from[k], from[a:b] = ...; `part`: more than one item, or what is old. */
 void cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from,
                          bool part);
+void cm_pass_add_attribute(struct cm_pass *pass, PyObject *name,
+                           PyObject *owner, struct pushed value);
 /* A variable is set. */
 void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);

@@ -20,6 +20,7 @@ struct pushed {
     bool empty;        /* a new container without items */
     bool made;         /* by a call, or a container that is written out */
     bool slice;        /* a:b */
+    bool chosen;       /* of an item: its key is no constant */
     bool part;         /* x[a:b] of `of`, or made of that */
     bool few;          /* 0 or 1 */
     bool length;       /* len(x) of `of` */
@@ -32,6 +33,8 @@ struct pushed {
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
     bool turn;         /* of a loop: what it goes over */
+    bool listed;       /* the function of a comprehension */
+    bool sieved;       /* and that leaves items out */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */

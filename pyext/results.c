@@ -67,6 +67,40 @@ has_slice(const struct cm_pass *pass, unsigned count)
     return found;
 }
 
+/* What leaves a part of an argument, and of which one. */
+static PyObject *
+part_by(PyObject *function, const struct pushed *stack, unsigned arguments)
+{
+    static const char *const of_bound[] = {"narrow", "index_select",
+                                           "masked_select", NULL};
+    static const char *const of_first[] = {"islice", "sample", "compress",
+                                           NULL};
+    static const char *const of_second[] = {
+        "filter",   "filterfalse", "takewhile", "dropwhile",
+        "nlargest", "nsmallest",   NULL};
+    if (arguments == 0 || arguments >= CM_PUSHED_DEPTH) {
+        return NULL;
+    }
+    if (is_one_of(function, of_bound)) {
+        return stack[arguments].whole;
+    }
+    return arguments < 2 ? NULL
+           : is_one_of(function, of_first)
+               ? cm_pushed_whole(&stack[arguments - 1])
+           : is_one_of(function, of_second)
+               ? cm_pushed_whole(&stack[arguments - 2])
+               : NULL;
+}
+
+/* [y for y in x if ...] where that is a function. */
+static struct pushed
+result_of_comprehension(const struct cm_pass *pass)
+{
+    PyObject *of =
+        pass->stack[1].sieved ? cm_pushed_whole(&pass->stack[0]) : NULL;
+    return (struct pushed){.made = true, .part = of != NULL, .of = of};
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -77,6 +111,9 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         "finalize", "cycle",   NULL};
     struct pushed result = {.made = true};
     PyObject *function = cm_pushed_function(pass->stack, arguments);
+    if (arguments == 0 && pass->stack[1].listed) {
+        return result_of_comprehension(pass);
+    }
     if (function != NULL && PyUnicode_Check(function)) {
         result.empty = makes_empty(function, arguments);
     }
@@ -105,6 +142,8 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else {
         bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
         result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
+        result.of = part_by(function, pass->stack, arguments);
+        result.part = result.of != NULL;
         cm_pass_add_arguments(pass, 0, arguments);
     }
     return result;
@@ -126,6 +165,11 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     const struct pushed *left = &pass->stack[1], *right = &pass->stack[0];
     struct pushed result = {0};
     unsigned operation = argument >= INPLACE ? argument - INPLACE : argument;
+    if (operation == MODULO && left->constant != NULL
+        && PyUnicode_Check(left->constant)) { /* "step %d" % step */
+        result.from = cm_pushed_source(pass->stack, 2);
+        return result;
+    }
     result.modulo = operation == MODULO;
     if (operation == MINUS && left->length) {
         result.length = result.excess = true;
@@ -164,7 +208,9 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
         || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {
         result.from = cm_pushed_source(pass->stack, argument);
     }
-    cm_pushed_mix(pass->stack, argument, &result);
+    if (!result.part) {
+        cm_pushed_mix(pass->stack, argument, &result);
+    }
     cm_pushed_pop(pass->stack, argument);
     cm_pass_push(pass, result);
 }

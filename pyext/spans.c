@@ -77,14 +77,16 @@ repeat(struct cm_store *store, uint32_t first)
     store->repeated = true;
 }
 
-/* Out of a handler is no loop (3.12 on).  Where the bound is met, some are told
+/* Out of a handler is no loop: from 3.12 on these stand behind the rest, before
+ * in it, as that of a `with` in the loop.  Where the bound is met, some are told
  * as if they stood in no loop. */
 void
 cm_spans_loop(struct cm_spans *self, struct cm_store *stores, uint32_t count,
               Py_ssize_t next, unsigned argument)
 {
     uint32_t i = count;
-    if (self->handlers > next - argument && self->handlers < next) {
+    if (PY_VERSION_HEX >= 0x030C0000 && self->handlers > next - argument
+        && self->handlers < next) {
         return;
     }
     while (i > 0 && (Py_ssize_t)stores[i - 1].unit >= next - argument

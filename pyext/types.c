@@ -121,10 +121,8 @@ add_function(struct methods *methods, PyObject *function)
     }
 }
 
-/* What a class's attribute wraps: of static and class methods, properties,
- * functools.wraps() and functools.cached_property. */
-static PyObject *
-wrapped_by(const struct cm_objects *self, PyObject *value)
+PyObject *
+cm_wrapped_by(const struct cm_objects *self, PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
     if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
@@ -153,7 +151,7 @@ add_method(struct methods *methods, PyObject *value)
                 add_function(methods, setter);
             }
         }
-        value = wrapped_by(methods->objects, value);
+        value = cm_wrapped_by(methods->objects, value);
     }
 }
 

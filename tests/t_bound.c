@@ -209,6 +209,100 @@ test_a_part_of_it_is_left(void **state)
 }
 
 static void
+test_a_part_is_left_but_the_graph_too(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;T|local outputs|Tensor [4]", 1);
+    struct cm_store line = store(&way, CM_STORE_LOCAL, "outputs", "", 5);
+    line.trimmed = true;
+    way.holding.autograd_depth = 40;
+    assert_false(is_emptied_in(&way, &line, 1));
+    way_init(&way, variable, 1); /* what goes out of a list takes its own */
+    line = store(&way, CM_STORE_LOCAL, "outputs", "", 5);
+    line.trimmed = true;
+    way.holding.autograd_depth = 40;
+    assert_true(is_emptied_in(&way, &line, 1));
+}
+
+/* `rows = None` in the loop over epochs, and rows = torch.cat([rows, x]). */
+static bool
+is_longer_from_nothing(bool repeated, uint64_t depth)
+{
+    struct way way;
+    way_init(&way, "F||a.py:3 main;T|local outputs|Tensor [4]", 1);
+    struct cm_store lines[2] = {store(&way, CM_STORE_LOCAL, "outputs", "", 3),
+                                store(&way, CM_STORE_LOCAL, "outputs", "", 6)};
+    lines[0].constant = true;
+    lines[0].repeated = repeated;
+    lines[1].made = lines[1].repeated = true;
+    way.holding.autograd_depth = depth;
+    return is_emptied_in(&way, lines, 2);
+}
+
+static void
+test_a_tensor_that_begins_with_nothing(void **state)
+{
+    (void)state;
+    assert_true(is_longer_from_nothing(true, 0));
+    assert_false(is_longer_from_nothing(false, 0));
+    assert_false(is_longer_from_nothing(true, 40)); /* each has a graph */
+}
+
+/* `made = []`, some lines, `self.outputs = taken`. */
+static bool
+is_taken_from(const char *made, bool empty, const char *taken)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[3] = {
+        store(&way, CM_STORE_LOCAL, made, "", 4),
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 8),
+        store(&way, CM_STORE_ALIAS, "outputs", taken, 8)};
+    struct cm_store first =
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 2);
+    stores[0].empty = empty;
+    first.empty = true;
+    struct cm_code_id codes[2] = {add_code(&way, "__init__", &first, 1, false),
+                                  add_code(&way, "keep", stores, 3, false)};
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+/* `outputs = []` in a function that main() calls. */
+static bool
+is_of_one_epoch(bool repeated)
+{
+    struct way way;
+    way_init(&way, variable, 1);
+    struct cm_store made = store(&way, CM_STORE_LOCAL, "outputs", "", 2);
+    struct cm_store call = store(&way, CM_STORE_HAND, "epoch", "", 9);
+    made.empty = true;
+    call.repeated = repeated;
+    struct cm_code_id codes[2] = {add_code(&way, "epoch", &made, 1, false),
+                                  add_code(&way, "main", &call, 1, false)};
+    way.steps[0].code = codes[0];
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+static void
+test_a_variable_of_one_epoch(void **state)
+{
+    (void)state;
+    assert_true(is_of_one_epoch(true));
+    assert_false(is_of_one_epoch(false));
+}
+
+static void
+test_a_new_one_is_taken(void **state)
+{
+    (void)state;
+    assert_true(is_taken_from("recent", true, "recent"));
+    assert_false(is_taken_from("recent", false, "recent"));
+    assert_false(is_taken_from("recent", true, "others"));
+}
+
+static void
 test_a_variable_that_is_made_twice(void **state)
 {
     struct way way;
@@ -370,6 +464,10 @@ main(void)
         cmocka_unit_test(test_an_item_goes_with_its_container),
         cmocka_unit_test(test_a_method_compares_its_length),
         cmocka_unit_test(test_a_part_of_it_is_left),
+        cmocka_unit_test(test_a_part_is_left_but_the_graph_too),
+        cmocka_unit_test(test_a_variable_of_one_epoch),
+        cmocka_unit_test(test_a_tensor_that_begins_with_nothing),
+        cmocka_unit_test(test_a_new_one_is_taken),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
         cmocka_unit_test(test_what_a_loop_leaves),

@@ -229,6 +229,26 @@ test_no_name_and_no_way(void **state)
     cm_records_free(way.records);
 }
 
+/* Of two optimizers one may be cleared in time. */
+static void
+test_gradients_of_an_optimizer_with_a_name(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "M||module a;O|.od|Adam;D|.state|dict of 6|6;T|key|Tensor [4];"
+             "T|.grad|Tensor [4]",
+             2);
+    way.holding.category = "gradient";
+    set_module(&way, 1, "torch.optim.adam");
+    assert_advice(&way, "gradient not cleared", "call od.zero_grad(");
+    assert_advice(&way, "gradient not cleared", "right after od.step()");
+    set_module(&way, 1, "net");
+    assert_advice(&way, "gradient not cleared", "call optimizer.zero_grad(");
+    cm_records_free(way.records);
+}
+
 /* ---- where it is filled */
 
 /* By the stack that allocated them; a program's own file of that name is not
@@ -504,6 +524,7 @@ main(void)
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
+        cmocka_unit_test(test_gradients_of_an_optimizer_with_a_name),
         cmocka_unit_test(test_gradients_that_lightning_clears),
         cmocka_unit_test(test_line_that_was_running),
         cmocka_unit_test(test_first_code_that_fills_it),

@@ -40,6 +40,23 @@ counts_several_optimizers_once(void **state)
     assert_int_equal(after(&iterations, "BABA"), 2);
 }
 
+/* What is cleared before the first one's part is gone by then. */
+static void
+ends_where_the_last_of_them_steps(void **state)
+{
+    (void)state;
+    struct cm_iterations two = {0}, critic = {0}, three = {0};
+    after(&two, "AB");
+    assert_int_equal(after(&two, "A"), 0);
+    assert_int_equal(after(&two, "B"), 1);
+    after(&critic, "DDDDDG");
+    assert_int_equal(after(&critic, "DDDDD"), 0);
+    assert_int_equal(after(&critic, "G"), 1);
+    after(&three, "ABC");
+    assert_int_equal(after(&three, "AB"), 0);
+    assert_int_equal(after(&three, "C"), 1);
+}
+
 static void
 counts_a_critic_with_its_generator(void **state)
 {
@@ -55,9 +72,9 @@ forgets_an_optimizer_that_is_done_with(void **state)
     (void)state;
     struct cm_iterations iterations = {0};
     after(&iterations, "ABABAB");
-    assert_int_equal(after(&iterations, "BBBBBBBBBBBBBBB"), 1);
+    assert_int_equal(after(&iterations, "BBBBBBBBBBBBBBBB"), 1);
     assert_int_equal(after(&iterations, "BBBB"), 4);
-    assert_int_equal(after(&iterations, "CCCCCCCCCCCCCCCCCC"), 3);
+    assert_int_equal(after(&iterations, "CCCCCCCCCCCCCCCCCCC"), 3);
 }
 
 static void
@@ -147,6 +164,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_with_each_step_of_one_optimizer),
         cmocka_unit_test(counts_several_optimizers_once),
+        cmocka_unit_test(ends_where_the_last_of_them_steps),
         cmocka_unit_test(counts_a_critic_with_its_generator),
         cmocka_unit_test(forgets_an_optimizer_that_is_done_with),
         cmocka_unit_test(bears_more_optimizers_than_it_knows),

@@ -461,6 +461,27 @@ with cumem.observe_tensor_cycles(print):
 """, cwd=tmp_path)
 
 
+def test_gradients_of_one_of_two_optimizers(tmp_path):
+    """Only one is cleared before its forward pass; the iteration ends where the last one steps."""
+    run_ok(LOOP + """
+with cumem.observe_tensor_cycles(print):
+    first, second = torch.nn.Linear(1024, 1024), torch.nn.Linear(1024, 512)
+    of_first = torch.optim.SGD(first.parameters(), lr=0.1)
+    of_second = torch.optim.SGD(second.parameters(), lr=0.1)
+    for step in range(12):
+        first.zero_grad()
+        x = first(torch.randn(8, 1024))
+        x.sum().backward()
+        of_first.step()
+        second.zero_grad()
+        second(x.detach()).sum().backward()
+        of_second.step()
+    row, = cumem.growth()
+assert row["verdict"] == "lingering" and row["bytes"] < 1024 * 1024 * 4, row
+assert row["holder"][1]["edge"] in (".second", ".of_second"), row["holder"]
+""", cwd=tmp_path)
+
+
 def test_parameters_that_nobody_trains(tmp_path):
     run_ok(LOOP + """
 with cumem.observe_tensor_cycles(print):

@@ -46,10 +46,38 @@ def test_a_part_of_it_in_what_is_set(probe):
  self.k = self.k + x[-n:]
  self.k = torch.cat([f(self.k), g(self.k[-n:])])
  self.k = self.k[0]
+ self.k = self.k[n]
+ self.k = self.k[x > n]
+ self.k = x[self.k]
 """
     told = probe.code(function_of(source).__code__)
     assert {line: trimmed for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
-            if kind in (STORE_ATTRIBUTE, STORE_LOCAL)} == {2: 1, 3: 1, 4: 1, 5: 1, 6: 0, 7: 0, 8: 0, 9: 0}
+            if kind in (STORE_ATTRIBUTE, STORE_LOCAL)} == {2: 1, 3: 1, 4: 1, 5: 1, 6: 0, 7: 0, 8: 0, 9: 0,
+                                                        10: 1, 11: 1, 12: 0}
+
+
+def test_comprehensions_that_leave_items_out(probe):
+    source = """def f(self, x, n):
+ self.k = [y for y in self.k if y > n]
+ self.k = {y: z for y, z in self.k.items() if z and n or y}
+ self.k = deque(y for y in self.k if y in x)
+ self.k = deque((y for y in self.k if not y), 9)
+ self.k = list(filter(lambda y: y > n, self.k))
+ self.k = heapq.nlargest(n, self.k)
+ self.k = list(islice(self.k, n))
+ x = [(y, [z for z in y]) for y in list(x) if y]
+ self.k = [y if y else n for y in self.k]
+ self.k = [y for y in self.k]
+ self.k = [y for y in x if y]
+ self.k = [z for y in self.k for z in y]
+ self.k = [y for y in self.k if y] + self.k
+ self.k = deque(y for y in self.k)
+ self.k = [[z for z in y if z] for y in self.k]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {line: trimmed for (kind, name, _, line), (_, trimmed) in zip(told["stores"], told["values"])
+            if kind == STORE_ATTRIBUTE or name == "x"} == {
+                **dict.fromkeys(range(2, 10), 1), **dict.fromkeys(range(10, 17), 0)}
 
 
 def test_the_attribute_that_an_operation_makes_another_of(probe):
@@ -82,6 +110,49 @@ def test_containers_without_items(probe):
     empty = {name for (kind, name, _, _), (_, empty, _) in zip(told["stores"], told["marks"])
              if kind == STORE_ATTRIBUTE and empty}
     assert empty == {"a", "b", "c", "d"}
+
+
+def test_what_is_deleted_or_follows_a_call(probe):
+    source = """def f(self, x, epoch):
+ rows = []
+ print(rows)
+ del rows
+ del self.rows
+ print(x); self.rows = []
+ self.parts[epoch] = []
+ self.parts[epoch] = x or []
+ logs = {'a': [], 'b': []}
+ self.rows = x or []
+"""
+    told = probe.code(function_of(source).__code__)
+    lines = [(kind, name, line, constant, empty)
+             for (kind, name, _, line), (constant, empty, _) in zip(told["stores"], told["marks"])
+             if kind in (STORE_LOCAL, STORE_ATTRIBUTE, STORE_ITEM)]
+    assert lines == [
+        (STORE_LOCAL, "rows", 2, 0, 1), (STORE_LOCAL, "rows", 4, 1, 0),
+        (STORE_ATTRIBUTE, "rows", 5, 1, 0), (STORE_ATTRIBUTE, "rows", 6, 0, 1),
+        (STORE_ITEM, "", 7, 0, 1), (STORE_ITEM, "", 8, 0, 0),
+        (STORE_LOCAL, "logs", 9, 0, 0), (STORE_ATTRIBUTE, "rows", 10, 0, 0)]
+
+
+def test_a_loop_with_handlers_in_it(probe):
+    source = """def f(self, x):
+ a = x
+ for y in x:
+  b = y
+  with self.lock:
+   c = y
+  try:
+   d = y
+  except ValueError as e:
+   print(e)
+  g = y
+ h = x
+"""
+    told = probe.code(function_of(source).__code__)
+    repeated = {name for (kind, name, _, _), (_, _, again) in zip(told["stores"], told["marks"])
+                if kind == STORE_LOCAL and again}
+    assert repeated - {"e"} == {"y", "b", "c", "d", "g"}
 
 
 def test_keys_that_are_taken_again_or_old(probe):
@@ -172,7 +243,19 @@ def test_what_goes_by_another_name(probe):
         (STORE_ALIAS, "items", "rows", "", 0, 0),
         (STORE_HAND, "trim", "rows", "", 0, 0), (STORE_HAND, "trim", "a", "queue", 2, 0),
         (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
-        (STORE_HAND, "cut", "rows", "", 0, 1), (STORE_RETURN, "", "rows", "", 0, 0)]
+        (STORE_HAND, "cut", "rows", "", 0, 1),
+        (STORE_ALIAS, "x", "rows", "", 0, 0), (STORE_RETURN, "", "rows", "", 0, 0)]
+
+
+def test_a_text_that_is_formatted_is_no_remainder(probe):
+    source = """def f(self, x, step, n):
+ self.rows["step-%d" % step] = x
+ self.rows["step-%d of %d" % (step, n)] = x
+ self.rows[step % n] = x
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [(line, trimmed) for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
+            if kind == STORE_ITEM] == [(2, 0), (3, 0), (4, 1)]
 
 
 def test_what_a_text_is_made_of(probe):

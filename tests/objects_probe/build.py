@@ -16,7 +16,7 @@ SOURCES = [
     *(f"pyext/{name}.c" for name in
       ("objects", "proofs", "describe", "edges", "builtins", "attributes",
        "frames", "codes", "deaths", "bytecode", "pass", "results", "opcodes", "line_table", "types", "stack", "stack_path",
-       "phrase", "spans", "addresses")),
+       "phrase", "sieve", "spans", "addresses")),
     *sorted(str(path.relative_to(ROOT))
             for path in (ROOT / "detector").glob("*.c")),
 ]

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "owner.h"
+
+#include "emptying.h"
+#include "name.h"
+#include "repeat.h"
+#include "way.h"
+
+/* What a person calls an owner, and how a line sets that. */
+struct owner {
+    const char *name;
+    enum cm_store_kind kind;
+};
+
+/* `self.store = wrap(self.store)` */
+static bool
+is_made_of_itself(const struct cm_holding *self, const struct cm_code *code,
+                  const struct cm_store *made)
+{
+    const char *name = cm_way_text(self, made->name);
+    bool found = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        found |=
+            store->line == made->line && store != made
+            && (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
+            && cm_emptying_is_about(self, store, name);
+    }
+    return found;
+}
+
+/* What callers hand may be a module's variable, or one that they share. */
+static bool
+is_set_by(const struct cm_store *store, const struct owner *owner)
+{
+    return store->kind == owner->kind
+           || (owner->kind == CM_STORE_LOCAL
+               && (store->kind == CM_STORE_GLOBAL
+                   || store->kind == CM_STORE_CELL));
+}
+
+static bool
+makes_again(const struct cm_holding *self, const struct cm_code *code,
+            const struct owner *owner)
+{
+    bool again = false;
+    for (uint32_t i = 0; !code->library && !again && i < code->store_count;
+         i++) {
+        const struct cm_store *store = &code->stores[i];
+        again = is_set_by(store, owner)
+                && cm_way_is(self, store->name, owner->name) && store->made
+                && !is_made_of_itself(self, code, store)
+                && (store->repeated || cm_repeat_is_called(self, code));
+    }
+    return again;
+}
+
+static bool
+any_makes_again(const struct cm_holding *self, const struct owner *owner)
+{
+    bool again = false;
+    for (size_t i = 0; !again && i < self->code_count; i++) {
+        again = makes_again(
+            self, cm_records_code(self->records, self->codes[i]), owner);
+    }
+    return again;
+}
+
+static bool
+is_parameter(const struct cm_code *code, struct cm_text_id name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < code->store_count; i++) {
+        found = code->stores[i].kind == CM_STORE_PARAMETER
+                && cm_text_same(code->stores[i].name, name);
+    }
+    return found;
+}
+
+static bool
+is_first_parameter(const struct cm_code *code, struct cm_text_id name)
+{
+    return code->store_count != 0 && code->stores[0].kind == CM_STORE_PARAMETER
+           && cm_text_same(code->stores[0].name, name);
+}
+
+/* Of self in run(): x of x.run(). */
+static void
+add_receivers(const struct cm_holding *self, const struct cm_alias *to,
+              struct cm_aliases *all)
+{
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            if (cm_repeat_calls(self, store, to->code)
+                && store->kind == CM_STORE_CALL && store->owner.index != 0) {
+                cm_aliases_add(all, caller, store->owner);
+            }
+        }
+    }
+}
+
+/* A variable of a function is set by that; a parameter by who calls it. */
+static bool
+variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
+                       struct cm_text_id name)
+{
+    struct cm_aliases all = {.count = 0};
+    bool again = false;
+    cm_aliases_add(&all, cm_records_code(self->records, code), name);
+    for (size_t i = 0; !again && i < all.count; i++) {
+        const struct cm_alias variable = all.items[i];
+        struct owner owner = {cm_way_text(self, variable.name),
+                              CM_STORE_LOCAL};
+        again = makes_again(self, variable.code, &owner);
+        if (is_parameter(variable.code, variable.name)) {
+            cm_emptying_add_handed(self, &variable, &all);
+        }
+        if (is_first_parameter(variable.code, variable.name)) {
+            add_receivers(self, &variable, &all);
+        }
+    }
+    return again;
+}
+
+/* The id of what the code calls this; none: it does not. */
+static struct cm_text_id
+name_in(const struct cm_holding *self, struct cm_code_id id, const char *name)
+{
+    const struct cm_code *code = cm_records_code(self->records, id);
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        if ((store->kind == CM_STORE_LOCAL
+             || store->kind == CM_STORE_PARAMETER)
+            && cm_way_is(self, store->name, name)) {
+            return store->name;
+        }
+    }
+    return (struct cm_text_id){0};
+}
+
+static bool
+is_another(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *step = cm_way_step(self, at);
+    struct cm_code_id frame = cm_way_step(self, at - 1)->code;
+    struct cm_name name = cm_way_name_of(self, at);
+    if (!cm_way_is_variable(step)) {
+        return false;
+    }
+    if (step->role == CM_LOCAL) {
+        return variable_is_made_again(self, frame,
+                                      name_in(self, frame, name.text));
+    }
+    bool global = at == 1 && cm_way_step(self, 0)->species == CM_MODULE;
+    struct owner owner = {name.text, global ? CM_STORE_GLOBAL
+                                     : step->role == CM_ATTRIBUTE
+                                         ? CM_STORE_ATTRIBUTE
+                                         : CM_STORE_CELL};
+    return any_makes_again(self, &owner);
+}
+
+bool
+cm_owner_is_another(const struct cm_holding *self)
+{
+    bool another = false;
+    for (size_t at = 1; !another && at < self->at; at++) {
+        another = is_another(self, at);
+    }
+    return another;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_REPEAT_H
+#define CM_REPEAT_H
+
+/* Which functions run again and again, of the code that a holding has: by the
+ * names that are called. */
+
+#include "holding.h"
+
+/* The line is f(x) of a function; y.f(x) of a method, of which nothing else has
+ * the name. */
+bool cm_repeat_calls(const struct cm_holding *self,
+                     const struct cm_store *store, const struct cm_code *code);
+/* In a loop of another one, or by one that is. */
+bool cm_repeat_is_called(const struct cm_holding *self,
+                         const struct cm_code *code);
+
+#endif

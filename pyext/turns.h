@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_TURNS_H
+#define CM_TURNS_H
+
+/* What a turn of a loop leaves to the next one, of the variables that hold a
+ * group's targets: one that each turn sets before it reads it goes with the
+ * turn (graph/bound.h reads which). */
+
+#include "holders.h"
+#include "pile.h"
+
+struct cm_turns {
+    const struct cm_piles *piles;         /* borrowed, with what they found */
+    const struct cm_holders_query *query; /* borrowed */
+};
+
+/* Nothing holds the group's but variables of one turn, and what is computed
+ * with just now. */
+bool cm_turns_renew(const struct cm_turns *self, uint32_t group);
+
+/* A way to one of the group's by a variable that is left to the next turn, or
+ * `way` where that is one, or none is: `out, h = rnn(x, h)`.  *node: what the
+ * variable refers to, where that is no target itself; else as it was. */
+const struct cm_reach_hit *cm_turns_carried(const struct cm_turns *self,
+                                            uint32_t group,
+                                            const struct cm_reach_hit *way,
+                                            uint32_t *node);
+
+#endif

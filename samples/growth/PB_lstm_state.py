@@ -1,0 +1,23 @@
+"""A head is trained on an LSTM that goes through one long sequence: its state, a tuple, keeps the graph of all of it."""
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def main():
+    lstm, head = nn.LSTM(128, 128).to(device), nn.Linear(128, 10, device=device)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.01)
+    state = None
+    for step in range(30):
+        x = torch.randn(32, 64, 128, device=device)  # LEAK input
+        out, state = lstm(x, state)  # LEAK
+        optimizer.zero_grad()
+        head(out.detach()).square().mean().backward()
+        optimizer.step()
+    print("parts of the state:", len(state))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""The state of a recurrent network, handed on as a tuple: which variable keeps the graph, and what to write."""
+
+import pytest
+
+from test_holder_advice import Programs, check_advice, nn, torch
+from test_holders import ask, watched  # noqa: F401
+
+program = Programs()
+
+
+@program("state keeps its graph", "`state = tuple(x.detach() for x in state)`")
+def state_of_an_lstm():
+    lstm, state = nn.LSTM(2, 3), None
+    for _ in range(9):
+        out, state = lstm(torch.zeros(4, 1, 2), state)
+        out.sum()
+    return ask([out, *state], depth=30)
+
+
+@program("state keeps its graph", "`carried = tuple(x.detach() for x in carried)`")
+def state_of_two_layers():
+    first, second, carried = nn.RNNCell(2, 3), nn.RNNCell(3, 3), (torch.zeros(4, 3),) * 2
+    for _ in range(9):
+        low = first(torch.zeros(4, 2), carried[0])
+        high = second(low, carried[1])
+        carried = (low, high)
+    return ask([low, high], depth=30)
+
+
+@program("graph of kept outputs", "detach() before you keep it")
+def outputs_of_an_lstm():
+    lstm, state, outs = nn.LSTM(2, 3), None, []
+    for _ in range(9):
+        out, state = lstm(torch.zeros(4, 1, 2), state)
+        outs.append(out)
+        state = tuple(x.detach() for x in state)
+    return ask(list(outs), depth=3)
+
+
+@pytest.mark.parametrize("function, rule, words", program)
+def test_state_of_a_network(function, rule, words):
+    check_advice(function, rule, words)
