@@ -68,31 +68,48 @@ is_candidate(const struct cm_cycle *cycle, uint32_t edge, struct cm_link *link)
            && !cm_cycle_is_hook(cycle, *link);
 }
 
+/* A namedtuple: it has items as a tuple has, and a weak reference to it cannot
+ * be made. */
+static bool
+is_record(const struct cm_cycle *cycle, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, node);
+
+    return record->species == CM_OBJECT
+           && cm_records_type(cycle->records, record->type)->unweakable;
+}
+
+/* The first item of a container or a record that leads on; 0: none. */
+static uint32_t
+item_inside(const struct cm_cycle *cycle, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, node);
+    bool container = cm_cycle_is_container(cycle, node);
+    uint32_t roles = container ? CM_ROLES_ALL : CM_ROLES_CONTAINER;
+
+    for (uint32_t i = 0; i < record->edge_count; i++) {
+        uint32_t edge = record->first_edge + i;
+        const struct cm_edge *item = cm_cycle_edge(cycle, edge);
+
+        if (cm_cycle_has(cycle, item->head)
+            && (CM_ROLE(item->role) & roles) != 0
+            && (container || is_record(cycle, node))) {
+            return edge;
+        }
+    }
+    return 0;
+}
+
 /* The link itself, or, when it leads into containers, the last edge before
  * they lead to something else. */
 static uint32_t
 innermost(struct cm_cycle *cycle, struct cm_link link)
 {
-    uint32_t edge = link.edge;
+    uint32_t edge = link.edge, next = link.edge;
 
-    for (uint32_t steps = 0; steps < 64; steps++) {
-        uint32_t node = cm_cycle_edge(cycle, edge)->head;
-        const struct cm_node *record = cm_cycle_node(cycle, node);
-        uint32_t next = 0;
-
-        if (!cm_cycle_is_container(cycle, node)) {
-            break;
-        }
-        for (uint32_t i = 0; i < record->edge_count && next == 0; i++) {
-            uint32_t out = record->first_edge + i;
-
-            next =
-                cm_cycle_has(cycle, cm_cycle_edge(cycle, out)->head) ? out : 0;
-        }
-        if (next == 0) {
-            break;
-        }
+    for (uint32_t steps = 0; steps < 64 && next != 0; steps++) {
         edge = next;
+        next = item_inside(cycle, cm_cycle_edge(cycle, edge)->head);
     }
     return edge;
 }
