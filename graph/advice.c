@@ -415,12 +415,16 @@ cm_advise_recursion(const struct cm_cycle *cycle,
                        function.text);
 }
 
+/* What an attribute leads to is let go there: a function that is called later
+ * reads its variable. */
 char *
 cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    struct cm_name function;
+    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_link link;
+    char before[320] = "";
 
     (void)made;
     if (suspect->maker == 0) {
@@ -428,15 +432,19 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                            "share keeps it",
                            name.text);
     }
-    function = callable_name(cycle, suspect->maker);
     if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
         return cm_sentence("set %s = None when done: %s keeps it through its "
                            "closure",
                            name.text, function.text);
     }
-    return cm_sentence("capture weakref.ref(%s) in %s, or set %s = None when "
-                       "done",
-                       name.text, function.text, name.text);
+    snprintf(before, sizeof before, "capture weakref.ref(%s) in %s", name.text,
+             function.text);
+    return cm_cycle_link(cycle, suspect->held, &link)
+               ? cm_advice_clearing(
+                   cycle, suspect->held,
+                   cm_advice_type_name(cycle, link.owner).text, before)
+               : cm_sentence("%s, or set %s = None when done", before,
+                             name.text);
 }
 
 char *

@@ -46,7 +46,7 @@ static const struct rule rules[] = {
     {"recursive_closure",
      cm_suspect_recursion, cm_made_by_function, cm_advise_recursion, false},
     {"closure_cell",
-     cm_suspect_cell, cm_made_by_closure, cm_advise_cell, false},
+     cm_suspect_cell, cm_made_by_closure, cm_advise_cell, true},
     {"own_dict",
      cm_suspect_own_dict, cm_made_by_attribute, cm_advise_own_dict, false},
     {"self_reference",

@@ -470,17 +470,33 @@ cm_suspect_recursion(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* The attribute of an object of the program's own by which the function is
+ * called. */
+static bool
+find_keeper(struct cm_cycle *cycle, uint32_t function, struct cm_link *link)
+{
+    struct cm_want want = {.through_libraries = true, .users = true};
+
+    return function != 0
+           && cm_cycle_held(cycle, function, ROLES_WRAPPERS, want, link)
+           && is_instance(cycle, link->owner) && !is_protocol(cycle, *link);
+}
+
 bool
 cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     uint32_t edge = cm_cycle_next(cycle, 0, CM_ROLE(CM_CELL_CONTENTS));
     const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+    struct cm_link link;
 
     if (edge == 0) {
         return false;
     }
     *result = cm_suspect_of(edge, record->head, edge,
                             function_of_cell(cycle, record->tail));
+    if (find_keeper(cycle, result->maker, &link)) {
+        result->held = link.edge;
+    }
     return true;
 }
 

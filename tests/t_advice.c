@@ -4,8 +4,8 @@
  * What the sentences say that no rule does: which part can be weak, and what is
  * cleared.  The rules: t_cut.c and t_back_link.c. */
 
-#include <setjmp.h>
 #include <stdarg.h>
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,11 +59,40 @@ test_items(void **state)
     CHECK_CUTS(cases);
 }
 
+static void
+test_captured(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"among the handlers of an event",
+         "code on k.py:6 Engine.__init__.<locals>.on; o Engine; e Event;"
+         "l list; t Tensor 4096; f function code=on; c cell; o .done e;"
+         "e .handlers l; l [0] f; f __closure__ c; c cell:self o; o .t t",
+         "closure_cell", "c cell self o", "k.py:6",
+         "capture weakref.ref(self) in on, or clear Event.handlers when done"},
+        {"where what is captured is a list, the attribute keeps it no longer",
+         "code cb k.py:6 run.<locals>.cb; l list; q Queue; t Tensor 4096;"
+         "f function code=cb; c cell; l [0] q; q .cb f; f __closure__ c;"
+         "c cell:jobs l; l [1] t",
+         "closure_cell", "c cell jobs l", "k.py:6",
+         "set jobs = None when done: cb keeps it through its closure"},
+        {"no attribute has the function",
+         "code cb k.py:6 run.<locals>.cb; o Job; d dict; t Tensor 4096;"
+         "f function code=cb; c cell; g function; e cell; d ['cb'] f;"
+         "g __closure__ e; e cell:table d; f __closure__ c; c cell:job o;"
+         "o .run g; o .t t",
+         "lambda_on_self", "c cell job o", "k.py:6", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items),
+        cmocka_unit_test(test_captured),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

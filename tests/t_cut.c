@@ -221,8 +221,8 @@ test_other_captures(void **state)
          TRAINER CLOSURE "p Pool; o .cb f; o .pool p; c cell:pool p;"
                          "p .trainer o",
          "closure_cell", "c cell pool p", "train.py:13",
-         "capture weakref.ref(pool) in the lambda, or set pool = None when "
-         "done"},
+         "capture weakref.ref(pool) in the lambda, or set Trainer.cb = None "
+         "when done; Trainer.pool leads back too"},
         {"look-alike: the lambda only hangs off another cycle",
          TRAINER CLOSURE "n Node; o .cb f; c cell:n n; o .node n; n .up o;"
                          "x Node; c2 cell",
@@ -551,7 +551,7 @@ test_closure_cell(void **state)
          "f function code=cb; cl tuple; c cell; o .queue q; q .cb f;"
          "f __closure__ cl; cl cell:job c; c cell:job o; o .t t",
          "closure_cell", "c cell job o", "k.py:6",
-         "capture weakref.ref(job) in cb, or set job = None when done"},
+         "capture weakref.ref(job) in cb, or set Queue.cb = None when done"},
         {"a frame's own cell, without a function",
          "code run k.py:6 run; store run cell job - 8; fr frame code=run;"
          "c cell; o Job; t Tensor 4096; fr local:job c; c cell:job o;"
