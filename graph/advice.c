@@ -433,9 +433,12 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                            name.text);
     }
     if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
-        return cm_sentence("set %s = None when done: %s keeps it through its "
+        bool clears = cm_advice_can_be_cleared(cycle, suspect->edge);
+
+        return cm_sentence("%s %s%s when done: %s keeps it through its "
                            "closure",
-                           name.text, function.text);
+                           clears ? "clear" : "set", name.text,
+                           clears ? "" : " = None", function.text);
     }
     snprintf(before, sizeof before, "capture weakref.ref(%s) in %s", name.text,
              function.text);

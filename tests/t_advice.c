@@ -74,7 +74,7 @@ test_captured(void **state)
          "f function code=cb; c cell; l [0] q; q .cb f; f __closure__ c;"
          "c cell:jobs l; l [1] t",
          "closure_cell", "c cell jobs l", "k.py:6",
-         "set jobs = None when done: cb keeps it through its closure"},
+         "clear jobs when done: cb keeps it through its closure"},
         {"no attribute has the function",
          "code cb k.py:6 run.<locals>.cb; o Job; d dict; t Tensor 4096;"
          "f function code=cb; c cell; g function; e cell; d ['cb'] f;"

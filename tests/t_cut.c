@@ -535,7 +535,7 @@ test_recursive_closure(void **state)
          "l list; t Tensor 4096; f __closure__ c; c cell:fs l; l [0] f;"
          "l [1] t",
          "closure_cell", "c cell fs l", "r.py:6",
-         "set fs = None when done: the lambda keeps it through its closure"},
+         "clear fs when done: the lambda keeps it through its closure"},
     };
 
     (void)state;
