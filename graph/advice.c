@@ -181,7 +181,6 @@ cm_advise_lambda(const struct cm_cycle *cycle,
 {
     struct cm_name function = callable_name(cycle, suspect->maker);
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    struct cm_name type = cm_advice_type_name(cycle, suspect->owner);
     char before[320];
 
     (void)made;
@@ -190,9 +189,7 @@ cm_advise_lambda(const struct cm_cycle *cycle,
                  name.text, function.text);
         return cm_advice_clearing(cycle, suspect->held, name.text, before);
     }
-    snprintf(before, sizeof before, "give %s weakref.ref of %s as its default",
-             function.text, type.text);
-    return cm_advice_clearing(cycle, suspect->held, "", before);
+    return cm_advice_captured(cycle, suspect, "");
 }
 
 /* "f" of `self.f`: a decorator's function goes by the name of what it wraps,
@@ -287,16 +284,37 @@ cm_advise_method(const struct cm_cycle *cycle,
 }
 
 char *
+cm_advice_captured(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect, const char *object)
+{
+    const struct cm_edge *edge = cm_cycle_edge(cycle, suspect->edge);
+    struct cm_name type = cm_advice_type_name(cycle, edge->head);
+    char before[400];
+
+    if (cm_cycle_node(cycle, suspect->maker)->species == CM_FUNCTION) {
+        snprintf(before, sizeof before,
+                 "give %s weakref.ref of %s as its default",
+                 callable_name(cycle, suspect->maker).text, type.text);
+    }
+    else if (edge->role == CM_BOUND_SELF) {
+        snprintf(before, sizeof before,
+                 "give the partial a function that captures weakref.ref of %s "
+                 "instead of %s",
+                 type.text, cm_advice_method_name(cycle, edge->tail).text);
+    }
+    else {
+        snprintf(before, sizeof before, "give the partial weakref.ref of %s",
+                 type.text);
+    }
+    return cm_advice_clearing(cycle, suspect->held, object, before);
+}
+
+char *
 cm_advise_partial(const struct cm_cycle *cycle,
                   const struct cm_suspect *suspect, const struct cm_made *made)
 {
-    struct cm_name type = cm_advice_type_name(cycle, suspect->owner);
-    char before[160];
-
     (void)made;
-    snprintf(before, sizeof before, "give the partial weakref.ref of %s",
-             type.text);
-    return cm_advice_clearing(cycle, suspect->held, "", before);
+    return cm_advice_captured(cycle, suspect, "");
 }
 
 /* As the program reaches it: by the variable or the attribute that has it. */

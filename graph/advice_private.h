@@ -26,4 +26,9 @@ bool cm_advice_can_be_weak(const struct cm_cycle *cycle, uint32_t edge);
 char *cm_advice_clearing(const struct cm_cycle *cycle, uint32_t edge,
                          const char *object, const char *before);
 
+/* How the function or the partial `maker` of an attribute is to have what it
+ * keeps.  Returns a new text, NULL when memory ran out. */
+char *cm_advice_captured(const struct cm_cycle *cycle,
+                         const struct cm_suspect *suspect, const char *object);
+
 #endif

@@ -14,6 +14,9 @@
 #include "name.h"
 
 #define MAX_NESTED 16 /* modules within modules, of which the owner is asked */
+#define ROLES_CAPTURE                                                         \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_DEFAULT) | CM_ROLE(CM_PARTIAL_FUNC)      \
+     | CM_ROLE(CM_PARTIAL_ARG) | CM_ROLE(CM_BOUND_SELF))
 
 /* Whole names, the most telling first. */
 static const char *const back_names[] = {
@@ -114,11 +117,49 @@ innermost(struct cm_cycle *cycle, struct cm_link link)
     return edge;
 }
 
+/* What is only stored there, behind a function or a partial: the edge to the
+ * object that it keeps; 0: it keeps none by a default or an argument. */
+static uint32_t
+captured(const struct cm_cycle *cycle, uint32_t callable)
+{
+    uint32_t node = callable, edge = 0;
+
+    for (uint32_t steps = 0; steps < MAX_NESTED; steps++) {
+        const struct cm_node *record = cm_cycle_node(cycle, node);
+        uint32_t next = 0;
+
+        for (uint32_t i = 0; i < record->edge_count && next == 0; i++) {
+            uint32_t out = record->first_edge + i;
+            const struct cm_edge *item = cm_cycle_edge(cycle, out);
+
+            next = cm_cycle_has(cycle, item->head)
+                           && (CM_ROLE(item->role) & ROLES_CAPTURE) != 0
+                       ? out
+                       : 0;
+        }
+        if (next == 0) {
+            break;
+        }
+        edge = next;
+        node = cm_cycle_edge(cycle, edge)->head;
+    }
+    return edge;
+}
+
 static void
 suspect_link(struct cm_cycle *cycle, struct cm_link link,
              struct cm_suspect *result)
 {
-    *result = cm_suspect_of(innermost(cycle, link), link.owner, link.edge, 0);
+    uint32_t edge = innermost(cycle, link);
+    uint32_t head = cm_cycle_edge(cycle, edge)->head;
+    uint8_t species = cm_cycle_node(cycle, head)->species;
+
+    *result = cm_suspect_of(edge, link.owner, link.edge, 0);
+    if (species == CM_FUNCTION || species == CM_PARTIAL) {
+        edge = captured(cycle, head);
+        result->maker = edge != 0 ? head : 0;
+        result->edge = edge != 0 ? edge : result->edge;
+    }
 }
 
 static bool
@@ -301,6 +342,9 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    if (result->maker != 0) {
+        return true;
+    }
     result->edge = inside ? edge : result->edge;
     if (is_ownership(cycle, link, result->edge)
         && find_link_to_whole(cycle, link, &link)) {

@@ -52,7 +52,7 @@ static const struct rule rules[] = {
     {"self_reference",
      cm_suspect_self, cm_made_by_attribute, cm_advise_self, true},
     {"back_link",
-     cm_suspect_back_link, cm_made_by_attribute, cm_advise_back_link, true},
+     cm_suspect_back_link, cm_made_by_link, cm_advise_back_link, true},
     {"container_cycle",
      cm_suspect_container, cm_made_by_filling, cm_advise_container, false},
     {"unknown",

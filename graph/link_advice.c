@@ -81,6 +81,15 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                                                        : "set it to None");
 }
 
+/* What most often no one else has. */
+static bool
+is_callable(const struct cm_cycle *cycle, uint32_t edge)
+{
+    enum cm_species species = cm_advice_species(cycle, edge);
+
+    return species == CM_FUNCTION || species == CM_PARTIAL;
+}
+
 /* The two rules about attributes: `object` is "" or a type's name.  What was
  * made where it is stored would be gone at once behind a weak reference. */
 static char *
@@ -91,6 +100,9 @@ advise_attribute(const struct cm_cycle *cycle,
     uint32_t held = suspect->held;
     struct cm_name name = cm_cycle_edge_name(cycle, held);
 
+    if (suspect->maker != 0) {
+        return cm_advice_captured(cycle, suspect, object);
+    }
     if (suspect->edge != held || cm_advice_leads_into_container(cycle, held)) {
         return advise_items(cycle, suspect, object);
     }
@@ -104,7 +116,8 @@ advise_attribute(const struct cm_cycle *cycle,
                            "None when done",
                            object, name.text);
     }
-    if (made->made || !cm_advice_can_be_weak(cycle, held)) {
+    if (made->made || !cm_advice_can_be_weak(cycle, held)
+        || is_callable(cycle, held)) {
         return cm_sentence("set %s.%s = None when done", object, name.text);
     }
     return cm_sentence("make %s.%s a weakref.ref, or set it to None when done",

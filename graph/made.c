@@ -321,6 +321,18 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
                                    result);
 }
 
+enum cm_status
+cm_made_by_link(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                struct cm_made *result)
+{
+    bool function =
+        suspect->maker != 0
+        && cm_cycle_node(cycle, suspect->maker)->species == CM_FUNCTION;
+
+    return function ? cm_made_by_function(cycle, suspect, result)
+                    : cm_made_by_attribute(cycle, suspect, result);
+}
+
 /* x.NAME(self.method), where the attribute x is an object of a library's. */
 static bool
 is_handed_to(const struct cm_place_search *self, const struct cm_store *store)

@@ -335,7 +335,7 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
         }
         last = cm_cycle_reach(cycle, partial, link.owner, ROLES_PARTIAL);
         if (last != 0) {
-            *result = cm_suspect_of(last, link.owner, link.edge, 0);
+            *result = cm_suspect_of(last, link.owner, link.edge, partial);
             return true;
         }
     }

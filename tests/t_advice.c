@@ -75,6 +75,37 @@ test_captured(void **state)
          "c cell:jobs l; l [1] t",
          "closure_cell", "c cell jobs l", "k.py:6",
          "clear jobs when done: cb keeps it through its closure"},
+        {"where what is captured is a tuple",
+         "code cb k.py:6 run.<locals>.cb; l tuple; q Queue; t Tensor 4096;"
+         "f function code=cb; c cell; l [0] q; q .cb f; f __closure__ c;"
+         "c cell:jobs l; l [1] t",
+         "closure_cell", "c cell jobs l", "k.py:6",
+         "set jobs = None when done: cb keeps it through its closure"},
+        {"the default of a lambda that another object has",
+         "code l o.py:9 Engine.__init__.<locals>.<lambda>; o Engine; p Opt;"
+         "f function code=l; d tuple; t Tensor 4096; o .opt p; p .cb f;"
+         "f __defaults__ d; d [0] o; o .t t",
+         "back_link", "d [0] o", "o.py:9",
+         "give the lambda weakref.ref of Engine as its default, or set "
+         "Opt.cb = None when done"},
+        {"a partial of a method that another object has",
+         "code init o.py:3 Job.__init__; store init attr fn self 4;"
+         "methods Job init; o Engine; l list; j Job; p partial;"
+         "m method label=run; t Tensor 4096; o .jobs l; l [0] j; j .fn p;"
+         "p func m; m __self__ o; o .t t",
+         "back_link", "m __self__ o", "o.py:4",
+         "give the partial a function that captures weakref.ref of Engine "
+         "instead of run, or set Job.fn = None when done"},
+        {"partials in a list, with an argument",
+         "o Engine; q Queue; l list; p partial; a tuple; t Tensor 4096;"
+         "o .queue q; q .todo l; l [0] p; p args a; a [0] o; o .t t",
+         "back_link", "a [0] o", "",
+         "give the partial weakref.ref of Engine, or clear Queue.todo when "
+         "done"},
+        {"a function with an attribute: no one else has it",
+         "o Engine; p Opt; f function; t Tensor 4096; o .opt p; p .cb f;"
+         "f ref o; o .t t",
+         "back_link", "p .cb f", "", "set Opt.cb = None when done"},
         {"no attribute has the function",
          "code cb k.py:6 run.<locals>.cb; o Job; d dict; t Tensor 4096;"
          "f function code=cb; c cell; g function; e cell; d ['cb'] f;"

@@ -285,10 +285,11 @@ test_partial_on_self(void **state)
          "give the partial weakref.ref of Trainer, or set .cb = None when "
          "done"},
         {"partial(self.f) in a list, keyword arguments beside",
-         TRAINER "p partial; m method; l list; k dict; o .jobs l; l [0] p;"
-                 "p func m; p args k; m __self__ o",
+         TRAINER "p partial; m method label=step; l list; k dict; o .jobs l;"
+                 "l [0] p; p func m; p args k; m __self__ o",
          "partial_on_self", "m __self__ o", "",
-         "give the partial weakref.ref of Trainer, or clear .jobs when done"},
+         "give the partial a function that captures weakref.ref of Trainer "
+         "instead of step, or clear .jobs when done"},
         {"a keyword argument",
          TRAINER "p partial; k dict; o .cb p; p args k; k ['trainer'] o",
          "partial_on_self", "k ['trainer'] o", "train.py:13", NULL},
