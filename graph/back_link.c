@@ -268,7 +268,8 @@ is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
     if (cm_cycle_is_part(cycle, link)) {
         return true;
     }
-    return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE);
+    return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE)
+           && !cm_cycle_is_library_object(cycle, link.owner);
 }
 
 /* The link by which what belongs to an owner knows it; that may lie in a list
@@ -330,6 +331,25 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
     return false;
 }
 
+/* A queue's list, a weak dictionary's dict: a person has what it is in. */
+static bool
+leave_library(struct cm_cycle *cycle, struct cm_link *link)
+{
+    struct cm_want want = {.through_libraries = true, .users = true};
+    struct cm_link outer;
+
+    if (!cm_cycle_is_library_object(cycle, link->owner)
+        || !cm_cycle_is_container(cycle,
+                                  cm_cycle_edge(cycle, link->edge)->head)
+        || cm_suspect_is_set_by_program(cycle, *link)
+        || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
+        || !is_candidate(cycle, outer.edge, &outer)) {
+        return false;
+    }
+    *link = outer;
+    return true;
+}
+
 static bool
 find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
 {
@@ -342,6 +362,10 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    if (leave_library(cycle, &link)) {
+        result->held = link.edge;
+        result->owner = link.owner;
+    }
     if (result->maker != 0) {
         return true;
     }

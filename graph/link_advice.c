@@ -35,6 +35,23 @@ items_name(const struct cm_cycle *cycle, uint32_t node)
     return items;
 }
 
+/* What a library's object keeps its items in. */
+static bool
+is_kept_by_library(const struct cm_cycle *cycle, uint32_t container)
+{
+    struct cm_link link;
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        if (cm_cycle_edge(cycle, edge)->head == container
+            && cm_cycle_link(cycle, edge, &link)
+            && cm_cycle_is_library_object(cycle, link.owner)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Within items it is what they refer to that can be weak. */
 static char *
 advise_within(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
@@ -67,8 +84,9 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
         return cm_advice_clearing(cycle, suspect->held, object, "");
     }
-    if (tail != cm_cycle_edge(cycle, suspect->held)->head
-        || !cm_cycle_is_container(cycle, tail)) {
+    if ((tail != cm_cycle_edge(cycle, suspect->held)->head
+         || !cm_cycle_is_container(cycle, tail))
+        && !is_kept_by_library(cycle, tail)) {
         return advise_within(cycle, suspect, weak, object);
     }
     if (cm_advice_species(cycle, suspect->held) == CM_TUPLE) {

@@ -295,7 +295,8 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
 
-    if (leads_into_container(cycle, suspect->held)) {
+    if (suspect->edge != suspect->held
+        || leads_into_container(cycle, suspect->held)) {
         cm_place_look_around(&search, suspect->owner);
     }
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {

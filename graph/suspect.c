@@ -229,9 +229,8 @@ cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
            || find_captured_default(cycle, result);
 }
 
-/* Whether a line of the program's own sets the attribute. */
-static bool
-is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
+bool
+cm_suspect_is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
 {
     struct cm_name name = cm_cycle_edge_name(cycle, link.edge);
     struct cm_place_search search = {.cycle = cycle,
@@ -256,7 +255,7 @@ find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
     if (!cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS,
                        (struct cm_want){0}, &link)
         || link.owner == record->head || cm_cycle_is_hook(cycle, link)
-        || !is_set_by_program(cycle, link)) {
+        || !cm_suspect_is_set_by_program(cycle, link)) {
         return false;
     }
     *result = cm_suspect_of(edge, link.owner, link.edge, 0);

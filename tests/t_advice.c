@@ -60,6 +60,42 @@ test_items(void **state)
 }
 
 static void
+test_items_of_libraries(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"in a queue of the standard library",
+         "library queue.Queue queue; code push q.py:6 Sched.push;"
+         "store push call put q 7; code init q.py:3 Sched.__init__;"
+         "store init attr q self 4 made; methods Sched init push; o Sched;"
+         "k queue.Queue; d collections.deque; p tuple; t Tensor 4096; o .q k;"
+         "k .queue d; d [0] p; p [1] o; o .buf t",
+         "back_link", "p [1] o", "q.py:7",
+         "put weakref.ref of Sched into the tuples in Sched.q, or set "
+         "Sched.q = None when done"},
+        {"a method in a weak dictionary",
+         "library weakref.WeakKeyDictionary weakref;"
+         "code con s.py:4 Signal.connect; store con item k slots 5;"
+         "methods Signal con; o View; s Signal; k weakref.WeakKeyDictionary; "
+         "d dict;"
+         "m method label=refresh; t Tensor 4096; o .sig s; s .slots k;"
+         "k .data d; d [0] m; m __self__ o; o .buf t",
+         "back_link", "d [0] m", "s.py:5",
+         "keep weakref.WeakMethod objects in Signal.slots, or set it to None "
+         "when done"},
+        {"an attribute of the program's own on a library's module",
+         "library torch.nn.Linear torch.nn; code add n.py:4 Net.add;"
+         "store add attr users lin 5; methods Net add; o Net; k "
+         "torch.nn.Linear;"
+         "l list; t Tensor 4096; o .lin k; k .users l; l [0] o; o .w t",
+         "back_link", "l [0] o", "n.py:5",
+         "keep weakref.ref objects in Linear.users, or clear it when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
 test_captured(void **state)
 {
     static const struct cut_case cases[] = {
@@ -123,6 +159,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items),
+        cmocka_unit_test(test_items_of_libraries),
         cmocka_unit_test(test_captured),
     };
 
