@@ -256,9 +256,23 @@ link_of_edge(struct cm_cycle *cycle, uint32_t edge, struct cm_link *link,
            && is_candidate(cycle, link->edge, link);
 }
 
+/* cache[self, name] = ...: what a result was made of. */
+static bool
+is_in_key(const struct cm_cycle *cycle, uint32_t edge)
+{
+    uint32_t tail = cm_cycle_edge(cycle, edge)->tail, key = 0;
+
+    while ((key = cm_cycle_next(cycle, key, CM_ROLE(CM_KEY))) != 0) {
+        if (cm_cycle_edge(cycle, key)->head == tail) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the link says who belongs to its owner: an entry in a module's table
  * of submodules, or one of the objects in a container.  What is called back is
- * none. */
+ * none, nor is a part of a key. */
 static bool
 is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
 {
@@ -269,7 +283,8 @@ is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
         return true;
     }
     return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE)
-           && !cm_cycle_is_library_object(cycle, link.owner);
+           && !cm_cycle_is_library_object(cycle, link.owner)
+           && !is_in_key(cycle, edge);
 }
 
 /* The link by which what belongs to an owner knows it; that may lie in a list

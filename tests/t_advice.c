@@ -89,6 +89,15 @@ test_items_of_libraries(void **state)
          "l list; t Tensor 4096; o .lin k; k .users l; l [0] o; o .w t",
          "back_link", "l [0] o", "n.py:5",
          "keep weakref.ref objects in Linear.users, or clear it when done"},
+        {"a key names who asked",
+         "code get c.py:4 Cache.get; store get item key d 5; methods Cache "
+         "get;"
+         "o Layer; c Cache; d dict; p tuple; t Tensor 4096; o .cache c; c .d "
+         "d;"
+         "d key p; p [0] o; o .w t",
+         "back_link", "p [0] o", "c.py:5",
+         "put weakref.ref of Layer into the tuples in Cache.d, or clear "
+         "Cache.d when done"},
     };
 
     (void)state;
