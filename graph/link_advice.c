@@ -60,7 +60,8 @@ advise_within(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     const struct cm_edge *edge = cm_cycle_edge(cycle, suspect->edge);
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->held);
     struct cm_name items = items_name(cycle, edge->tail);
-    bool direct = edge->tail == cm_cycle_edge(cycle, suspect->held)->head;
+    bool direct = edge->tail == cm_cycle_edge(cycle, suspect->held)->head
+                  || is_kept_by_library(cycle, edge->tail);
     bool method = cm_advice_species(cycle, suspect->edge) == CM_BOUND_METHOD;
     char before[400];
 
@@ -84,9 +85,8 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
         return cm_advice_clearing(cycle, suspect->held, object, "");
     }
-    if ((tail != cm_cycle_edge(cycle, suspect->held)->head
-         || !cm_cycle_is_container(cycle, tail))
-        && !is_kept_by_library(cycle, tail)) {
+    if (tail != cm_cycle_edge(cycle, suspect->held)->head
+        || !cm_cycle_is_container(cycle, tail)) {
         return advise_within(cycle, suspect, weak, object);
     }
     if (cm_advice_species(cycle, suspect->held) == CM_TUPLE) {
