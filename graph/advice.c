@@ -241,8 +241,11 @@ advise_handed_on(const struct cm_cycle *cycle,
              "of self.%s",
              inside ? "what is in " : "", attribute.text, function);
     if (cm_name_ends_with(type.text, "ExitStack")) {
-        return cm_sentence("%s, or call .%s.close() when done", before,
-                           attribute.text);
+        bool awaited = cm_name_ends_with(type.text, "AsyncExitStack");
+
+        return cm_sentence("%s, or %s .%s.%s() when done", before,
+                           awaited ? "await" : "call", attribute.text,
+                           awaited ? "aclose" : "close");
     }
     return inside || hides_method(cycle, held)
                ? cm_advice_clearing(cycle, held, "", before)
@@ -260,6 +263,9 @@ cm_advise_method(const struct cm_cycle *cycle,
     char before[400];
 
     (void)made;
+    if (strcmp(cm_advice_type_name(cycle, method).text, "super") == 0) {
+        return cm_advice_clearing(cycle, suspect->held, "", "");
+    }
     if (suspect->owner != cm_cycle_edge(cycle, suspect->edge)->head) {
         return cm_sentence("let .%s be a function that captures "
                            "weakref.ref(self), or set .%s back when done",

@@ -80,8 +80,8 @@ test_items_of_libraries(void **state)
          "m method label=refresh; t Tensor 4096; o .sig s; s .slots k;"
          "k .data d; d [0] m; m __self__ o; o .buf t",
          "back_link", "d [0] m", "s.py:5",
-         "keep weakref.WeakMethod objects in Signal.slots, or set it to None "
-         "when done"},
+         "put weakref.WeakMethod of refresh into Signal.slots, or set "
+         "Signal.slots = None when done"},
         {"an attribute of the program's own on a library's module",
          "library torch.nn.Linear torch.nn; code add n.py:4 Net.add;"
          "store add attr users lin 5; methods Net add; o Net; k "
@@ -163,6 +163,27 @@ test_captured(void **state)
     CHECK_CUTS(cases);
 }
 
+static void
+test_methods(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"a stack that is awaited",
+         "library AsyncExitStack contextlib; o App; k AsyncExitStack; d list;"
+         "m method label=close; t Tensor 4096; o .stack k;"
+         "k ._exit_callbacks d; d [0] m; m __self__ o; o .kv t",
+         "bound_method_on_self", "m __self__ o", "",
+         "give .stack a function that captures weakref.ref(self) instead of "
+         "self.close, or await .stack.aclose() when done"},
+        {"super() is no method",
+         "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
+         "bound_method_on_self", "s __self__ o", "",
+         "set .base = None when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 int
 main(void)
 {
@@ -170,6 +191,7 @@ main(void)
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_of_libraries),
         cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_methods),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
