@@ -73,6 +73,16 @@ advise_within(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     return cm_advice_clearing(cycle, suspect->held, object, before);
 }
 
+/* What most often no one else has. */
+static bool
+is_callable(const struct cm_cycle *cycle, uint32_t edge)
+{
+    enum cm_species species = cm_advice_species(cycle, edge);
+
+    return species == CM_FUNCTION || species == CM_PARTIAL
+           || species == CM_BUILTIN_METHOD;
+}
+
 static char *
 advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
              const char *object)
@@ -82,7 +92,8 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     bool method = cm_advice_species(cycle, suspect->edge) == CM_BOUND_METHOD;
     const char *weak = method ? "weakref.WeakMethod" : "weakref.ref";
 
-    if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
+    if (!cm_advice_can_be_weak(cycle, suspect->edge)
+        || is_callable(cycle, suspect->edge)) {
         return cm_advice_clearing(cycle, suspect->held, object, "");
     }
     if (tail != cm_cycle_edge(cycle, suspect->held)->head
@@ -97,15 +108,6 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
         "keep %s objects in %s.%s, or %s when done", weak, object, name.text,
         cm_advice_can_be_cleared(cycle, suspect->held) ? "clear it"
                                                        : "set it to None");
-}
-
-/* What most often no one else has. */
-static bool
-is_callable(const struct cm_cycle *cycle, uint32_t edge)
-{
-    enum cm_species species = cm_advice_species(cycle, edge);
-
-    return species == CM_FUNCTION || species == CM_PARTIAL;
 }
 
 /* The two rules about attributes: `object` is "" or a type's name.  What was
