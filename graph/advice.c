@@ -456,22 +456,24 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                            "share keeps it",
                            name.text);
     }
-    if (!cm_advice_can_be_weak(cycle, suspect->edge)) {
-        bool clears = cm_advice_can_be_cleared(cycle, suspect->edge);
-
-        return cm_sentence("%s %s%s when done: %s keeps it through its "
-                           "closure",
-                           clears ? "clear" : "set", name.text,
-                           clears ? "" : " = None", function.text);
+    bool weak = cm_advice_can_be_weak(cycle, suspect->edge);
+    bool clears = cm_advice_can_be_cleared(cycle, suspect->edge);
+    if (weak) {
+        snprintf(before, sizeof before, "capture weakref.ref(%s) in %s",
+                 name.text, function.text);
     }
-    snprintf(before, sizeof before, "capture weakref.ref(%s) in %s", name.text,
-             function.text);
-    return cm_cycle_link(cycle, suspect->held, &link)
-               ? cm_advice_clearing(
-                   cycle, suspect->held,
-                   cm_advice_type_name(cycle, link.owner).text, before)
-               : cm_sentence("%s, or set %s = None when done", before,
-                             name.text);
+    if (cm_cycle_link(cycle, suspect->held, &link)) {
+        return cm_advice_clearing(cycle, suspect->held,
+                                  cm_advice_type_name(cycle, link.owner).text,
+                                  before);
+    }
+    if (weak) {
+        return cm_sentence("%s, or set %s = None when done", before,
+                           name.text);
+    }
+    return cm_sentence("%s %s%s when done: %s keeps it through its closure",
+                       clears ? "clear" : "set", name.text,
+                       clears ? "" : " = None", function.text);
 }
 
 char *

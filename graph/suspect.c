@@ -493,7 +493,8 @@ cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
     }
     *result = cm_suspect_of(edge, record->head, edge,
                             function_of_cell(cycle, record->tail));
-    if (find_keeper(cycle, result->maker, &link)) {
+    if (is_instance(cycle, record->head)
+        && find_keeper(cycle, result->maker, &link)) {
         result->held = link.edge;
     }
     return true;

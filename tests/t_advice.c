@@ -120,12 +120,34 @@ test_captured(void **state)
          "c cell:jobs l; l [1] t",
          "closure_cell", "c cell jobs l", "k.py:6",
          "clear jobs when done: cb keeps it through its closure"},
+        {"where it is an object of a class with slots",
+         "unweakable Slots; code cb k.py:6 run.<locals>.cb; o Slots; q Queue;"
+         "f function code=cb; c cell; t Tensor 4096; o .queue q; q .cb f;"
+         "f __closure__ c; c cell:job o; o .t t",
+         "closure_cell", "c cell job o", "k.py:6",
+         "set Queue.cb = None when done"},
         {"where what is captured is a tuple",
          "code cb k.py:6 run.<locals>.cb; l tuple; q Queue; t Tensor 4096;"
          "f function code=cb; c cell; l [0] q; q .cb f; f __closure__ c;"
          "c cell:jobs l; l [1] t",
          "closure_cell", "c cell jobs l", "k.py:6",
          "set jobs = None when done: cb keeps it through its closure"},
+        {"no attribute has the function",
+         "code cb k.py:6 run.<locals>.cb; o Job; d dict; t Tensor 4096;"
+         "f function code=cb; c cell; g function; e cell; d ['cb'] f;"
+         "g __closure__ e; e cell:table d; f __closure__ c; c cell:job o;"
+         "o .run g; o .t t",
+         "lambda_on_self", "c cell job o", "k.py:6", NULL},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_callables(void **state)
+{
+    static const struct cut_case cases[] = {
         {"the default of a lambda that another object has",
          "code l o.py:9 Engine.__init__.<locals>.<lambda>; o Engine; p Opt;"
          "f function code=l; d tuple; t Tensor 4096; o .opt p; p .cb f;"
@@ -151,12 +173,6 @@ test_captured(void **state)
          "o Engine; p Opt; f function; t Tensor 4096; o .opt p; p .cb f;"
          "f ref o; o .t t",
          "back_link", "p .cb f", "", "set Opt.cb = None when done"},
-        {"no attribute has the function",
-         "code cb k.py:6 run.<locals>.cb; o Job; d dict; t Tensor 4096;"
-         "f function code=cb; c cell; g function; e cell; d ['cb'] f;"
-         "g __closure__ e; e cell:table d; f __closure__ c; c cell:job o;"
-         "o .run g; o .t t",
-         "lambda_on_self", "c cell job o", "k.py:6", NULL},
     };
 
     (void)state;
@@ -174,6 +190,10 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "",
          "give .stack a function that captures weakref.ref(self) instead of "
          "self.close, or await .stack.aclose() when done"},
+        {"a built-in method, which no one else has",
+         "f Future; l list; b builtin; k list; t Tensor 4096; f .done l;"
+         "l [0] b; b __self__ k; k [0] f; f .result t",
+         "back_link", "l [0] b", "", "clear Future.done when done"},
         {"super() is no method",
          "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
          "bound_method_on_self", "s __self__ o", "",
@@ -191,6 +211,7 @@ main(void)
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_of_libraries),
         cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_callables),
         cmocka_unit_test(test_methods),
     };
 
