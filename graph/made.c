@@ -339,9 +339,9 @@ static bool
 is_handed_to(const struct cm_place_search *self, const struct cm_store *store)
 {
     static const char *const calls[] = {
-        "callback",     "push",    "push_async_callback",
-        "add_callback", "connect", "subscribe",
-        "register",     NULL,
+        "callback",     "push",         "push_async_callback",
+        "add_callback", "connect",      "subscribe",
+        "register",     "add_argument", NULL,
     };
     const char *name = cm_place_text(self, store->name);
     bool found = false;

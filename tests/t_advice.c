@@ -194,6 +194,17 @@ test_methods(void **state)
          "f Future; l list; b builtin; k list; t Tensor 4096; f .done l;"
          "l [0] b; b __self__ k; k [0] f; f .result t",
          "back_link", "l [0] b", "", "clear Future.done when done"},
+        {"the type of a parser's argument",
+         "library argparse.ArgumentParser argparse;"
+         "library argparse._StoreAction argparse;"
+         "code init c.py:3 Cli.__init__; store init attr parser self 4 made;"
+         "store init call add_argument parser 5; methods Cli init; o Cli;"
+         "p argparse.ArgumentParser; l list; a argparse._StoreAction;"
+         "m method label=convert; t Tensor 4096; o .parser p; p ._actions l;"
+         "l [0] a; a .type m; m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "c.py:5",
+         "give .parser a function that captures weakref.ref(self) instead of "
+         "self.convert, or set .parser = None when done"},
         {"super() is no method",
          "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
          "bound_method_on_self", "s __self__ o", "",
