@@ -11,35 +11,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice_private.h"
 #include "name.h"
 
 #define MAX_TYPES 6
 
-static struct cm_name
-type_name(const struct cm_cycle *cycle, uint32_t node)
+struct cm_name
+cm_advice_type_name(const struct cm_cycle *cycle, uint32_t node)
 {
     return cm_name_of_type(cycle->records, cm_cycle_node(cycle, node)->type);
 }
 
-static enum cm_species
-head_species(const struct cm_cycle *cycle, uint32_t edge)
+enum cm_species
+cm_advice_species(const struct cm_cycle *cycle, uint32_t edge)
 {
     uint32_t head = cm_cycle_edge(cycle, edge)->head;
 
     return (enum cm_species)cm_cycle_node(cycle, head)->species;
 }
 
-static bool
-leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
+bool
+cm_advice_leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
 {
     return cm_cycle_is_container(cycle, cm_cycle_edge(cycle, edge)->head);
 }
 
 /* Can `edge` lead to what it leads to through a weak reference? */
-static bool
-can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
+bool
+cm_advice_can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
 {
-    switch (head_species(cycle, edge)) {
+    switch (cm_advice_species(cycle, edge)) {
     case CM_DICT:
     case CM_LIST:
     case CM_TUPLE:
@@ -109,22 +110,35 @@ is_bound_by_hand(const struct cm_cycle *cycle, uint32_t owner, uint32_t method)
     return !found;
 }
 
+/* Tuples and frozen sets cannot be. */
+bool
+cm_advice_can_be_cleared(const struct cm_cycle *cycle, uint32_t edge)
+{
+    return cm_advice_leads_into_container(cycle, edge)
+           && cm_advice_species(cycle, edge) != CM_TUPLE
+           && strcmp(
+                  cm_advice_type_name(cycle, cm_cycle_edge(cycle, edge)->head)
+                      .text,
+                  "frozenset")
+                  != 0;
+}
+
 /* "set X.attr = None", "clear X.attr" for what leads into a container, or "del
  * X.attr" where the class's own then speaks again. */
-static char *
-clearing(const struct cm_cycle *cycle, uint32_t edge, const char *object,
-         const char *before)
+char *
+cm_advice_clearing(const struct cm_cycle *cycle, uint32_t edge,
+                   const char *object, const char *before)
 {
     struct cm_name attribute = cm_cycle_edge_name(cycle, edge);
-    bool container = leads_into_container(cycle, edge);
+    bool clears = cm_advice_can_be_cleared(cycle, edge);
     bool hides = hides_method(cycle, edge);
 
-    return cm_sentence("%s, or %s %s.%s%s when done", before,
-                       container ? "clear"
-                       : hides   ? "del"
-                                 : "set",
-                       object, attribute.text,
-                       container || hides ? "" : " = None");
+    return cm_sentence(
+        "%s%s%s %s.%s%s when done", before, before[0] != '\0' ? ", or " : "",
+        clears  ? "clear"
+        : hides ? "del"
+                : "set",
+        object, attribute.text, clears || hides ? "" : " = None");
 }
 
 char *
@@ -142,7 +156,7 @@ cm_advise_hook(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     if (cm_cycle_edge(cycle, suspect->edge)->role != CM_CELL_CONTENTS) {
         return cm_sentence("keep the handle and call handle.remove(), or give "
                            "the partial weakref.ref of %s",
-                           type_name(cycle, suspect->owner).text);
+                           cm_advice_type_name(cycle, suspect->owner).text);
     }
     return cm_sentence("keep the handle and call handle.remove(), or capture "
                        "weakref.ref(%s) in the hook",
@@ -167,24 +181,21 @@ cm_advise_lambda(const struct cm_cycle *cycle,
 {
     struct cm_name function = callable_name(cycle, suspect->maker);
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    struct cm_name type = type_name(cycle, suspect->owner);
     char before[320];
 
     (void)made;
     if (cm_cycle_edge(cycle, suspect->edge)->role == CM_CELL_CONTENTS) {
         snprintf(before, sizeof before, "capture weakref.ref(%s) in %s",
                  name.text, function.text);
-        return clearing(cycle, suspect->held, name.text, before);
+        return cm_advice_clearing(cycle, suspect->held, name.text, before);
     }
-    snprintf(before, sizeof before, "give %s weakref.ref of %s as its default",
-             function.text, type.text);
-    return clearing(cycle, suspect->held, "", before);
+    return cm_advice_captured(cycle, suspect, "");
 }
 
 /* "f" of `self.f`: a decorator's function goes by the name of what it wraps,
  * its code does not. */
-static struct cm_name
-method_name(const struct cm_cycle *cycle, uint32_t method)
+struct cm_name
+cm_advice_method_name(const struct cm_cycle *cycle, uint32_t method)
 {
     const struct cm_node *node = cm_cycle_node(cycle, method);
     const char *label = cm_records_text(cycle->records, node->label);
@@ -220,8 +231,9 @@ advise_handed_on(const struct cm_cycle *cycle,
 {
     uint32_t held = suspect->held;
     struct cm_name attribute = cm_cycle_edge_name(cycle, held);
-    struct cm_name type = type_name(cycle, cm_cycle_edge(cycle, held)->head);
-    bool inside = !factory && leads_into_container(cycle, held);
+    struct cm_name type =
+        cm_advice_type_name(cycle, cm_cycle_edge(cycle, held)->head);
+    bool inside = !factory && cm_advice_leads_into_container(cycle, held);
     char before[400];
 
     snprintf(before, sizeof before,
@@ -229,11 +241,14 @@ advise_handed_on(const struct cm_cycle *cycle,
              "of self.%s",
              inside ? "what is in " : "", attribute.text, function);
     if (cm_name_ends_with(type.text, "ExitStack")) {
-        return cm_sentence("%s, or call .%s.close() when done", before,
-                           attribute.text);
+        bool awaited = cm_name_ends_with(type.text, "AsyncExitStack");
+
+        return cm_sentence("%s, or %s .%s.%s() when done", before,
+                           awaited ? "await" : "call", attribute.text,
+                           awaited ? "aclose" : "close");
     }
     return inside || hides_method(cycle, held)
-               ? clearing(cycle, held, "", before)
+               ? cm_advice_clearing(cycle, held, "", before)
                : cm_sentence("%s, or set .%s = None when done", before,
                              attribute.text);
 }
@@ -243,11 +258,14 @@ cm_advise_method(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
 {
     uint32_t method = cm_cycle_edge(cycle, suspect->edge)->tail;
-    struct cm_name function = method_name(cycle, method);
+    struct cm_name function = cm_advice_method_name(cycle, method);
     struct cm_name attribute = cm_cycle_edge_name(cycle, suspect->held);
     char before[400];
 
     (void)made;
+    if (strcmp(cm_advice_type_name(cycle, method).text, "super") == 0) {
+        return cm_advice_clearing(cycle, suspect->held, "", "");
+    }
     if (suspect->owner != cm_cycle_edge(cycle, suspect->edge)->head) {
         return cm_sentence("let .%s be a function that captures "
                            "weakref.ref(self), or set .%s back when done",
@@ -257,9 +275,10 @@ cm_advise_method(const struct cm_cycle *cycle,
         snprintf(before, sizeof before,
                  "give .%s a function that captures weakref.ref of the %s "
                  "instead of %s bound to it",
-                 attribute.text, type_name(cycle, suspect->owner).text,
+                 attribute.text,
+                 cm_advice_type_name(cycle, suspect->owner).text,
                  function.text);
-        return clearing(cycle, suspect->held, "", before);
+        return cm_advice_clearing(cycle, suspect->held, "", before);
     }
     if (suspect->handed_on || hides_method(cycle, suspect->held)) {
         return advise_handed_on(
@@ -267,20 +286,41 @@ cm_advise_method(const struct cm_cycle *cycle,
     }
     snprintf(before, sizeof before, "store weakref.WeakMethod(self.%s) in .%s",
              function.text, attribute.text);
-    return clearing(cycle, suspect->held, "", before);
+    return cm_advice_clearing(cycle, suspect->held, "", before);
+}
+
+char *
+cm_advice_captured(const struct cm_cycle *cycle,
+                   const struct cm_suspect *suspect, const char *object)
+{
+    const struct cm_edge *edge = cm_cycle_edge(cycle, suspect->edge);
+    struct cm_name type = cm_advice_type_name(cycle, edge->head);
+    char before[400];
+
+    if (cm_cycle_node(cycle, suspect->maker)->species == CM_FUNCTION) {
+        snprintf(before, sizeof before,
+                 "give %s weakref.ref of %s as its default",
+                 callable_name(cycle, suspect->maker).text, type.text);
+    }
+    else if (edge->role == CM_BOUND_SELF) {
+        snprintf(before, sizeof before,
+                 "give the partial a function that captures weakref.ref of %s "
+                 "instead of %s",
+                 type.text, cm_advice_method_name(cycle, edge->tail).text);
+    }
+    else {
+        snprintf(before, sizeof before, "give the partial weakref.ref of %s",
+                 type.text);
+    }
+    return cm_advice_clearing(cycle, suspect->held, object, before);
 }
 
 char *
 cm_advise_partial(const struct cm_cycle *cycle,
                   const struct cm_suspect *suspect, const struct cm_made *made)
 {
-    struct cm_name type = type_name(cycle, suspect->owner);
-    char before[160];
-
     (void)made;
-    snprintf(before, sizeof before, "give the partial weakref.ref of %s",
-             type.text);
-    return clearing(cycle, suspect->held, "", before);
+    return cm_advice_captured(cycle, suspect, "");
 }
 
 /* As the program reaches it: by the variable or the attribute that has it. */
@@ -312,7 +352,8 @@ advise_library_object(const struct cm_cycle *cycle, uint32_t edge,
 {
     struct cm_name name = cm_cycle_edge_name(cycle, edge);
     const char *dot = cm_cycle_edge(cycle, edge)->role == CM_LOCAL ? "" : ".";
-    struct cm_name type = type_name(cycle, cm_cycle_edge(cycle, edge)->head);
+    struct cm_name type =
+        cm_advice_type_name(cycle, cm_cycle_edge(cycle, edge)->head);
 
     if (cm_name_ends_with(type.text, "Task")) {
         return cm_sentence("call %s%s.cancel() and await it when done, then "
@@ -398,12 +439,16 @@ cm_advise_recursion(const struct cm_cycle *cycle,
                        function.text);
 }
 
+/* What an attribute leads to is let go there: a function that is called later
+ * reads its variable. */
 char *
 cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    struct cm_name function;
+    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_link link;
+    char before[320] = "";
 
     (void)made;
     if (suspect->maker == 0) {
@@ -411,103 +456,24 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                            "share keeps it",
                            name.text);
     }
-    function = callable_name(cycle, suspect->maker);
-    if (!can_be_weak(cycle, suspect->edge)) {
-        return cm_sentence("set %s = None when done: %s keeps it through its "
-                           "closure",
-                           name.text, function.text);
+    bool weak = cm_advice_can_be_weak(cycle, suspect->edge);
+    bool clears = cm_advice_can_be_cleared(cycle, suspect->edge);
+    if (weak) {
+        snprintf(before, sizeof before, "capture weakref.ref(%s) in %s",
+                 name.text, function.text);
     }
-    return cm_sentence("capture weakref.ref(%s) in %s, or set %s = None when "
-                       "done",
-                       name.text, function.text, name.text);
-}
-
-/* What torch.autograd.Function has a way of its own for. */
-static bool
-is_kept_on_context(const struct cm_cycle *cycle,
-                   const struct cm_suspect *suspect)
-{
-    return cm_name_ends_with(type_name(cycle, suspect->owner).text, "Backward")
-           && head_species(cycle, suspect->held) == CM_TENSOR;
-}
-
-static char *
-advise_container(const struct cm_cycle *cycle,
-                 const struct cm_suspect *suspect, const char *object)
-{
-    struct cm_name name = cm_cycle_edge_name(cycle, suspect->held);
-
-    if (head_species(cycle, suspect->held) == CM_TUPLE) {
-        return cm_sentence("keep a weakref.ref in %s.%s, or set it to None "
-                           "when done",
-                           object, name.text);
+    if (cm_cycle_link(cycle, suspect->held, &link)) {
+        return cm_advice_clearing(cycle, suspect->held,
+                                  cm_advice_type_name(cycle, link.owner).text,
+                                  before);
     }
-    return cm_sentence("keep %s objects in %s.%s, or clear it when done",
-                       head_species(cycle, suspect->edge) == CM_BOUND_METHOD
-                           ? "weakref.WeakMethod"
-                           : "weakref.ref",
-                       object, name.text);
-}
-
-/* The two rules about attributes: `object` is "" or a type's name.  What was
- * made where it is stored would be gone at once behind a weak reference. */
-static char *
-advise_attribute(const struct cm_cycle *cycle,
-                 const struct cm_suspect *suspect, const char *object,
-                 const struct cm_made *made)
-{
-    uint32_t held = suspect->held;
-    struct cm_name name = cm_cycle_edge_name(cycle, held);
-
-    if (leads_into_container(cycle, held)) {
-        return advise_container(cycle, suspect, object);
+    if (weak) {
+        return cm_sentence("%s, or set %s = None when done", before,
+                           name.text);
     }
-    if (is_kept_on_context(cycle, suspect)) {
-        return cm_sentence("keep it by ctx.save_for_backward() instead of in "
-                           "%s.%s",
-                           object, name.text);
-    }
-    if (head_species(cycle, held) == CM_BOUND_METHOD) {
-        return cm_sentence("store a weakref.WeakMethod in %s.%s, or set it to "
-                           "None when done",
-                           object, name.text);
-    }
-    if (made->made || !can_be_weak(cycle, held)) {
-        return cm_sentence("set %s.%s = None when done", object, name.text);
-    }
-    return cm_sentence("make %s.%s a weakref.ref, or set it to None when done",
-                       object, name.text);
-}
-
-/* Neither None nor a weak reference can stand in __dict__. */
-char *
-cm_advise_own_dict(const struct cm_cycle *cycle,
-                   const struct cm_suspect *suspect,
-                   const struct cm_made *made)
-{
-    struct cm_name type = type_name(cycle, suspect->owner);
-
-    (void)made;
-    return cm_sentence("give %s a __getattr__ that looks in its items, or "
-                       "keep the values in a types.SimpleNamespace: a dict "
-                       "that is its own __dict__ refers to itself",
-                       type.text);
-}
-
-char *
-cm_advise_self(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
-               const struct cm_made *made)
-{
-    return advise_attribute(cycle, suspect, "", made);
-}
-
-char *
-cm_advise_back_link(const struct cm_cycle *cycle,
-                    const struct cm_suspect *suspect,
-                    const struct cm_made *made)
-{
-    return advise_attribute(cycle, suspect,
-                            type_name(cycle, suspect->owner).text, made);
+    return cm_sentence("%s %s%s when done: %s keeps it through its closure",
+                       clears ? "clear" : "set", name.text,
+                       clears ? "" : " = None", function.text);
 }
 
 char *
@@ -551,8 +517,8 @@ cm_advise_unknown(const struct cm_cycle *cycle,
     (void)made;
     for (uint32_t i = 0; i < cycle->size && i < 256 && count < MAX_TYPES;
          i++) {
-        count +=
-            add_type(types, sizeof types, type_name(cycle, cycle->nodes[i]));
+        count += add_type(types, sizeof types,
+                          cm_advice_type_name(cycle, cycle->nodes[i]));
     }
     return cm_sentence("the cycle runs through: %.*s; break one of these "
                        "references",

@@ -14,6 +14,9 @@
 #include "name.h"
 
 #define MAX_NESTED 16 /* modules within modules, of which the owner is asked */
+#define ROLES_CAPTURE                                                         \
+    (CM_ROLES_CONTAINER | CM_ROLE(CM_DEFAULT) | CM_ROLE(CM_PARTIAL_FUNC)      \
+     | CM_ROLE(CM_PARTIAL_ARG) | CM_ROLE(CM_BOUND_SELF))
 
 /* Whole names, the most telling first. */
 static const char *const back_names[] = {
@@ -68,31 +71,77 @@ is_candidate(const struct cm_cycle *cycle, uint32_t edge, struct cm_link *link)
            && !cm_cycle_is_hook(cycle, *link);
 }
 
+/* A namedtuple: it has items as a tuple has, and a weak reference to it cannot
+ * be made. */
+static bool
+is_record(const struct cm_cycle *cycle, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, node);
+
+    return record->species == CM_OBJECT
+           && cm_records_type(cycle->records, record->type)->unweakable;
+}
+
+/* The first item of a container or a record that leads on; 0: none. */
+static uint32_t
+item_inside(const struct cm_cycle *cycle, uint32_t node)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, node);
+    bool container = cm_cycle_is_container(cycle, node);
+    uint32_t roles = container ? CM_ROLES_ALL : CM_ROLES_CONTAINER;
+
+    for (uint32_t i = 0; i < record->edge_count; i++) {
+        uint32_t edge = record->first_edge + i;
+        const struct cm_edge *item = cm_cycle_edge(cycle, edge);
+
+        if (cm_cycle_has(cycle, item->head)
+            && (CM_ROLE(item->role) & roles) != 0
+            && (container || is_record(cycle, node))) {
+            return edge;
+        }
+    }
+    return 0;
+}
+
 /* The link itself, or, when it leads into containers, the last edge before
  * they lead to something else. */
 static uint32_t
 innermost(struct cm_cycle *cycle, struct cm_link link)
 {
-    uint32_t edge = link.edge;
+    uint32_t edge = link.edge, next = link.edge;
 
-    for (uint32_t steps = 0; steps < 64; steps++) {
-        uint32_t node = cm_cycle_edge(cycle, edge)->head;
+    for (uint32_t steps = 0; steps < 64 && next != 0; steps++) {
+        edge = next;
+        next = item_inside(cycle, cm_cycle_edge(cycle, edge)->head);
+    }
+    return edge;
+}
+
+/* What is only stored there, behind a function or a partial: the edge to the
+ * object that it keeps; 0: it keeps none by a default or an argument. */
+static uint32_t
+captured(const struct cm_cycle *cycle, uint32_t callable)
+{
+    uint32_t node = callable, edge = 0;
+
+    for (uint32_t steps = 0; steps < MAX_NESTED; steps++) {
         const struct cm_node *record = cm_cycle_node(cycle, node);
         uint32_t next = 0;
 
-        if (!cm_cycle_is_container(cycle, node)) {
-            break;
-        }
         for (uint32_t i = 0; i < record->edge_count && next == 0; i++) {
             uint32_t out = record->first_edge + i;
+            const struct cm_edge *item = cm_cycle_edge(cycle, out);
 
-            next =
-                cm_cycle_has(cycle, cm_cycle_edge(cycle, out)->head) ? out : 0;
+            next = cm_cycle_has(cycle, item->head)
+                           && (CM_ROLE(item->role) & ROLES_CAPTURE) != 0
+                       ? out
+                       : 0;
         }
         if (next == 0) {
             break;
         }
         edge = next;
+        node = cm_cycle_edge(cycle, edge)->head;
     }
     return edge;
 }
@@ -101,7 +150,16 @@ static void
 suspect_link(struct cm_cycle *cycle, struct cm_link link,
              struct cm_suspect *result)
 {
-    *result = cm_suspect_of(innermost(cycle, link), link.owner, link.edge, 0);
+    uint32_t edge = innermost(cycle, link);
+    uint32_t head = cm_cycle_edge(cycle, edge)->head;
+    uint8_t species = cm_cycle_node(cycle, head)->species;
+
+    *result = cm_suspect_of(edge, link.owner, link.edge, 0);
+    if (species == CM_FUNCTION || species == CM_PARTIAL) {
+        edge = captured(cycle, head);
+        result->maker = edge != 0 ? head : 0;
+        result->edge = edge != 0 ? edge : result->edge;
+    }
 }
 
 static bool
@@ -198,9 +256,23 @@ link_of_edge(struct cm_cycle *cycle, uint32_t edge, struct cm_link *link,
            && is_candidate(cycle, link->edge, link);
 }
 
+/* cache[self, name] = ...: what a result was made of. */
+static bool
+is_in_key(const struct cm_cycle *cycle, uint32_t edge)
+{
+    uint32_t tail = cm_cycle_edge(cycle, edge)->tail, key = 0;
+
+    while ((key = cm_cycle_next(cycle, key, CM_ROLE(CM_KEY))) != 0) {
+        if (cm_cycle_edge(cycle, key)->head == tail) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the link says who belongs to its owner: an entry in a module's table
  * of submodules, or one of the objects in a container.  What is called back is
- * none. */
+ * none, nor is a part of a key. */
 static bool
 is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
 {
@@ -210,7 +282,9 @@ is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
     if (cm_cycle_is_part(cycle, link)) {
         return true;
     }
-    return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE);
+    return edge != link.edge && (species == CM_OBJECT || species == CM_MODULE)
+           && !cm_cycle_is_library_object(cycle, link.owner)
+           && !is_in_key(cycle, edge);
 }
 
 /* The link by which what belongs to an owner knows it; that may lie in a list
@@ -272,6 +346,25 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
     return false;
 }
 
+/* A queue's list, a weak dictionary's dict: a person has what it is in. */
+static bool
+leave_library(struct cm_cycle *cycle, struct cm_link *link)
+{
+    struct cm_want want = {.through_libraries = true, .users = true};
+    struct cm_link outer;
+
+    if (!cm_cycle_is_library_object(cycle, link->owner)
+        || !cm_cycle_is_container(cycle,
+                                  cm_cycle_edge(cycle, link->edge)->head)
+        || cm_suspect_is_set_by_program(cycle, *link)
+        || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
+        || !is_candidate(cycle, outer.edge, &outer)) {
+        return false;
+    }
+    *link = outer;
+    return true;
+}
+
 static bool
 find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
 {
@@ -284,6 +377,13 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    if (leave_library(cycle, &link)) {
+        result->held = link.edge;
+        result->owner = link.owner;
+    }
+    if (result->maker != 0) {
+        return true;
+    }
     result->edge = inside ? edge : result->edge;
     if (is_ownership(cycle, link, result->edge)
         && find_link_to_whole(cycle, link, &link)) {

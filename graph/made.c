@@ -295,7 +295,8 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
     struct cm_place_search search = {
         .cycle = cycle, .is_wanted = is_filling_of, .name = name.text};
 
-    if (leads_into_container(cycle, suspect->held)) {
+    if (suspect->edge != suspect->held
+        || leads_into_container(cycle, suspect->held)) {
         cm_place_look_around(&search, suspect->owner);
     }
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
@@ -321,14 +322,26 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
                                    result);
 }
 
+enum cm_status
+cm_made_by_link(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                struct cm_made *result)
+{
+    bool function =
+        suspect->maker != 0
+        && cm_cycle_node(cycle, suspect->maker)->species == CM_FUNCTION;
+
+    return function ? cm_made_by_function(cycle, suspect, result)
+                    : cm_made_by_attribute(cycle, suspect, result);
+}
+
 /* x.NAME(self.method), where the attribute x is an object of a library's. */
 static bool
 is_handed_to(const struct cm_place_search *self, const struct cm_store *store)
 {
     static const char *const calls[] = {
-        "callback",     "push",    "push_async_callback",
-        "add_callback", "connect", "subscribe",
-        "register",     NULL,
+        "callback",     "push",         "push_async_callback",
+        "add_callback", "connect",      "subscribe",
+        "register",     "add_argument", NULL,
     };
     const char *name = cm_place_text(self, store->name);
     bool found = false;

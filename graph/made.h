@@ -48,6 +48,7 @@ cm_made_finder cm_made_by_function;  /* where `maker` is made */
 cm_made_finder cm_made_by_hook;      /* register_..._hook(), else the above */
 cm_made_finder cm_made_by_closure;   /* where `maker` is made, else a store */
 cm_made_finder cm_made_by_attribute; /* stores of the attribute `held` */
+cm_made_finder cm_made_by_link;      /* the function `maker`, else likewise */
 cm_made_finder cm_made_by_method;    /* likewise, else the method's line */
 cm_made_finder cm_made_by_local;     /* stores of the local `held` */
 cm_made_finder cm_made_by_holder;    /* as `held` is: any of the two above */

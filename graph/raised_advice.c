@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice_private.h"
 #include "name.h"
 
 struct text {
@@ -175,9 +176,10 @@ cm_advise_kept_exception(const struct cm_cycle *cycle,
                            "keeps a frame that keeps the %s",
                            attribute.text, attribute.text, type.text);
     }
+    bool clears = cm_advice_can_be_cleared(cycle, suspect->held);
     return cm_sentence(
         "%s .%s%s when done: the traceback of an exception in it keeps a "
         "frame that keeps the %s",
-        cm_cycle_is_container(cycle, value) ? "clear" : "set", attribute.text,
-        cm_cycle_is_container(cycle, value) ? "" : " = None", type.text);
+        clears ? "clear" : "set", attribute.text, clears ? "" : " = None",
+        type.text);
 }

@@ -229,9 +229,8 @@ cm_suspect_lambda(struct cm_cycle *cycle, struct cm_suspect *result)
            || find_captured_default(cycle, result);
 }
 
-/* Whether a line of the program's own sets the attribute. */
-static bool
-is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
+bool
+cm_suspect_is_set_by_program(const struct cm_cycle *cycle, struct cm_link link)
 {
     struct cm_name name = cm_cycle_edge_name(cycle, link.edge);
     struct cm_place_search search = {.cycle = cycle,
@@ -256,7 +255,7 @@ find_replaced_method(struct cm_cycle *cycle, uint32_t edge,
     if (!cm_cycle_held(cycle, record->tail, ROLES_WRAPPERS,
                        (struct cm_want){0}, &link)
         || link.owner == record->head || cm_cycle_is_hook(cycle, link)
-        || !is_set_by_program(cycle, link)) {
+        || !cm_suspect_is_set_by_program(cycle, link)) {
         return false;
     }
     *result = cm_suspect_of(edge, link.owner, link.edge, 0);
@@ -335,7 +334,7 @@ cm_suspect_partial(struct cm_cycle *cycle, struct cm_suspect *result)
         }
         last = cm_cycle_reach(cycle, partial, link.owner, ROLES_PARTIAL);
         if (last != 0) {
-            *result = cm_suspect_of(last, link.owner, link.edge, 0);
+            *result = cm_suspect_of(last, link.owner, link.edge, partial);
             return true;
         }
     }
@@ -470,17 +469,34 @@ cm_suspect_recursion(struct cm_cycle *cycle, struct cm_suspect *result)
     return false;
 }
 
+/* The attribute of an object of the program's own by which the function is
+ * called. */
+static bool
+find_keeper(struct cm_cycle *cycle, uint32_t function, struct cm_link *link)
+{
+    struct cm_want want = {.through_libraries = true, .users = true};
+
+    return function != 0
+           && cm_cycle_held(cycle, function, ROLES_WRAPPERS, want, link)
+           && is_instance(cycle, link->owner) && !is_protocol(cycle, *link);
+}
+
 bool
 cm_suspect_cell(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     uint32_t edge = cm_cycle_next(cycle, 0, CM_ROLE(CM_CELL_CONTENTS));
     const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+    struct cm_link link;
 
     if (edge == 0) {
         return false;
     }
     *result = cm_suspect_of(edge, record->head, edge,
                             function_of_cell(cycle, record->tail));
+    if (is_instance(cycle, record->head)
+        && find_keeper(cycle, result->maker, &link)) {
+        result->held = link.edge;
+    }
     return true;
 }
 

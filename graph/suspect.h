@@ -76,6 +76,9 @@ bool cm_suspect_container(struct cm_cycle *cycle, struct cm_suspect *result);
 /* Not a shape: the attributes that lead back as well, where `held` is one and
  * all of its name and type of owner are cut. */
 void cm_suspect_others(struct cm_cycle *cycle, struct cm_suspect *suspect);
+/* Not a shape: whether a line of the program's own sets the attribute. */
+bool cm_suspect_is_set_by_program(const struct cm_cycle *cycle,
+                                  struct cm_link link);
 /* anything; no edge */
 bool cm_suspect_unknown(struct cm_cycle *cycle, struct cm_suspect *result);
 

@@ -15,7 +15,7 @@ def make_state():
 
     box["rows"] = rows
     count = rows()
-    box = None
+    box.clear()
     return count
 
 

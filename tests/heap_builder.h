@@ -142,6 +142,7 @@ heap_species(const char *type)
         {"list", CM_LIST},
         {"tuple", CM_TUPLE},
         {"set", CM_SET},
+        {"frozenset", CM_SET},
         {"function", CM_FUNCTION},
         {"method", CM_BOUND_METHOD},
         {"builtin", CM_BUILTIN_METHOD},

@@ -221,8 +221,8 @@ test_other_captures(void **state)
          TRAINER CLOSURE "p Pool; o .cb f; o .pool p; c cell:pool p;"
                          "p .trainer o",
          "closure_cell", "c cell pool p", "train.py:13",
-         "capture weakref.ref(pool) in the lambda, or set pool = None when "
-         "done"},
+         "capture weakref.ref(pool) in the lambda, or set Trainer.cb = None "
+         "when done; Trainer.pool leads back too"},
         {"look-alike: the lambda only hangs off another cycle",
          TRAINER CLOSURE "n Node; o .cb f; c cell:n n; o .node n; n .up o;"
                          "x Node; c2 cell",
@@ -285,10 +285,11 @@ test_partial_on_self(void **state)
          "give the partial weakref.ref of Trainer, or set .cb = None when "
          "done"},
         {"partial(self.f) in a list, keyword arguments beside",
-         TRAINER "p partial; m method; l list; k dict; o .jobs l; l [0] p;"
-                 "p func m; p args k; m __self__ o",
+         TRAINER "p partial; m method label=step; l list; k dict; o .jobs l;"
+                 "l [0] p; p func m; p args k; m __self__ o",
          "partial_on_self", "m __self__ o", "",
-         "give the partial weakref.ref of Trainer, or clear .jobs when done"},
+         "give the partial a function that captures weakref.ref of Trainer "
+         "instead of step, or clear .jobs when done"},
         {"a keyword argument",
          TRAINER "p partial; k dict; o .cb p; p args k; k ['trainer'] o",
          "partial_on_self", "k ['trainer'] o", "train.py:13", NULL},
@@ -535,7 +536,7 @@ test_recursive_closure(void **state)
          "l list; t Tensor 4096; f __closure__ c; c cell:fs l; l [0] f;"
          "l [1] t",
          "closure_cell", "c cell fs l", "r.py:6",
-         "set fs = None when done: the lambda keeps it through its closure"},
+         "clear fs when done: the lambda keeps it through its closure"},
     };
 
     (void)state;
@@ -551,7 +552,7 @@ test_closure_cell(void **state)
          "f function code=cb; cl tuple; c cell; o .queue q; q .cb f;"
          "f __closure__ cl; cl cell:job c; c cell:job o; o .t t",
          "closure_cell", "c cell job o", "k.py:6",
-         "capture weakref.ref(job) in cb, or set job = None when done"},
+         "capture weakref.ref(job) in cb, or set Queue.cb = None when done"},
         {"a frame's own cell, without a function",
          "code run k.py:6 run; store run cell job - 8; fr frame code=run;"
          "c cell; o Job; t Tensor 4096; fr local:job c; c cell:job o;"

@@ -78,6 +78,11 @@ test_library_object_on_self(void **state)
          "exception_on_self", "o .records l", "e.py:13",
          "clear .records when done: the traceback of an exception in it keeps "
          "a frame that keeps the Job"},
+        {"self.task = sys.exc_info(), a tuple",
+         "i tuple;" FAILS "o .task i; i [0] e", "exception_on_self",
+         "o .task i", "e.py:11",
+         "set .task = None when done: the traceback of an exception in it "
+         "keeps a frame that keeps the Job"},
         {"an attribute of what a local has",
          FUTURE "code run e.py:10 run; fr frame code=run; t Tensor 4096;"
                 "fr local:x t; b Box; fr local:b b; b .g f; e ValueError;"

@@ -1,0 +1,33 @@
+"""Jobs of an engine, each a partial of a method of the engine."""
+
+from functools import partial
+import gc
+
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Job:
+    def __init__(self, work):
+        self.work = work
+
+
+class Engine:
+    def __init__(self):
+        self.rows = torch.ones(1024, 1024, device=device)
+        self.jobs = [Job(partial(self.run, row)) for row in range(2)]
+
+    def run(self, row):
+        return self.rows[row].sum().item()
+
+
+def main():
+    engine = Engine()
+    print("sums:", [job.work() for job in engine.jobs])
+    del engine
+    gc.collect()
+
+
+if __name__ == "__main__":
+    main()
