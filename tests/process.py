@@ -65,3 +65,13 @@ def make_pair(size=1024):
     a, b = Node(torch.zeros(size)), Node()
     a.link, b.link = b, a
 """
+
+LEAK = NODES.replace(", cumem", "") + """
+for _ in range(3):
+    make_pair(1 << 20)
+gc.collect()
+"""
+
+
+def reports(folder):
+    return sorted(path.name for path in folder.glob("*.json"))
