@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""`cumem run`: its exit codes."""
+"""`cumem run`: its exit codes, and the signals that reach it."""
 
+import fcntl
+import os
+import pty
+import signal
 import subprocess
 import sys
+import termios
+import time
 
 import pytest
 
@@ -143,6 +149,70 @@ def test_a_report_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "train.py").write_text(LEAK)
     done = cumem_run(tmp_path, "-o", "no/such.json", "train.py")
     assert "report is not written to no/such.json: No such file" in done.stderr, done.stderr
+
+
+# Says how often it is interrupted; two in a row may be one to Python's handler.
+INTERRUPTED = """
+import os, signal, sys, time
+reading, writing = os.pipe()
+os.set_blocking(writing, False)
+signal.set_wakeup_fd(writing)
+signal.signal(signal.SIGINT, lambda *_: None)
+print("ready", os.getppid(), flush=True)
+heard = b""
+while len(heard) < 5: heard += os.read(reading, 99)
+time.sleep(0.5)
+os.write(writing, b"-")
+print("interrupted", len(heard + os.read(reading, 99)) - 1, flush=True)
+sys.exit(5)
+"""
+
+
+def interrupted(process, interrupt):
+    """What a program says that is interrupted five times."""
+    for _ in range(5):
+        interrupt()
+        time.sleep(0.3)
+    out, _ = process.communicate(timeout=SECONDS)
+    return out, process.returncode
+
+
+@pytest.mark.parametrize("own_group", [False, True])
+def test_an_interrupt_of_the_terminal_reaches_the_program_once(tmp_path, own_group):
+    """Also one in a group of its own, which the terminal does not know."""
+    apart = "import os; os.setpgid(0, 0)\n" if own_group else ""
+    (tmp_path / "train.py").write_text(apart + INTERRUPTED)
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cumem", "run", "train.py"], cwd=tmp_path, env=environment(),
+        stdin=end, stdout=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
+    try:
+        assert process.stdout.readline().startswith(b"ready")
+        done = interrupted(process, lambda: os.write(terminal, b"\x03"))
+    finally:
+        process.kill()
+        os.close(end), os.close(terminal)
+    assert done == (b"interrupted 5\n", 5)
+
+
+def test_an_interrupt_that_a_person_sends_reaches_the_program_once(tmp_path):
+    (tmp_path / "train.py").write_text(INTERRUPTED)
+    process = subprocess.Popen([sys.executable, "-m", "cumem", "run", "train.py"], cwd=tmp_path,
+                               env=environment(), stdout=subprocess.PIPE)
+    assert process.stdout.readline().split() == [b"ready", b"%d" % process.pid]
+    done = interrupted(process, lambda: process.send_signal(signal.SIGINT))
+    assert done == (b"interrupted 5\n", 5)
+
+
+@pytest.mark.parametrize("ignored", ["CHLD", "INT"])
+def test_signals_that_are_ignored_keep_nobody_waiting(tmp_path, ignored):
+    (tmp_path / "train.py").write_text("import sys, time; time.sleep(0.5); sys.exit(5)")
+    number = signal.Signals[f"SIG{ignored}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "cumem", "run", "train.py"], cwd=tmp_path, env=environment(),
+        timeout=SECONDS, preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))  # fmt: skip
+    assert done.returncode == 5
 
 
 def test_cumem_run_names_what_is_wrong(tmp_path):

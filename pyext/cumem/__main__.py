@@ -72,16 +72,33 @@ def _least(options):
     return _settings.least_bytes([])
 
 
-def _wait(process):
-    """The child's exit code; signals that reach us are the child's to handle."""
-    previous = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        previous[number] = signal.signal(number, lambda n, _: process.send_signal(n))
+def _has_heard(process, told):
+    """Whether what was told us was told the program too: the terminal interrupts the whole group."""
+    from_kernel = told.si_code > 0
+    return from_kernel and os.getpgid(process.pid) == os.getpgrp()
+
+
+def _hand_on(process, told):
+    if told.si_signo != signal.SIGCHLD and not _has_heard(process, told):
+        process.send_signal(told.si_signo)
+
+
+def _run(command, environment):
+    """The program's exit code; signals that reach us meanwhile are the program's to handle."""
+    awaited = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
-        code = process.wait()
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+        )
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it does not hear it
+        while process.poll() is None:
+            _hand_on(process, signal.sigwaitinfo(awaited))
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    code = process.returncode
     return 128 - code if code < 0 else code
 
 
@@ -102,10 +119,8 @@ def main(arguments=None):
     start = ["-m", options.program] if options.module else [options.program]
     with tempfile.TemporaryDirectory(prefix="cumem-") as folder:
         marker = os.path.join(folder, "reports")
-        process = subprocess.Popen(
-            [sys.executable, *start, *options.arguments], env=_environment(options, marker)
-        )
-        code = _wait(process)
+        command = [sys.executable, *start, *options.arguments]
+        code = _run(command, _environment(options, marker))
         if options.error_exitcode is not None and _found(marker, _least(options)):
             return options.error_exitcode
     return code
