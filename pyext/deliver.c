@@ -34,10 +34,12 @@ CM_HOT void
 cm_session_drain_warnings(struct cm_session *self)
 {
     char *text;
+    bool finding;
     while (self->deliver != NULL
-           && (text = cm_digest_take_warning(self->digest)) != NULL) {
+           && (text = cm_digest_take_warning(self->digest, &finding))
+                  != NULL) {
         cm_session_deliver(
-            self, "warning",
+            self, finding ? "finding" : "warning",
             PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
         cm_free(text);
     }

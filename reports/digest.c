@@ -69,13 +69,15 @@ cm_digest_free(struct cm_digest *self)
 }
 
 void
-cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text)
+cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text,
+                bool finding)
 {
     size_t at =
         (self->first_warning + self->warning_count) % CM_DIGEST_MAX_WARNINGS;
     if (self->warning_count < CM_DIGEST_MAX_WARNINGS
         && cm_buffer_status(text) == CM_OK) {
         self->warnings[at] = cm_strdup(cm_buffer_text(text));
+        self->finding[at] = finding;
         self->warning_count += self->warnings[at] != NULL;
     }
 }
@@ -182,7 +184,7 @@ cm_digest_suppress(struct cm_digest *self, const char *path)
     cm_recurrence_release(&self->recurrence); /* by the rules before */
     self->counts.no_memory += status == CM_NO_MEMORY;
     if (text.length > before) {
-        cm_digest_queue(self, &text);
+        cm_digest_queue(self, &text, false);
     }
     cm_buffer_release(&text);
     pthread_mutex_unlock(&self->lock);
@@ -336,14 +338,18 @@ add_trouble(struct cm_digest *self, struct cm_buffer *text)
     }
 }
 
-/* Before: lock held. */
+/* Before: lock held, the document sorted. */
 static void
 queue_summary(struct cm_digest *self, const struct cm_summary_options *options)
 {
     struct cm_buffer text = {0};
+    struct cm_summary_counts counts;
+    cm_summary_count(&self->leak, options, &counts, NULL);
     if (cm_summary_write(&self->leak, options, &text) == CM_OK) {
         add_trouble(self, &text);
-        cm_digest_queue(self, &text);
+        cm_digest_queue(self, &text,
+                        !options->exhausted
+                            && counts.cycles + counts.faults != 0);
     }
     cm_buffer_release(&text);
 }
@@ -539,7 +545,7 @@ cm_digest_warns(struct cm_digest *self)
 }
 
 CM_HOT char *
-cm_digest_take_warning(struct cm_digest *self)
+cm_digest_take_warning(struct cm_digest *self, bool *finding)
 {
     char *text = NULL;
     if (!cm_digest_warns(self)) {
@@ -548,6 +554,9 @@ cm_digest_take_warning(struct cm_digest *self)
     pthread_mutex_lock(&self->lock);
     if (self->warning_count != 0) {
         text = self->warnings[self->first_warning];
+        if (finding != NULL) {
+            *finding = self->finding[self->first_warning];
+        }
         self->first_warning =
             (self->first_warning + 1) % CM_DIGEST_MAX_WARNINGS;
         self->warning_count--;

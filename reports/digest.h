@@ -109,8 +109,9 @@ void cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
  * say).  CM_OK also when nothing was due. */
 enum cm_status cm_digest_write(struct cm_digest *self, bool now) CM_CHECKED;
 /* Returns new: the oldest warning that nobody has taken, or NULL.  To be
- * freed with cm_free(). */
-char *cm_digest_take_warning(struct cm_digest *self);
+ * freed with cm_free().  `finding`, if not NULL: whether it tells of one that
+ * cyclereport would fail on. */
+char *cm_digest_take_warning(struct cm_digest *self, bool *finding);
 bool cm_digest_warns(struct cm_digest *self);
 /* Returns new: path of the report that was written, or NULL. */
 char *cm_digest_report_path(struct cm_digest *self);

@@ -140,7 +140,7 @@ say_stopped(struct cm_digest *self)
         }
     }
     if (text.length != 0) {
-        cm_digest_queue(self, &text);
+        cm_digest_queue(self, &text, false);
     }
     cm_buffer_release(&text);
 }

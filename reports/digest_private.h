@@ -39,6 +39,7 @@ struct cm_digest {
     int write_error;         /* errno of the last write; 0: it went well */
     bool told_write_error;
     char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
+    bool finding[CM_DIGEST_MAX_WARNINGS];   /* what each of them tells of */
     size_t first_warning;
     _Atomic size_t warning_count; /* asked without the lock, too */
     struct cm_digest_counts counts;
@@ -54,7 +55,8 @@ void cm_digest_say_exhausted(struct cm_digest *self, bool all);
 
 /* Before: lock held.  For the user's standard error; with too many the text is
  * dropped. */
-void cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text);
+void cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text,
+                     bool finding);
 
 /* Before: lock held.  The run is as long as it is by now. */
 void cm_digest_note_run(struct cm_digest *self);

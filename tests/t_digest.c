@@ -88,11 +88,13 @@ test_a_finding_is_written_and_said_once(void **state)
     assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
     assert_true(exists(scene->folder, "leak.json"));
     assert_true(cm_digest_warns(scene->digest));
-    char *text = cm_digest_take_warning(scene->digest);
+    bool finding = false;
+    char *text = cm_digest_take_warning(scene->digest, &finding);
+    assert_true(finding);
     assert_non_null(strstr(text, "#1 DEAD CYCLE, 4.0 MiB"));
     assert_non_null(strstr(text, "leak.json"));
     cm_free(text);
-    assert_null(cm_digest_take_warning(scene->digest));
+    assert_null(cm_digest_take_warning(scene->digest, NULL));
     char *path = cm_digest_report_path(scene->digest);
     assert_string_equal(path, scene->path);
     cm_free(path);
@@ -134,7 +136,7 @@ test_growth_is_said_when_it_has_doubled(void **state)
     for (int i = 0; i < 8; i++) {
         assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap),
                          CM_OK);
-        char *text = cm_digest_take_warning(scene->digest);
+        char *text = cm_digest_take_warning(scene->digest, NULL);
         said += text != NULL;
         cm_free(text);
     }
@@ -168,8 +170,10 @@ test_librarys_findings_are_counted_aloud(void **state)
     assert_false(cm_digest_warns(digest)); /* too small */
     cm_digest_output(digest, scene->path, true, 1 << 20);
     assert_int_equal(cm_digest_add(digest, &built->heap), CM_OK);
-    char *text = cm_digest_take_warning(digest);
+    bool finding = true;
+    char *text = cm_digest_take_warning(digest, &finding);
     assert_non_null(text);
+    assert_false(finding);
     assert_null(strstr(text, "#1"));
     assert_non_null(strstr(text, "4.0 MiB"));
     assert_non_null(strstr(text, "\nhidden: 1 in libraries (--all) | cycle"));
@@ -206,7 +210,7 @@ test_a_folder_that_is_not_there_is_counted(void **state)
     cm_digest_counts(scene->digest, &counts);
     assert_int_equal(counts.write_errors, 1);
     assert_int_equal(counts.reports_written, 0);
-    char *warning = cm_digest_take_warning(scene->digest);
+    char *warning = cm_digest_take_warning(scene->digest, NULL);
     assert_non_null(warning);
     assert_non_null(strstr(warning, "\ncumem: the report is not written to "
                                     "/nonexistent/leak.json: "
@@ -375,7 +379,7 @@ test_growth_is_said_when_it_is_sure(void **state)
     assert_false(cm_digest_warns(scene->digest));
     assert_false(exists(scene->folder, "leak.json"));
     assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
-    warning = cm_digest_take_warning(scene->digest);
+    warning = cm_digest_take_warning(scene->digest, NULL);
     assert_non_null(warning);
     assert_non_null(strstr(warning, "#1 LEAK +4.0 KiB per iteration"));
     assert_non_null(strstr(warning, "cumem: cpu grows by 4.0 KiB per"));
@@ -397,13 +401,13 @@ test_growth_that_stopped_is_said(void **state)
     assert_int_equal(grow(scene->digest, "settled", 4096), CM_OK);
     assert_false(cm_digest_warns(scene->digest));
     assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
-    cm_free(cm_digest_take_warning(scene->digest));
+    cm_free(cm_digest_take_warning(scene->digest, NULL));
     assert_int_equal(grow(scene->digest, "growing", 9000), CM_OK);
     assert_false(cm_digest_warns(scene->digest));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(grow(scene->digest, "settled", 9216), CM_OK);
     }
-    warning = cm_digest_take_warning(scene->digest);
+    warning = cm_digest_take_warning(scene->digest, NULL);
     assert_string_equal(warning,
                         "cumem: stopped growing: memory (other "
                         "tensors), at 9 KiB (told as a leak before)\n");
@@ -502,7 +506,7 @@ whole_life(void *context)
     if (status == CM_OK) {
         status = grow(digest, "leak", 4096);
     }
-    cm_free(cm_digest_take_warning(digest));
+    cm_free(cm_digest_take_warning(digest, NULL));
     cm_buffer_release(&event);
     cm_digest_free(digest);
     return status;
@@ -531,7 +535,7 @@ add_write_and_take(void *context)
         cm_digest_collection(scene->digest, 2, 1, 2, 3);
         wrong |= grow(scene->digest, "leak", (uint64_t)i << 20) != CM_OK;
         cm_digest_number(scene->digest, "iteration", i);
-        cm_free(cm_digest_take_warning(scene->digest));
+        cm_free(cm_digest_take_warning(scene->digest, NULL));
         cm_free(cm_digest_report_path(scene->digest));
         cm_buffer_release(&document);
         if (wrong) {

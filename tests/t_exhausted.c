@@ -111,13 +111,15 @@ test_what_is_full_is_not_full_soon(void **state)
 static void
 expect_warning(struct cm_digest *digest, bool all)
 {
-    char *text = cm_digest_take_warning(digest);
+    bool finding = !all;
+    char *text = cm_digest_take_warning(digest, &finding);
 
     assert_non_null(text);
+    assert_true(finding == all);
     assert_ptr_equal(strstr(text, "cumem: memory ran out: E\n"), text);
     assert_true((strstr(text, "#1 DEAD CYCLE, 4.0 MiB") != NULL) == all);
     cm_free(text);
-    assert_null(cm_digest_take_warning(digest));
+    assert_null(cm_digest_take_warning(digest, NULL));
 }
 
 /* What is found until all is asked for is part of that one text. */

@@ -147,8 +147,24 @@ gc.collect()
 
 def test_a_report_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "train.py").write_text(LEAK)
-    done = cumem_run(tmp_path, "-o", "no/such.json", "train.py")
+    done = cumem_run(tmp_path, "-o", "no/such.json", "--error-exitcode", "42", "train.py")
     assert "report is not written to no/such.json: No such file" in done.stderr, done.stderr
+    assert done.returncode == 42, "it was told all the same"
+
+
+@pytest.mark.parametrize("ending", [
+    "os._exit(0)", "os.kill(os.getpid(), 9)", "os.execv('/bin/true', ['true'])",
+    "os.execv(sys.executable, [sys.executable, '-c', 'pass'])"])
+@pytest.mark.parametrize("size, told", [("1 << 20", True), ("1 << 12", False)])
+def test_what_was_told_counts_however_the_program_ends(tmp_path, ending, size, told):
+    (tmp_path / "train.py").write_text(LEAK.replace("1 << 20", size) + f"""
+cumem = sys.modules["cumem"]
+assert cumem.flush(60)
+{ending}
+""")
+    done = cumem_run(tmp_path, "--error-exitcode", "42", "train.py")
+    assert ("\n#1 DEAD CYCLE x3" in done.stderr) == told, done.stderr
+    assert done.returncode == (42 if told else 137 if "kill" in ending else 0)
 
 
 # Says how often it is interrupted; two in a row may be one to Python's handler.

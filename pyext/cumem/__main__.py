@@ -52,8 +52,8 @@ def _exit_code(text):
     return int(text)
 
 
-def _environment(options, marker):
-    environment = dict(os.environ, CUMEM_WARN_CYCLES="1", CUMEM_RUN_MARKER=marker)
+def _environment(options, notes):
+    environment = dict(os.environ, CUMEM_WARN_CYCLES="1", CUMEM_RUN_NOTES=notes)
     if options.output:
         environment["CUMEM_OUTPUT"] = options.output
     if options.devices:
@@ -102,15 +102,14 @@ def _run(command, environment):
     return 128 - code if code < 0 else code
 
 
-def _found(marker, least):
-    """Whether a report that the run wrote has a finding to show: cyclereport decides."""
-    if not os.path.exists(marker):
-        return False
+def _is_found(note, least):
+    """Whether a process found something: cyclereport decides; without a report, what was told."""
+    report = note.strip(b"\0")  # one for each finding that was told
+    told = len(report) < len(note)
     show = ["--format", "text", "-o", os.devnull, "--min-bytes", str(least)]
-    return any(
-        subprocess.run([_report.PROGRAM, path, *show, "--fail-on", "cycle,growth"]).returncode == 1
-        for path in pathlib.Path(marker).read_text().splitlines()
-    )
+    judge = [_report.PROGRAM, report, *show, "--fail-on", "cycle,growth"]
+    verdict = subprocess.run(judge).returncode if report else 2
+    return verdict == 1 or told and verdict != 0
 
 
 def main(arguments=None):
@@ -118,11 +117,12 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     start = ["-m", options.program] if options.module else [options.program]
     with tempfile.TemporaryDirectory(prefix="cumem-") as folder:
-        marker = os.path.join(folder, "reports")
         command = [sys.executable, *start, *options.arguments]
-        code = _run(command, _environment(options, marker))
-        if options.error_exitcode is not None and _found(marker, _least(options)):
-            return options.error_exitcode
+        code = _run(command, _environment(options, folder))
+        if options.error_exitcode is not None:
+            notes = [path.read_bytes() for path in pathlib.Path(folder).iterdir()]
+            if any(_is_found(note, _least(options)) for note in notes):
+                return options.error_exitcode
     return code
 
 

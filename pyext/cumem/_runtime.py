@@ -16,6 +16,7 @@ import logging
 import os
 import sys
 import threading
+import time
 
 from . import _budget, _core, _driver, _exhausted, _growth, _looks, _recorder, _settings
 from ._report import CycleReport, give_back, take
@@ -342,7 +343,9 @@ def _deliver(kind, payload):
     """Called by the core, with the GIL, where Python code may run."""
     if kind == "report":
         _call_observers(payload)
-    elif kind == "warning":
+    elif kind in ("finding", "warning"):
+        if kind == "finding":
+            _note_for_run(b"\0")
         logging.getLogger("cumem").warning("%s", payload)
     elif kind == "notice":
         _notice()
@@ -523,19 +526,25 @@ def _at_exit():
             with _exhausted_of(cause[0], "", cause[1]) if ran_out else contextlib.nullcontext():
                 _guarded(_growth.look_now, True)
                 _scan(OOM if cause is not None else EXIT)
-            _note_report(_core.close())
+            report = _core.close()
+            if report is not None:
+                _note_for_run(os.fsencode(report))
         except Exception:
             _core.unraisable(_at_exit)
         _handles.clear()
         _detach(ending=True)
 
 
-def _note_report(path):
-    """Tell ``cumem run`` which report was written."""
-    marker = os.environ.get("CUMEM_RUN_MARKER")
-    if path and marker:
-        with open(marker, "a") as file:
-            file.write(f"{path}\n")
+_BEGAN = time.monotonic_ns()  # a process that becomes another program keeps its number
+
+
+def _note_for_run(note):
+    """Tell ``cumem run`` of a finding that is told, by a zero, and at exit of the report."""
+    folder = os.environ.get("CUMEM_RUN_NOTES")
+    if folder:
+        with contextlib.suppress(OSError):
+            with open(os.path.join(folder, f"{os.getpid()}-{_BEGAN}"), "ab") as file:
+                file.write(note)
 
 
 def _in_child():
