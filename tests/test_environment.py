@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -221,6 +222,20 @@ def test_report_of_another_process_is_never_overwritten(tmp_path):
     assert (tmp_path / "leak.json").read_text() == "precious"
 
 
+@pytest.mark.parametrize("output, at", [
+    ("out", "out"), ("out/", "out"), (".", "."), ("of-%r", "of-3"), ("none/", None)])
+def test_in_a_directory_the_report_has_its_automatic_name(tmp_path, output, at):
+    for folder in ("out", "of-3"):
+        (tmp_path / folder).mkdir()
+    done = run_ok(LEAK + "print(os.getpid())", cwd=tmp_path, CUMEM_WARN_CYCLES=1,
+                  CUMEM_OUTPUT=output, RANK=3)
+    name = f"leak-r3-{os.uname().nodename}-{done.out.strip()}.json"
+    if at is None:
+        assert f"report is not written to none/{name}: No such file" in done.err, done.err
+    else:
+        assert [path.relative_to(tmp_path / at) for path in tmp_path.rglob("*.json")] == [Path(name)]
+
+
 def test_unreadable_values_are_named_and_the_default_is_used(tmp_path):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="much",
                   CUMEM_DEVICES="gpu?")  # fmt: skip
@@ -300,7 +315,8 @@ def _with_work(folder):
     ("CUMEM_STACKS", "maybe", "not a switch"), ("CUMEM_VALUES", "maybe", "not a switch"),
     ("CUMEM_INTERCEPTOR", "foo", "expected sentinel or saveall"),
     ("CUMEM_SUPPRESSIONS", "nofile", "No such file"), ("CUMEM_DEVICES", "gpu", "not a device"),
-    ("CUMEM_MIN_BYTES", "much", "not a size")])
+    ("CUMEM_OUTPUT", "%q.json", "expected %p, %r, %h, %t or %%, not '%q'"),
+    ("CUMEM_OUTPUT", "100%", "not '%'"), ("CUMEM_MIN_BYTES", "much", "not a size")])
 def test_an_unreadable_value_is_one_warning(tmp_path, variable, value, why):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, **{variable: value})
     first, *rest = done.err.splitlines()

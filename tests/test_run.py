@@ -234,5 +234,7 @@ def test_signals_that_are_ignored_keep_nobody_waiting(tmp_path, ignored):
 def test_cumem_run_names_what_is_wrong(tmp_path):
     done = cumem_run(tmp_path, "--min-bytes", "much", "x.py")
     assert done.returncode == 2 and "much" in done.stderr
+    done = cumem_run(tmp_path, "-o", "%q.json", "x.py")
+    assert done.returncode == 2 and "not a file name: '%q.json'; expected %p" in done.stderr
     assert cumem_run(tmp_path).returncode == 2
     assert cumem_run(tmp_path, "missing.py").returncode == 2

@@ -84,9 +84,9 @@ for value in ("gpu:x", -1, [], True):
         assert repr(value) in str(error), error
     else:
         raise SystemExit(f"{value!r} was taken")
-for value in ("x", 1, None):
+for name, value in ("stacks", "x"), ("stacks", 1), ("stacks", None), ("path", "%q.json"):
     try:
-        cumem.watch(stacks=value)
+        cumem.watch(**{name: value})
     except ValueError as error:
         assert repr(value) in str(error), error
     else:

@@ -19,7 +19,13 @@ def _parser():
     parser.add_argument("--version", action="version", version=f"cumem {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a Python program and report dead cycles")
-    run.add_argument("-o", "--output", metavar="FILE", help="report file (CUMEM_OUTPUT)")
+    run.add_argument(
+        "-o",
+        "--output",
+        type=_checked(_settings.parse_pattern),
+        metavar="FILE",
+        help="report file (CUMEM_OUTPUT)",
+    )
     run.add_argument("--devices", type=_checked(_settings.parse_devices), help="default: auto")
     run.add_argument("--min-bytes", type=_checked(_settings.parse_size), metavar="SIZE")
     run.add_argument("--no-stacks", action="store_true", help="no allocation stacks")

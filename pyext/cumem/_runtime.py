@@ -122,7 +122,7 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     -------
     Handle
     """
-    path = _settings.output_path() if directory is None else _settings.output_path_in(directory)
+    path = report_path() if directory is None else _settings.output_path_in(directory)
     return _add(
         Handle(None, _settings.parse_devices(devices), _settings.parse_size(min_bytes), path)
     )
@@ -261,6 +261,7 @@ def _prepare():
 
 _READ = {
     "CUMEM_INTERCEPTOR": {"parse": _settings.parse_choice("sentinel", "saveall"), "default": ""},
+    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None},
     "CUMEM_STACKS": {"parse": _settings.parse_switch, "default": True, "off": False},
     "CUMEM_VALUES": {"parse": _settings.parse_switch, "default": False},
     "CUMEM_SUPPRESSIONS": {"parse": _settings.parse_file, "default": None},
@@ -279,6 +280,11 @@ def _read_environment(variable, text):
     value = _settings.from_environment(variable, problems=problems, **_READ[variable])
     _settings.warn_of(problems)
     return value
+
+
+def report_path():
+    """As CUMEM_OUTPUT says, else the automatic name in the current directory."""
+    return _settings.output_path(_asked("CUMEM_OUTPUT"))
 
 
 def _suppression_files():

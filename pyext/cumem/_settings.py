@@ -12,6 +12,7 @@ _UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib":
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
 # Those that a reader of the core can name (pyext/torch_reader.c).
 _DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
+_LETTERS = ("p", "r", "h", "t", "%")
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
@@ -142,16 +143,32 @@ def output_path_in(directory):
     name = os.fsdecode(directory)
     if not os.path.isdir(name):
         raise ValueError(f"no such directory: {directory!r}")
-    return output_path(os.path.join(name.replace("%", "%%"), _automatic_name()))
+    return output_path(name.replace("%", "%%"))
+
+
+def parse_pattern(text):
+    """A file name as output_path() has it; raises ValueError that names a letter it does not know."""
+    for letter in re.findall(r"%(.?)", text, re.DOTALL):
+        if letter not in _LETTERS:
+            raise ValueError(
+                f"not a file name: {text!r}; expected %p, %r, %h, %t or %%, not '%{letter}'"
+            )
+    return text
 
 
 def output_path(pattern=None):
-    """The report's file name: CUMEM_OUTPUT or the automatic one, its %-letters filled in.
+    """The report's file name, its %-letters filled in; in a directory, or by itself, the automatic one.
 
     %p pid, %r rank, %h host, %t start time, %% a percent sign.  Absolute, so
-    that a later chdir() does not move it.
+    that a later chdir() does not move it.  Raises ValueError for any other letter.
     """
-    pattern = pattern or os.environ.get("CUMEM_OUTPUT") or _automatic_name()
+    name = _filled(pattern or _automatic_name())
+    if name.endswith(os.sep) or os.path.isdir(name):
+        name = os.path.join(name, _filled(_automatic_name()))
+    return os.path.abspath(name)
+
+
+def _filled(pattern):
     values = {
         "p": str(os.getpid()),
         "r": str(max(rank(), 0)),
@@ -159,8 +176,7 @@ def output_path(pattern=None):
         "t": time.strftime("%Y%m%d-%H%M%S"),
         "%": "%",
     }
-    name = re.sub(r"%([prht%])", lambda match: values[match[1]], pattern)
-    return os.path.abspath(name)
+    return re.sub(r"%(.)", lambda match: values[match[1]], parse_pattern(pattern), flags=re.DOTALL)
 
 
 def is_worker_process():

@@ -100,8 +100,8 @@ def watch(path=None, *, devices="auto", stacks=True):
     Parameters
     ----------
     path : path, optional
-        Where the report is written; default: CUMEM_OUTPUT, else a name with the
-        process's number in the current directory.
+        Where the report is written, as CUMEM_OUTPUT; default: that, else a name
+        with the process's number in the current directory.
     devices
         As for :func:`cumem.observe_tensor_cycles`.
     stacks : bool
@@ -116,12 +116,11 @@ def watch(path=None, *, devices="auto", stacks=True):
     Raises
     ------
     ValueError
-        For a bad device, or `stacks` that is not a bool; it names the value.
+        For a bad device or path, or `stacks` that is not a bool; it names the value.
     RuntimeError
         Where this interpreter cannot be observed; it says why.
     """
     if not isinstance(stacks, bool):
         raise ValueError(f"not True or False: {stacks!r}")
-    pattern = os.fspath(path) if path is not None else None
-    watcher = Watcher(_settings.parse_devices(devices), _settings.output_path(pattern), stacks)
-    return _runtime._add(watcher)
+    name = _runtime.report_path() if path is None else _settings.output_path(os.fsdecode(path))
+    return _runtime._add(Watcher(_settings.parse_devices(devices), name, stacks))
