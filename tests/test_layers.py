@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """The rules of tests/layers.py hold, and each can fail."""
 
+import re
+
 import layers
 import pytest
 
@@ -9,6 +11,12 @@ import pytest
 @pytest.mark.parametrize("rule", layers.RULES, ids=lambda rule: rule.__name__)
 def test_rule_holds(rule):
     assert list(rule()) == []
+
+
+def test_clang_tidy_reads_every_folder_of_the_product():
+    script = (layers.ROOT / "tools" / "test.sh").read_text()
+    read = re.search(r"c_files ([a-z_ ]+) \| grep", script)[1].split()
+    assert set(read) == set(layers.ARROWS) - {"tests"}
 
 
 @pytest.fixture

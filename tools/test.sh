@@ -54,10 +54,14 @@ check_format() {
         | sed -n 's/\(^[^ ]*\):[0-9]*:[0-9]*: error: /\1: /p' | uniq -c
 }
 
+# The flag is gcc's (CMakeLists.txt): clang before 18 knows none such.
 check_tidy() {
-    c_files detector graph reports pyext | grep '\.c$' \
-        | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/c \
-            2>/dev/null | { grep ' error: ' || true; }
+    mkdir -p build/tidy
+    sed 's/ -mtls-dialect=gnu2//' build/c/compile_commands.json \
+        >build/tidy/compile_commands.json
+    c_files allocator_hooks detector graph reports pyext | grep '\.c$' \
+        | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/tidy \
+            2>/dev/null | { grep 'error: ' || true; }
 }
 
 check_python() { "$bin/python" -m pytest -q tests; }
