@@ -84,6 +84,10 @@ bool cm_json_flag(struct cm_json *self, const struct cJSON *object,
 /* Interned as valid UTF-8; id 0 when it is missing or empty. */
 struct cm_text_id cm_json_text(struct cm_json *self,
                                const struct cJSON *object, const char *key);
+/* The same, of these `words` alone (NULL ends them), else a failure. */
+struct cm_text_id cm_json_word(struct cm_json *self,
+                               const struct cJSON *object, const char *key,
+                               const char *const *words, const char *expected);
 /* The same for a value that has no key, which must be a text. */
 struct cm_text_id cm_json_text_value(struct cm_json *self,
                                      const struct cJSON *value);
@@ -96,6 +100,8 @@ uint64_t cm_json_hex_value(struct cm_json *self, const struct cJSON *value,
 /* The array under `key`, NULL when it is missing. */
 const struct cJSON *cm_json_array(struct cm_json *self,
                                   const struct cJSON *object, const char *key);
+/* A failure where the document has no such array. */
+void cm_json_need_array(struct cm_json *self, const char *key);
 size_t cm_json_count(const struct cJSON *array);
 /* The items in order; NULL at the end. */
 const struct cJSON *cm_json_first(const struct cJSON *array);

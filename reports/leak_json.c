@@ -206,6 +206,22 @@ cm_json_text_value(struct cm_json *self, const cJSON *value)
     return intern(self, value->valuestring);
 }
 
+struct cm_text_id
+cm_json_word(struct cm_json *self, const cJSON *object, const char *key,
+             const char *const *words, const char *expected)
+{
+    struct cm_text_id result = cm_json_text(self, object, key);
+    const char *text = cm_texts_get(self->texts, result);
+
+    while (*words != NULL && strcmp(*words, text) != 0) {
+        words++;
+    }
+    if (result.index != 0 && *words == NULL) {
+        cm_json_fail(self, key, "expected %s", expected);
+    }
+    return result;
+}
+
 /* A number written as hexadecimal text, with or without 0x. */
 uint64_t
 cm_json_hex_value(struct cm_json *self, const cJSON *value, const char *key)
@@ -244,6 +260,14 @@ cm_json_array(struct cm_json *self, const cJSON *object, const char *key)
         return NULL;
     }
     return value;
+}
+
+void
+cm_json_need_array(struct cm_json *self, const char *key)
+{
+    if (!cJSON_IsArray(cm_json_get(self->root, key))) {
+        cm_json_fail(self, key, "expected an array");
+    }
 }
 
 size_t

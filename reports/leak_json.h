@@ -24,7 +24,7 @@ enum cm_status cm_leak_json_write(const struct cm_leak *leak,
 
 /* Before: `result` is zeroed, bytes[length] is NUL.  After CM_OK cm_leak_check
  * holds; after CM_BAD_INPUT or CM_LIMIT `error` names the place and what was
- * expected.  Also reads files with only "vertices" and "edges" (refcycle). */
+ * expected. */
 enum cm_status cm_leak_json_read(const char *bytes, size_t length,
                                  struct cm_leak *result,
                                  char error[CM_LEAK_JSON_ERROR_BYTES])

@@ -120,6 +120,7 @@ read_storage(struct cm_leak_reader *self, const struct cJSON *item,
     storage->awaited = cm_json_flag(&self->json, item, "awaited");
     storage->site = cm_json_id(&self->json, item, "site", &self->sites, false);
     storage->category = cm_json_text(&self->json, item, "category");
+    (void)cm_json_array(&self->json, item, "names"); /* not shown */
     storage->vertices =
         cm_json_id_list(&self->json, item, "vertices", &self->vertices,
                         &storage->vertex_count);
@@ -169,10 +170,16 @@ static void
 read_cycle(struct cm_leak_reader *self, const struct cJSON *item,
            size_t position)
 {
+    static const char *const classes[] = {"collectable",   "finalizer",
+                                          "uncollectable", "frozen",
+                                          "resurrected",   NULL};
     struct cm_leak_cycle *cycle = &self->leak->cycles[position];
 
     cycle->fingerprint = cm_json_hex(&self->json, item, "fingerprint");
-    cycle->class = cm_json_text(&self->json, item, "class");
+    cycle->class =
+        cm_json_word(&self->json, item, "class", classes,
+                     "collectable, finalizer, uncollectable, frozen or "
+                     "resurrected");
     cycle->vertices = cm_json_id_list(&self->json, item, "vertices",
                                       &self->vertices, &cycle->vertex_count);
     cycle->payload = cm_json_id_list(&self->json, item, "payload",
@@ -484,20 +491,15 @@ read_process(struct cm_leak_reader *self)
     leak->lost_reason = cm_json_text(json, lost, "reason");
 }
 
-/* Whether this is a document of ours, or refcycle's, that can be read. */
+/* Whether this is a document of ours that can be read. */
 static void
 check_format(struct cm_json *json)
 {
-    const struct cJSON *format = cm_json_get(json->root, "format");
-    const char *name = cm_json_string(format);
+    const char *name = cm_json_string(cm_json_get(json->root, "format"));
     uint64_t version;
 
     if (!cm_json_is_object(json->root)) {
         cm_json_fail(json, NULL, "expected a JSON object");
-        return;
-    }
-    if (format == NULL && cm_json_is_array(cm_json_get(json->root, "vertices"))
-        && cm_json_is_array(cm_json_get(json->root, "edges"))) {
         return;
     }
     if (name == NULL || strcmp(name, "cumem-leak") != 0) {
@@ -520,6 +522,9 @@ static void
 read_document(struct cm_leak_reader *self)
 {
     check_format(&self->json);
+    /* Without them it does not say that nothing was found. */
+    cm_json_need_array(&self->json, "cycles");
+    cm_json_need_array(&self->json, "growth");
     if (self->json.status == CM_OK) {
         read_process(self);
         make_room(self);

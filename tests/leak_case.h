@@ -178,6 +178,25 @@
                                                                                                                              "clear kept",                                              \
                                                                                                                              "dead cycle") "],'timeline':{'by':'step','devices':[{'name':'cuda:0','categories':['other'],'points':[[0,0,0],[12,9,9000000]]}]}}"
 
+/* What every document has: LEAK_HEAD, and these of which it says nothing. */
+static inline const char *
+leak_add_head(const char *text, struct cm_buffer *json)
+{
+    static const char *const keys[] = {"'cycles':", "'growth':"};
+    size_t length = strlen(LEAK_HEAD);
+
+    if (strncmp(text, LEAK_HEAD, length) != 0) {
+        return text;
+    }
+    cm_buffer_add(json, text, length);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (strstr(text, keys[i]) == NULL) {
+            cm_buffer_addf(json, "%s[],", keys[i]);
+        }
+    }
+    return text + length;
+}
+
 static inline enum cm_status
 leak_parse(const char *text, struct cm_leak *leak,
            char error[CM_LEAK_JSON_ERROR_BYTES])
@@ -185,10 +204,12 @@ leak_parse(const char *text, struct cm_leak *leak,
     struct cm_buffer json = {0};
     enum cm_status status;
 
-    for (; *text != '\0'; text++) {
-        cm_buffer_add_char(&json, *text == '\'' ? '"' : *text);
-    }
+    text = leak_add_head(text, &json);
+    cm_buffer_add_text(&json, text);
     status = cm_buffer_status(&json);
+    for (size_t i = 0; status == CM_OK && i < json.length; i++) {
+        json.bytes[i] = json.bytes[i] == '\'' ? '"' : json.bytes[i];
+    }
     if (status == CM_OK) {
         status =
             cm_leak_json_read(cm_buffer_text(&json), json.length, leak, error);

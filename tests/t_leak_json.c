@@ -365,6 +365,17 @@ test_refuses_and_names_the_place(void **state)
                               "leak.json that cumem wrote");
     expect_refused("7", "expected a JSON object");
     expect_refused("{}", "format: expected \"cumem-leak\"");
+    expect_refused("{'vertices':[],'edges':[],'cycles':[],'growth':[]}",
+                   "format: expected \"cumem-leak\"");
+    expect_refused("{'version':1,'format':'cumem-leak','growth':[]}",
+                   "cycles: expected an array");
+    expect_refused("{'version':1,'format':'cumem-leak','cycles':[]}",
+                   "growth: expected an array");
+    expect_refused(LEAK_HEAD "'cycles':[{},{'class':'dead'}]}",
+                   "cycles[1].class: expected collectable, finalizer, "
+                   "uncollectable, frozen or resurrected");
+    expect_refused(LEAK_HEAD "'storages':[{'names':'x'}]}",
+                   "storages[0].names: expected an array");
     expect_refused("{'format':'cumem-leak','version':99}",
                    "version: 99 is newer than 1, the newest that this "
                    "program reads");

@@ -290,17 +290,18 @@ def test_colour_only_on_a_terminal(leak, tmp_path):
     assert "\x1b" not in run(leak.name, "--format=text", cwd=tmp_path)
 
 
-def test_refcycle_files_are_read(tmp_path):
-    save(tmp_path / "refcycle.json", {
-        "vertices": [{"id": 0, "annotation": "a"},
-                     {"id": 1, "annotation": "b"}],
-        "edges": [{"id": 7, "annotation": "x", "tail": 0, "head": 1},
-                  {"annotation": "y", "tail": 1, "head": 0}]})
-    text = run("refcycle.json", "--format=text", cwd=tmp_path)
-    assert text.startswith("cumem: no dead cycle holds device memory\n")
-    back = json.loads(run("refcycle.json", "--format=json", cwd=tmp_path))
-    assert [(e["id"], e["tail"], e["head"]) for e in back["edges"]] == [
-        (1, 1, 2), (2, 2, 1)]
+@pytest.mark.parametrize("key, expected", [
+    ("format", '"cumem-leak"'), ("version", "a whole number from 1"),
+    ("cycles", "an array"), ("growth", "an array")])
+def test_what_does_not_say_that_it_is_clean_is_refused(tmp_path, key, expected):
+    document = leak_file.example() | {"cycles": [], "growth": []}
+    save(tmp_path / "x.json", document)
+    run("x.json", "--format=text", "--fail-on=cycle,growth", cwd=tmp_path)
+    lost = {name: value for name, value in document.items() if name != key}
+    for broken in lost, lost | {key: None}:
+        save(tmp_path / "x.json", broken)
+        assert error_of("x.json", "--format=text", cwd=tmp_path) == \
+            f"x.json: {key}: expected {expected}"
 
 
 def test_unknown_keys_are_ignored(leak, tmp_path):

@@ -185,6 +185,10 @@ def edit(path, value):
     (["cycles", 3, "vertices", 0], 0, "cycles[3].vertices[0]: vertex 0 does not exist"),
     (["cycles", 0, "payload", 0], "1", "cycles[0].payload[0]: expected the number of a storage"),
     (["cycles", 0, "fingerprint"], "0123456789abcdef0", "cycles[0].fingerprint: expected a hexadecimal"),
+    (["cycles", 0, "class"], "dead", "cycles[0].class: expected collectable, finalizer,"),
+    (["cycles"], None, "cycles: expected an array"),
+    (["growth"], "none", "growth: expected an array"),
+    (["storages", 0, "names"], "x", "storages[0].names: expected an array"),
     (["cycles", 0, "count"], 1e300, "cycles[0].count: expected a whole"),
     (["cycles", 0, "time"], -5, "cycles[0].time: expected seconds"),
     (["cycles", 1, "library"], "torch", "cycles[1].library: expected an object"),
@@ -254,7 +258,7 @@ def test_O11_depth_and_syntax(tmp_path):
         'standard input: format: expected "cumem-leak"'
     assert "no JSON" in refused(b'{"format":nul}')
     run("-", "--format=text", cwd=tmp_path,
-        stdin=b'{"format":"cumem-leak","version":1}  \n')
+        stdin=b'{"format":"cumem-leak","version":1,"cycles":[],"growth":[]}  \n')
 
 
 def test_O13_data_never_becomes_a_file_name(tmp_path):
