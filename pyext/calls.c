@@ -126,6 +126,21 @@ cm_session_event_document(struct cm_session *self, PyObject *event)
 }
 
 PyObject *
+cm_session_event_for(struct cm_session *self, PyObject *args)
+{
+    PyObject *event;
+    unsigned long long min_bytes;
+    struct cm_sighting_wish wish = {.devices = self->devices,
+                                    .records = self->records};
+    if (!PyArg_ParseTuple(args, "OsK:event_for", &event, &wish.names,
+                          &min_bytes)) {
+        return NULL;
+    }
+    wish.min_bytes = min_bytes;
+    return cm_sighting_select(event, &wish);
+}
+
+PyObject *
 cm_session_close(struct cm_session *self)
 {
     enum cm_status status = CM_OK;

@@ -42,7 +42,7 @@ struct type_entry {
 struct cm_devices {
     struct reader_slot slots[READER_COUNT];
     struct type_entry cache[CACHE_SIZE];
-    char watched[MAX_WATCHED]; /* "" is auto */
+    char watched[MAX_WATCHED];
     bool host_allowed;
     bool accelerator_seen;
     bool untracked;
@@ -70,6 +70,7 @@ cm_devices_new(const struct cm_objects *objects)
         }
     }
     self->host_allowed = true;
+    strcpy(self->watched, "auto");
     return self;
 }
 
@@ -137,9 +138,6 @@ void
 cm_devices_watch(struct cm_devices *self, const char *names, bool host_allowed)
 {
     self->host_allowed = host_allowed;
-    if (strcmp(names, "auto") == 0) {
-        names = "";
-    }
     size_t length = strlen(names);
     if (length < sizeof(self->watched)) {
         memcpy(self->watched, names, length + 1);
@@ -203,13 +201,26 @@ listed(const char *list, const char *device)
 }
 
 static bool
+counts(const struct cm_devices *self, const char *names, const char *device,
+       bool accelerator)
+{
+    return listed(names, device)
+           || (listed(names, "auto")
+               && (accelerator
+                   || (self->host_allowed && !self->accelerator_seen)));
+}
+
+bool
+cm_devices_count(const struct cm_devices *self, const char *names,
+                 const char *device)
+{
+    return counts(self, names, device, strcmp(device, "cpu") != 0);
+}
+
+static bool
 watches(const struct cm_devices *self, const struct cm_device_memory *memory)
 {
-    if (self->watched[0] != '\0') {
-        return listed(self->watched, memory->device);
-    }
-    return memory->accelerator
-           || (self->host_allowed && !self->accelerator_seen);
+    return counts(self, self->watched, memory->device, memory->accelerator);
 }
 
 bool
@@ -369,9 +380,7 @@ cm_devices_count_all(const struct cm_devices *self,
 CM_HOT bool
 cm_devices_host_counts(const struct cm_devices *self)
 {
-    return self->watched[0] != '\0'
-               ? listed(self->watched, "cpu")
-               : self->host_allowed && !self->accelerator_seen;
+    return cm_devices_count(self, self->watched, "cpu");
 }
 
 bool

@@ -25,11 +25,14 @@ void cm_devices_free(struct cm_devices *self);
  * Costs one dictionary look-up per framework not yet learnt. */
 void cm_devices_notice(struct cm_devices *self);
 
-/* Which devices count.  `names` is a comma-separated list such as
- * "cuda:0,cuda:1" or "cuda", or "auto": every accelerator, and host memory as
- * long as no accelerator was seen in this process and `host_allowed`. */
+/* Which devices count.  `names` is a comma-separated list of such as
+ * "cuda:0", "cuda", and "auto": every accelerator, and host memory as long as
+ * no accelerator was seen in this process and `host_allowed`. */
 void cm_devices_watch(struct cm_devices *self, const char *names,
                       bool host_allowed);
+/* Whether it would count if `names` were watched. */
+bool cm_devices_count(const struct cm_devices *self, const char *names,
+                      const char *device);
 
 /* Cheap: may objects of this type hold device memory? */
 bool cm_devices_claim(struct cm_devices *self, PyTypeObject *type);

@@ -76,6 +76,7 @@ SESSION_CALL(looks)
 SESSION_CALL(looked)
 SESSION_CALL(flush)
 SESSION_CALL(event_document)
+SESSION_CALL(event_for)
 SESSION_CALL(tag_types)
 static PyObject *
 core_why_alive(PyObject *module, PyObject *args)
@@ -186,7 +187,7 @@ static PyMethodDef methods[] = {
     {"page", cm_document_page, METH_O, NULL},
     {"event_document", core_event_document, METH_O, NULL},
     {"event_key", cm_sighting_key, METH_O, NULL},
-    {"event_largest", cm_sighting_largest, METH_O, NULL},
+    {"event_for", core_event_for, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -38,6 +38,7 @@ PyObject *cm_session_looked(struct cm_session *self, PyObject *args);
 PyObject *cm_session_flush(struct cm_session *self, PyObject *seconds);
 PyObject *cm_session_drain(struct cm_session *self);
 PyObject *cm_session_event_document(struct cm_session *self, PyObject *event);
+PyObject *cm_session_event_for(struct cm_session *self, PyObject *args);
 PyObject *cm_session_close(struct cm_session *self);
 PyObject *cm_session_status(struct cm_session *self);
 PyObject *cm_session_accelerator(struct cm_session *self);

@@ -17,15 +17,23 @@ struct cm_sighting {
     struct cm_heap heaps[MAX_HEAPS];
     struct cm_findings findings[MAX_HEAPS];
     size_t count;
+    PyObject *whole; /* owned: the event that owns what these have, all but
+                      * the arrays of findings; NULL: they own it */
 };
 
 static void
 sighting_free(struct cm_sighting *self)
 {
     for (size_t i = 0; i < self->count; i++) {
-        cm_findings_release(&self->findings[i]);
-        cm_heap_release(&self->heaps[i]);
+        if (self->whole != NULL) {
+            cm_free(self->findings[i].items);
+        }
+        else {
+            cm_findings_release(&self->findings[i]);
+            cm_heap_release(&self->heaps[i]);
+        }
     }
+    Py_XDECREF(self->whole);
     Py_XDECREF(self->module);
     cm_free(self);
 }
@@ -90,15 +98,21 @@ sighting_of(PyObject *capsule)
     return PyCapsule_GetPointer(capsule, capsule_name);
 }
 
+static size_t
+count_findings(const struct cm_sighting *self)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        count += self->findings[i].count;
+    }
+    return count;
+}
+
 size_t
 cm_sighting_count(PyObject *event)
 {
     const struct cm_sighting *self = sighting_of(event);
-    size_t count = 0;
-    for (size_t i = 0; self != NULL && i < self->count; i++) {
-        count += self->findings[i].count;
-    }
-    return count;
+    return self != NULL ? count_findings(self) : 0;
 }
 
 PyObject *
@@ -161,20 +175,114 @@ cm_sighting_key(PyObject *module, PyObject *event)
     return result;
 }
 
-PyObject *
-cm_sighting_largest(PyObject *module, PyObject *event)
+/* --- what one observer hears of ------------------------------------------- */
+
+/* What holds no bytes of its own is where its largest object's memory is. */
+static bool
+is_wished(const struct cm_sighting_wish *wish, const struct cm_heap *heap,
+          const struct cm_finding *finding)
 {
-    const struct cm_sighting *self = sighting_of(event);
-    uint64_t largest = 0;
-    (void)module;
-    if (self == NULL) {
-        return NULL;
-    }
-    for (size_t i = 0; i < self->count; i++) {
-        for (size_t k = 0; k < self->findings[i].count; k++) {
-            uint64_t bytes = self->findings[i].items[k].bytes_total;
-            largest = bytes > largest ? bytes : largest;
+    uint64_t bytes = 0;
+    bool there = false;
+    for (size_t i = 0; i < finding->device_count; i++) {
+        const struct cm_bytes_on *on = &finding->bytes_on[i];
+        if (cm_devices_count(wish->devices, wish->names,
+                             cm_records_text(wish->records, on->device))) {
+            bytes += on->bytes;
+            there = true;
         }
     }
-    return PyLong_FromUnsignedLongLong(largest);
+    if (finding->device_count == 0 && finding->payload_count != 0) {
+        uint32_t storage = heap->nodes[finding->payload[0]].storage.index;
+        there = cm_devices_count(
+            wish->devices, wish->names,
+            cm_records_text(wish->records, heap->storages[storage].device));
+    }
+    return there && bytes >= wish->min_bytes;
+}
+
+/* Those that are wished for, or only their number. */
+static size_t
+select_findings(const struct cm_sighting_wish *wish,
+                const struct cm_heap *heap, const struct cm_findings *from,
+                struct cm_finding *items)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        if (!is_wished(wish, heap, &from->items[i])) {
+            continue;
+        }
+        if (items != NULL) {
+            items[count] = from->items[i];
+        }
+        count++;
+    }
+    return count;
+}
+
+static size_t
+count_wished(const struct cm_sighting *self,
+             const struct cm_sighting_wish *wish)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        count +=
+            select_findings(wish, &self->heaps[i], &self->findings[i], NULL);
+    }
+    return count;
+}
+
+/* False: no memory. */
+static bool
+add_part(struct cm_sighting *self, const struct cm_sighting_wish *wish,
+         const struct cm_heap *heap, const struct cm_findings *from)
+{
+    struct cm_findings *part = &self->findings[self->count];
+    struct cm_finding *items = cm_calloc(from->count + 1, sizeof(*items));
+    if (items == NULL) {
+        return false;
+    }
+    *part = (struct cm_findings){.items = items, .left_out = from->left_out};
+    part->count = select_findings(wish, heap, from, items);
+    self->heaps[self->count++] = *heap;
+    return true;
+}
+
+/* [new; raises] */
+static PyObject *
+make_part(PyObject *event, const struct cm_sighting *whole,
+          const struct cm_sighting_wish *wish)
+{
+    struct cm_sighting *self = cm_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return PyErr_NoMemory();
+    }
+    self->module = Py_NewRef(whole->module);
+    self->digest = whole->digest;
+    self->whole = Py_NewRef(event);
+    bool done = true;
+    for (size_t i = 0; done && i < whole->count; i++) {
+        done = add_part(self, wish, &whole->heaps[i], &whole->findings[i]);
+    }
+    PyObject *result = done ? PyCapsule_New(self, capsule_name, capsule_free)
+                            : PyErr_NoMemory();
+    if (result == NULL) {
+        sighting_free(self);
+    }
+    return result;
+}
+
+PyObject *
+cm_sighting_select(PyObject *event, const struct cm_sighting_wish *wish)
+{
+    const struct cm_sighting *whole = sighting_of(event);
+    if (whole == NULL) {
+        return NULL;
+    }
+    size_t wished = count_wished(whole, wish);
+    if (wished == 0) {
+        Py_RETURN_NONE;
+    }
+    return wished == count_findings(whole) ? Py_NewRef(event)
+                                           : make_part(event, whole, wish);
 }

@@ -10,6 +10,7 @@
 #include <Python.h>
 
 #include "../reports/digest.h"
+#include "devices.h"
 
 struct cm_sighting;
 
@@ -26,6 +27,17 @@ size_t cm_sighting_count(PyObject *event);
  * of iterations so far. */
 PyObject *cm_sighting_document(PyObject *module, PyObject *event);
 PyObject *cm_sighting_key(PyObject *module, PyObject *event);
-PyObject *cm_sighting_largest(PyObject *module, PyObject *event);
+
+/* What one observer asked to hear of. */
+struct cm_sighting_wish {
+    const struct cm_devices *devices;
+    const struct cm_records *records; /* of the event's heaps */
+    const char *names;                /* as cm_devices_watch() has them */
+    uint64_t min_bytes;               /* on these devices */
+};
+/* [new; raises] An event of those findings alone: `event` itself where that is
+ * all of them, None where it is none. */
+PyObject *cm_sighting_select(PyObject *event,
+                             const struct cm_sighting_wish *wish);
 
 #endif

@@ -137,6 +137,41 @@ make_pair(1 << 20); gc.collect(); assert len(seen) == 1
 """, cwd=tmp_path)
 
 
+def test_each_observer_has_the_findings_that_it_asked_for(tmp_path):
+    """In one collection: of the page, the text and the report of each."""
+    run_ok(NODES + """
+class Large(Node): pass
+class Idle: link = None
+live = torch.zeros(1024)
+seen = {}
+def observe(name, **asked):
+    return cumem.observe_tensor_cycles(seen.setdefault(name, []).append, **asked)
+handles = [observe("all"), observe("again"), observe("large", min_bytes="1MiB"),
+           observe("huge", min_bytes="1GiB"), observe("cpu", devices=["cpu"]),
+           observe("cuda", devices="cuda"), observe("cuda:1", devices=1)]
+for _ in range(2):
+    make_pair(1024)
+    n = Large(torch.zeros(1 << 20)); n.link = n
+    n = Node(live[5:]); n.link = n; n.idle = Idle()     # holds nothing of its own
+    del n; gc.collect()
+sizes = {name: [sorted(c["peak_bytes"] for c in page.report["cycles"]) for page in pages]
+         for name, pages in seen.items()}
+whole, large = [[0, 4096, 4 << 20]] * 2, [[4 << 20]] * 2
+assert sizes == {"all": whole, "again": whole, "large": large, "huge": [], "cpu": whole,
+                 "cuda": [], "cuda:1": []}, sizes
+assert seen["all"][0] is seen["again"][0] is seen["cpu"][0], "one report for equal findings"
+for page in seen["large"]:
+    assert "#1 DEAD CYCLE, 4.0 MiB" in page.text and "#2" not in page.text, page.text
+    assert "Large" in page and "4.0 KiB" not in page
+[handle() for handle in handles[:2] + handles[4:5]]
+make_pair(); gc.collect()
+assert [len(pages) for pages in seen.values()] == [2, 2, 2, 0, 2, 0, 0]
+with cumem.warn_tensor_cycles(devices="cpu"):
+    make_pair(); gc.collect(); assert cumem.flush(30)
+assert [len(pages) for pages in seen.values()] == [2, 2, 2, 0, 2, 0, 0]
+""", cwd=tmp_path)
+
+
 def test_devices_that_are_not_watched_do_not_count(tmp_path):
     run_ok(NODES + """
 seen = []
@@ -149,6 +184,18 @@ assert len(seen) == 1
 with cumem.observe_tensor_cycles(seen.append, devices=torch.device("cpu")):
     make_pair(); gc.collect()
 assert len(seen) == 2
+""", cwd=tmp_path)
+
+
+def test_memory_of_the_host_counts_for_whom_names_it_beside_an_accelerator(tmp_path):
+    run_ok(NODES + """
+automatic, named = [], []
+handles = cumem.observe_tensor_cycles(automatic.append), cumem.observe_tensor_cycles(named.append, devices="cpu")
+make_pair(); gc.collect()
+assert len(automatic) == len(named) == 1
+cumem._core.accelerator()       # one is in use from here on
+make_pair(); gc.collect()
+assert len(automatic) == 1 and len(named) == 2
 """, cwd=tmp_path)
 
 

@@ -72,9 +72,10 @@ def observe_tensor_cycles(callback, *, devices="auto", min_bytes=0):
         that collected is over, in the thread that collected; its exceptions go
         to ``sys.unraisablehook``.
     devices : "auto", str, int, torch.device, or a list of these
-        "auto" is every accelerator; in a process that uses none, "cpu".
+        "auto" is every accelerator; in a process that uses none, "cpu".  A
+        finding that lies on others too is told whole.
     min_bytes : int or str
-        Findings that free fewer bytes at once are left out (``"1MiB"``).
+        Findings that free fewer bytes at once there are left out (``"1MiB"``).
 
     Returns
     -------
@@ -116,7 +117,8 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
         Where the report is written, under its automatic name; default:
         CUMEM_OUTPUT, else the current directory.  ValueError: there is none.
     devices, min_bytes
-        As for :func:`observe_tensor_cycles`; default ``"1MiB"``.
+        As for :func:`observe_tensor_cycles`; default ``"1MiB"``.  All who
+        warn share one report: it has the devices of each, and the least size.
 
     Returns
     -------
@@ -233,9 +235,8 @@ def _host_allowed():
 
 
 def _union(devices):
-    if "auto" in devices or not devices:
-        return "auto"
-    return ",".join(sorted({name for item in devices for name in item.split(",")}))
+    names = {name for item in devices for name in item.split(",")}
+    return ",".join(sorted(names)) or "auto"
 
 
 def _prepare():
@@ -386,21 +387,22 @@ def _guarded(function, *arguments):
 
 
 def _call_observers(event):
-    key = report = None
+    reports = {}  # by the findings in them: those of one event
     for handle in list(_handles):
         if handle._callback is None:
             continue
-        if handle._min_bytes and _core.event_largest(event) < handle._min_bytes:
-            continue
         try:
-            if report is None:
-                key = _core.event_key(event)
-                report = take(event, key)
-            handle._callback(report)
+            found = _core.event_for(event, handle._devices, handle._min_bytes)
+            if found is None:
+                continue
+            key = _core.event_key(found)
+            if key not in reports:
+                reports[key] = take(found, key)
+            handle._callback(reports[key])
         except Exception:
             _core.unraisable(handle._callback)
-    if report is not None:
-        del report
+    for key in list(reports):
+        del reports[key]
         give_back(key)
 
 
