@@ -49,7 +49,7 @@ answer_pending(void *unused)
     if (self == NULL || self->silent || self->deliver == NULL) {
         return 0;
     }
-    if (self->collecting) {
+    if (self->collecting || !cm_session_is_here(self)) {
         atomic_store(&demand.again, true);
         return 0;
     }

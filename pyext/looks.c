@@ -220,7 +220,8 @@ look_pending(void *context)
 {
     struct cm_session *self = context;
     if (self == cm_session_main() && !self->silent) {
-        if (!self->collecting && self->scanned_count == 0
+        if (cm_session_is_here(self) && !self->collecting
+            && self->scanned_count == 0
             && self->looks.plan.run_for_look != 0) {
             look(self);
         }

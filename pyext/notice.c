@@ -108,7 +108,9 @@ notice_pending(void *context)
     struct cm_session *self = context; /* perhaps gone by now */
     if (self == cm_session_main() && !self->silent) {
         self->notice_pending = false;
-        cm_session_notice(self);
+        if (cm_session_is_here(self)) {
+            cm_session_notice(self);
+        }
     }
     return 0;
 }

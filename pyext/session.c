@@ -57,10 +57,17 @@ cm_session_is_main(const struct cm_session *self)
     return self == main_session;
 }
 
+bool
+cm_session_is_here(const struct cm_session *self)
+{
+    return self->interpreter == PyInterpreterState_Get();
+}
+
 static int
 drain_pending(void *context)
 {
-    if (context == main_session && !main_session->silent) {
+    if (context == main_session && !main_session->silent
+        && cm_session_is_here(main_session)) {
         cm_session_drain_warnings(main_session);
     }
     return 0;
@@ -315,7 +322,8 @@ digest_later(void *context, struct cm_heap *heap)
         status = cm_digest_write(self->digest, false);
     }
     if (status == CM_OK && cm_digest_warns(self->digest)) {
-        /* A full queue is no loss: the next stop or the exit says it. */
+        /* A full queue, or another interpreter's, is no loss: the next stop
+         * or the exit says it. */
         (void)Py_AddPendingCall(drain_pending, self);
     }
 }
@@ -340,6 +348,7 @@ cm_session_new(PyObject *module)
         return NULL;
     }
     self->module = module;
+    self->interpreter = PyInterpreterState_Get();
     self->why = "nobody observes";
     self->iteration = -1;
     self->growth.table.max_series = MOST_SERIES;

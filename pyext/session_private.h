@@ -33,7 +33,8 @@ struct cm_step_row {
 };
 
 struct cm_session {
-    PyObject *module;  /* borrowed: it owns us */
+    PyObject *module;                /* borrowed: it owns us */
+    PyInterpreterState *interpreter; /* borrowed */
     PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
     struct cm_records *records;
     struct cm_objects *objects;
@@ -118,6 +119,9 @@ void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in; borrowed, NULL: none. */
 struct cm_session *cm_session_main(void);
 bool cm_session_is_main(const struct cm_session *self);
+/* This is its interpreter.  Not so in a pending call, perhaps: CPython 3.11
+ * gives what a native thread adds to the one that happens to run. */
+bool cm_session_is_here(const struct cm_session *self);
 /* Of tags.h: a tensor was made; how many more before the next call. */
 uint32_t cm_session_on_tensor(void);
 /* Something can be learnt, or CUDA is initialised by now: cm_session_notice()

@@ -328,7 +328,9 @@ slice_pending(void *context)
     struct cm_session *self = context;
     if (self == cm_session_main() && !self->silent) {
         self->slice_pending = false;
-        cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+        if (cm_session_is_here(self)) {
+            cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+        }
     }
     return 0;
 }

@@ -137,6 +137,6 @@ def _draw(document):
             )  # fmt: skip
             if done.returncode == 0 and done.stdout:
                 return done.stdout.decode()
-        except (OSError, SubprocessError):
+        except (OSError, RuntimeError, SubprocessError):  # some interpreters may start none
             pass
     return _core.page(document)
