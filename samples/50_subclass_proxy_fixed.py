@@ -4,7 +4,11 @@ import gc
 import weakref
 
 import torch
+import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -30,6 +34,8 @@ def main():
     del dead
     bag.dense = torch.zeros(1024, 1024, device=device)
     bag.scaled = torch.zeros(512, 1024, device=device).as_subclass(Scaled)
+    bag.sharded = distribute_tensor(
+        torch.zeros(256, 1024, device=device), mesh, [Shard(0)])
     bag.meta = torch.zeros(4096, 4096, device="meta")
     bag.sparse = torch.eye(8, device=device).to_sparse()
     with FakeTensorMode():
@@ -40,4 +46,7 @@ def main():
 
 
 if __name__ == "__main__":
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    mesh = init_device_mesh(device, (1,))
     main()
+    dist.destroy_process_group()
