@@ -173,13 +173,15 @@ import os, signal, sys, time
 reading, writing = os.pipe()
 os.set_blocking(writing, False)
 signal.set_wakeup_fd(writing)
-signal.signal(signal.SIGINT, lambda *_: None)
+for name in "HUP", "INT", "QUIT", "TERM", "USR1", "USR2":
+    signal.signal(signal.Signals["SIG" + name], lambda *_: None)
 print("ready", os.getppid(), flush=True)
 heard = b""
 while len(heard) < 5: heard += os.read(reading, 99)
 time.sleep(0.5)
 os.write(writing, b"-")
-print("interrupted", len(heard + os.read(reading, 99)) - 1, flush=True)
+heard += os.read(reading, 99)
+print(*map(signal.strsignal, set(heard[:-1])), len(heard) - 1, flush=True)
 sys.exit(5)
 """
 
@@ -209,16 +211,18 @@ def test_an_interrupt_of_the_terminal_reaches_the_program_once(tmp_path, own_gro
     finally:
         process.kill()
         os.close(end), os.close(terminal)
-    assert done == (b"interrupted 5\n", 5)
+    assert done == (b"Interrupt 5\n", 5)
 
 
-def test_an_interrupt_that_a_person_sends_reaches_the_program_once(tmp_path):
+@pytest.mark.parametrize("name", ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2"])
+def test_a_signal_that_a_person_sends_reaches_the_program_once(tmp_path, name):
+    number = signal.Signals[f"SIG{name}"]
     (tmp_path / "train.py").write_text(INTERRUPTED)
     process = subprocess.Popen([sys.executable, "-m", "cumem", "run", "train.py"], cwd=tmp_path,
                                env=environment(), stdout=subprocess.PIPE)
     assert process.stdout.readline().split() == [b"ready", b"%d" % process.pid]
-    done = interrupted(process, lambda: process.send_signal(signal.SIGINT))
-    assert done == (b"interrupted 5\n", 5)
+    done = interrupted(process, lambda: process.send_signal(number))
+    assert done == (f"{signal.strsignal(number)} 5\n".encode(), 5)
 
 
 @pytest.mark.parametrize("ignored", ["CHLD", "INT"])

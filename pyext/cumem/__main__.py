@@ -13,6 +13,16 @@ import tempfile
 from . import _report, _settings
 from ._version import __version__
 
+# What a job is stopped or asked by: SLURM's USR1 among them.
+_HANDED_ON = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+
 
 def _parser():
     parser = argparse.ArgumentParser(prog="cumem", description=__doc__)
@@ -91,7 +101,7 @@ def _hand_on(process, told):
 
 def _run(command, environment):
     """The program's exit code; signals that reach us meanwhile are the program's to handle."""
-    awaited = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+    awaited = {*_HANDED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         process = subprocess.Popen(
