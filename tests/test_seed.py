@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""The two leaks of the PyTorch blog's program, with only its import line
-changed, on CPU tensors of a small size: with collections, and without any,
-where the scan at exit has to find them.  bench/gpu_seed.sh runs them at their
-full size."""
+"""The two leaks of the PyTorch blog's program (samples/seed says what else of
+it differs), on CPU tensors of a small size: with collections, and without
+any, where the scan at exit has to find them.  bench/gpu_seed.sh runs them at
+their full size."""
 
 import json
 import os

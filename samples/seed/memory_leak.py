@@ -1,8 +1,10 @@
 """Two leaks after the PyTorch blog's "Finding and Removing Reference Cycles".
 
-The same structure and names as the blog's program, shortened; the observer is
-cumem's.  Default sizes are the blog's: on a GPU memory may run out before
-Python's first collection.
+The two leaks are the blog's, name by name.  Else it is shortened: no comments
+and annotations, no recording of torch's memory history, one run() and one
+callback that writes the page.  --device, --size and --num_iter are ours, for
+machines without a GPU, and the observer is cumem's.  Default sizes are the
+blog's: on a GPU memory may run out before Python's first collection.
 """
 
 import argparse
