@@ -8,6 +8,9 @@
  * with, or stand in a list. */
 enum { ALONE = 16 };
 
+/* So many take part from the beginning; later ones may be new each time. */
+enum { FEW = 4 };
+
 /* So many of each length: ten of them are a sixth to a third of the run. */
 enum { SLICES = 32 };
 
@@ -31,6 +34,18 @@ cm_iterations_told(struct cm_iterations *self)
     return end(self, CM_BY_STEP);
 }
 
+/* The first iteration was over for those that were known: what is new steps
+ * last in it, not first in the next one. */
+static bool
+is_late(const struct cm_iterations *self)
+{
+    bool late = self->active_count != 0 && self->active_count < FEW;
+    for (size_t i = 0; i < self->active_count; i++) {
+        late = late && self->active[i].steps == 0;
+    }
+    return late;
+}
+
 /* Its steps since the iteration began, this one with them. */
 static uint32_t
 count_step(struct cm_iterations *self, uintptr_t optimizer)
@@ -44,10 +59,11 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
     if (self->active_count == CM_MOST_OPTIMIZERS) {
         return ALONE;
     }
+    uint32_t steps = is_late(self) ? 0 : 1;
     self->active[self->active_count].optimizer = optimizer;
     self->active[self->active_count].all_steps = 1;
-    self->active[self->active_count++].steps = 1;
-    return 1;
+    self->active[self->active_count++].steps = steps;
+    return steps;
 }
 
 CM_HOT uint64_t
