@@ -54,7 +54,8 @@ add_share(struct cm_sheet *self, const char *name, uint64_t bytes)
 {
     if (cm_memory_has(bytes)) {
         cm_buffer_addf(self->out,
-                       "<tr><th scope=\"row\">%s</th><td></td><td></td>",
+                       "<tr><th scope=\"row\">%s</th><td></td><td></td>"
+                       "<td></td>",
                        name);
         put_cell(self, bytes);
         cm_put(self, "</tr>\n");
@@ -62,24 +63,29 @@ add_share(struct cm_sheet *self, const char *name, uint64_t bytes)
 }
 
 static void
-add_framework(struct cm_sheet *self, struct cm_text_id name,
-              uint64_t allocated, uint64_t reserved)
+add_cells(struct cm_sheet *self, uint64_t allocated, uint64_t cached,
+          uint64_t pending, uint64_t all)
 {
-    bool both = cm_memory_has(allocated) && cm_memory_has(reserved);
-
-    cm_put(self, "<tr><th scope=\"row\">");
-    if (name.index != 0) {
-        put_name(self, name);
-    }
-    else {
-        cm_put(self, "frameworks");
-    }
     cm_put(self, "</th>");
     put_cell(self, allocated);
-    put_cell(self,
-             both ? cm_memory_beyond(reserved, allocated) : CM_LEAK_UNKNOWN);
-    put_cell(self, cm_memory_has(reserved) ? reserved : allocated);
+    put_cell(self, cached);
+    put_cell(self, pending);
+    put_cell(self, all);
     cm_put(self, "</tr>\n");
+}
+
+static void
+add_framework(struct cm_sheet *self, const struct cm_leak_device *device,
+              const struct cm_leak_framework *framework)
+{
+    cm_put(self, "<tr><th scope=\"row\">");
+    put_name(self, framework->name);
+    add_cells(self, framework->allocated,
+              cm_memory_cached(self->leak, device, framework),
+              cm_memory_is_torch(self->leak, framework) ? device->pending_free
+                                                        : CM_LEAK_UNKNOWN,
+              cm_memory_has(framework->reserved) ? framework->reserved
+                                                 : framework->allocated);
 }
 
 static void
@@ -87,17 +93,17 @@ add_shares(struct cm_sheet *self, const struct cm_leak_device *device)
 {
     cm_put(self, "<table><caption>Who holds it</caption><thead><tr>"
                  "<td></td><th scope=\"col\">in use</th>"
-                 "<th scope=\"col\">cached</th><th scope=\"col\">in all</th>"
+                 "<th scope=\"col\">cached</th>"
+                 "<th scope=\"col\">pending</th>"
+                 "<th scope=\"col\">in all</th>"
                  "</tr></thead><tbody>\n");
     for (size_t i = 0; i < device->framework_count && i < MAX_ROWS; i++) {
-        const struct cm_leak_framework *framework = &device->frameworks[i];
-
-        add_framework(self, framework->name, framework->allocated,
-                      framework->reserved);
+        add_framework(self, device, &device->frameworks[i]);
     }
     if (device->framework_count == 0 && device->reserved > 0) {
-        add_framework(self, (struct cm_text_id){0}, device->allocated,
-                      device->reserved);
+        cm_put(self, "<tr><th scope=\"row\">frameworks");
+        add_cells(self, device->allocated, cm_memory_all_cached(device),
+                  device->pending_free, device->reserved);
     }
     add_share(self, "outside the frameworks", device->outside_frameworks);
     add_share(self, "other processes", device->other_processes);

@@ -40,8 +40,8 @@ cm_memory_is_known(const struct cm_leak_device *device)
            || device->asked_bytes > 0;
 }
 
-static uint64_t
-cached_of(const struct cm_leak_device *device)
+uint64_t
+cm_memory_all_cached(const struct cm_leak_device *device)
 {
     return cm_memory_has(device->cached)
                ? device->cached
@@ -101,12 +101,35 @@ common_pool(const struct cm_leak *leak, const struct cm_leak_device *device)
     return NULL;
 }
 
+bool
+cm_memory_is_torch(const struct cm_leak *leak,
+                   const struct cm_leak_framework *framework)
+{
+    return strcmp(cm_leak_text(leak, framework->name), "torch") == 0;
+}
+
+uint64_t
+cm_memory_cached(const struct cm_leak *leak,
+                 const struct cm_leak_device *device,
+                 const struct cm_leak_framework *framework)
+{
+    uint64_t pending = cm_memory_is_torch(leak, framework)
+                           ? cm_memory_plain(device->pending_free)
+                           : 0;
+
+    if (!cm_memory_has(framework->reserved)
+        || !cm_memory_has(framework->allocated)) {
+        return CM_LEAK_UNKNOWN;
+    }
+    return cm_memory_beyond(
+        cm_memory_beyond(framework->reserved, framework->allocated), pending);
+}
+
 static bool
 has_torch(const struct cm_leak *leak, const struct cm_leak_device *device)
 {
     for (size_t i = 0; i < device->framework_count; i++) {
-        if (strcmp(cm_leak_text(leak, device->frameworks[i].name), "torch")
-            == 0) {
+        if (cm_memory_is_torch(leak, &device->frameworks[i])) {
             return true;
         }
     }
@@ -352,7 +375,7 @@ cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
     struct reason self = {.leak = leak,
                           .device = device,
                           .asked = device->asked_bytes,
-                          .cached = cached_of(device),
+                          .cached = cm_memory_all_cached(device),
                           .in_private = free_in_private(leak, device),
                           .why = why,
                           .fix = fix};

@@ -31,6 +31,17 @@ void cm_memory_add_pool(const struct cm_leak_pool *pool,
 void cm_memory_add_size(struct cm_buffer *out, const char *before,
                         uint64_t bytes, const char *after);
 
+/* Of what a framework has reserved, what is free for it to use: torch counts
+ * apart what is freed and what another stream still uses. */
+uint64_t cm_memory_cached(const struct cm_leak *leak,
+                          const struct cm_leak_device *device,
+                          const struct cm_leak_framework *framework);
+/* The same of all of them. */
+uint64_t cm_memory_all_cached(const struct cm_leak_device *device);
+/* Whose the pools are, and what is pending. */
+bool cm_memory_is_torch(const struct cm_leak *leak,
+                        const struct cm_leak_framework *framework);
+
 static inline bool
 cm_memory_has(uint64_t number)
 {

@@ -116,7 +116,8 @@ def forbidden():
     raise AssertionError("a long history takes seconds")
 torch.cuda.memory_snapshot = forbidden
 use = cumem.memory()
-assert use["pools"] == [] and use["private_pools"] is None and use["pending_free"] == 2 * MIB
+assert use["pools"] == [] and use["private_pools"] is None
+assert use["pending_free"] == 2 * MIB and use["cached"] == 10 * MIB, use  # by torch's counters
 """, cwd=tmp_path)
 
 
@@ -127,8 +128,11 @@ def saved_by_autograd():
 handle = cumem.observe_tensor_cycles(print)
 saved_by_autograd()
 allocate(BASE + 12 * MIB, 8 * MIB)
-report = cumem.find_cycles().report
+found = cumem.find_cycles()
+report, text = found.report, " ".join(found.text.split())
 device, = report["devices"]
+assert " cuda:0 (100 MiB): torch 48 MiB (10 MiB cached, 2.0 MiB pending free, 20 MiB in" in text, text
+assert device["cached"] == cumem.memory()["cached"] == 10 * MIB
 assert device["private_pools"] == 20 * MIB and device["largest_free"] == 6 * MIB, device
 assert {pool["name"] for pool in device["pools"]} == {"common", "(0, 1)"}
 sites = {site["id"]: site["frames"] for site in report["sites"]}

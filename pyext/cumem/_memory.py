@@ -125,11 +125,12 @@ def _row(index, frameworks, snapshot):
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
     pools = _pools(index) if snapshot else []
+    pending = _pending(stats, pools)
     row = {
         "allocated": allocated,
         "reserved": reserved,
-        "cached": _cached(frameworks, pools),
-        "pending_free": _pending(stats, pools),
+        "cached": _cached(frameworks, pending),
+        "pending_free": pending,
         "private_pools": sum(p["reserved"] for p in pools if p["name"] != "common")
         if pools else None,
         "outside_frameworks": max(own - reserved, 0) if own is not None else None,
@@ -157,11 +158,11 @@ def _pending(stats, pools):
     return max(active - allocated, 0) if "active_bytes" in stats else None
 
 
-def _cached(frameworks, pools):
+def _cached(frameworks, pending):
     if not frameworks:
         return None
     held = sum(reserved - allocated for allocated, reserved in frameworks.values())
-    return max(held - sum(pool["pending_free"] for pool in pools), 0)
+    return max(held - (pending or 0), 0)
 
 
 def _pools(index):
