@@ -106,6 +106,7 @@ struct cm_leak_pool {
     uint64_t requested; /* of allocated: what the callers asked for */
     uint64_t pending_free, largest_free;
     uint64_t segments;
+    bool expandable; /* some of them are */
 };
 
 #define CM_LEAK_ITERATION_NUMBERS 4

@@ -231,6 +231,7 @@ read_pool(struct cm_leak_reader *self, const struct cJSON *item, void *place)
     pool->pending_free = read_some_number(self, item, "pending_free");
     pool->largest_free = read_some_number(self, item, "largest_free");
     pool->segments = read_some_number(self, item, "segments");
+    pool->expandable = cm_json_flag(&self->json, item, "expandable");
 }
 
 /* The objects of an array within an item. */

@@ -32,6 +32,7 @@ struct cm_pool_use {
     const char *name; /* "common", "(0, 1)" */
     uint64_t reserved, allocated, requested, pending_free, largest_free;
     uint64_t segments;
+    bool expandable; /* some of them are */
 };
 
 /* One device at one moment; made by cm_device_use_init(). */

@@ -182,6 +182,19 @@ is_too_large(const struct reason *self)
     return true;
 }
 
+/* Who has segments that grow needs another way out. */
+static const char *
+way_out_of_pieces(const struct reason *self, const struct cm_leak_pool *pool)
+{
+    if (!has_torch(self->leak, self->device)) {
+        return "allocate the largest arrays first, or empty the cache before";
+    }
+    return pool != NULL && pool->expandable
+               ? "expandable segments are on already: allocate what lives "
+                 "long first, and pad batches to few sizes"
+               : "run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+}
+
 static void
 say_fragmented(const struct reason *self, uint64_t largest)
 {
@@ -195,11 +208,7 @@ say_fragmented(const struct reason *self, uint64_t largest)
         cm_buffer_add_text(self->why, "; common pool: ");
         cm_memory_add_pool(pool, self->why);
     }
-    cm_buffer_add_text(
-        self->fix,
-        has_torch(self->leak, self->device)
-            ? "run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-            : "allocate the largest arrays first, or empty the cache before");
+    cm_buffer_add_text(self->fix, way_out_of_pieces(self, pool));
 }
 
 static bool

@@ -257,3 +257,32 @@ print(told["error"], told["device"], told["asked_bytes"] // MIB)
 """, cwd=tmp_path, STAND_IN=stand_in)
     assert done.out == "512 [] True\nOutOfMemoryError cuda:0 512\n"
     assert "cumem: memory ran out on cuda:0: OutOfMemoryError, 512 MiB asked for" in done.err
+
+
+OOM = START + PRETEND + """
+import glob
+observers = []
+torch._C._cuda_attach_out_of_memory_observer = observers.append
+handle = cumem.warn_tensor_cycles(directory=".")
+allocate(BASE, 8 * MIB)
+def run_out(asked):
+    observers[0](0, asked, 100 * MIB, 1 * MIB)
+    cumem.flush()
+def device():
+    name, = glob.glob("leak-*.json")
+    return json.load(open(name))["devices"][0]
+"""
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_the_way_out_is_not_what_is_on_already(stand_in, on, tmp_path):  # noqa: F811
+    done = run_ok(OOM + f"""
+for each in segments:
+    each["is_expandable"] = {on}
+run_out(8 * MIB)
+print(*[pool.get("expandable", False) for pool in device()["pools"]])
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == f"{on} {on}\n"
+    assert "cached in pieces of at most 6.0 MiB: fragmented" in done.err, done.err
+    assert ("expandable_segments:True" in done.err) == (not on), done.err
+    assert ("are on already: allocate what lives" in done.err) == on, done.err

@@ -37,8 +37,8 @@ def memory(device=None):
         ``outside_frameworks`` (of this process: NCCL, cuBLAS, contexts),
         ``other_processes``, ``total``, ``free``, ``largest_free`` (free block of
         torch's common pool); ``frameworks`` ({name: (allocated, reserved)}),
-        ``pools`` (each with ``requested`` beside ``allocated``, and its own
-        ``largest_free``) and ``why`` (what could not be said).  None: not known.
+        ``pools`` (each with ``requested`` beside ``allocated``, its own
+        ``largest_free``, and whether segments of it are ``expandable``) and ``why`` (what could not be said).  None: not known.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def _pools(index):
         name = _pool_name(segment)
         pool = pools.setdefault(name, {
             "name": name, "reserved": 0, "allocated": 0, "requested": 0,
-            "pending_free": 0, "largest_free": 0, "segments": 0,
+            "pending_free": 0, "largest_free": 0, "segments": 0, "expandable": False,
         })  # fmt: skip
         _add_segment(pool, segment)
     return sorted(pools.values(), key=lambda pool: -pool["reserved"])
@@ -187,6 +187,7 @@ def _pool_name(segment):
 
 def _add_segment(pool, segment):
     pool["segments"] += 1
+    pool["expandable"] |= bool(segment.get("is_expandable"))
     pool["reserved"] += segment["total_size"]
     pool["allocated"] += segment["allocated_size"]
     for block in segment["blocks"]:
