@@ -154,6 +154,7 @@ read_row(struct cm_session *self, PyObject *row)
             return false;
         }
     }
+    use.unasked = PyDict_GetItemString(row, "unasked") == Py_True;
     if (!read_keys(row, &use)) {
         return false;
     }

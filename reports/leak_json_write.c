@@ -132,6 +132,9 @@ add_use(struct cm_json_writer *self, const struct cm_leak_device *device)
     if (device->asked_bytes > 0) {
         cm_json_add_some_number(self, "asked_bytes", device->asked_bytes);
     }
+    if (device->unasked) {
+        cm_json_add_flag(self, "unasked", true);
+    }
     add_frameworks(self, device);
     add_pools(self, device);
     add_iterations(self, device);

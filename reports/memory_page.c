@@ -140,6 +140,10 @@ add_pool(struct cm_sheet *self, const struct cm_leak_pool *pool)
 static void
 add_pools(struct cm_sheet *self, const struct cm_leak_device *device)
 {
+    if (device->unasked) {
+        cm_put(self, "<p class=\"note\">Pools are not known: the program's "
+                     "own recorder of torch is on, and is not asked.</p>\n");
+    }
     if (device->pool_count == 0) {
         return;
     }

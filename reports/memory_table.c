@@ -134,6 +134,10 @@ add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
     if (cm_memory_has(device->free)) {
         cm_memory_add_size(out, "free ", device->free, ", ");
     }
+    if (device->unasked) {
+        cm_buffer_add_text(out, "pools not asked for: the program's own "
+                                "recorder of torch is on, ");
+    }
     if (out->length >= 2) {
         cm_buffer_truncate(out, out->length - 2);
     }
@@ -150,11 +154,11 @@ lines_since(const struct cm_line *line, size_t start)
     return lines;
 }
 
-/* What is in its frameworks' memory takes a line of its own. */
+/* What is said of torch's pools takes a line of its own. */
 static size_t
 more_lines(const struct cm_leak_device *device)
 {
-    return cm_memory_plain(device->pending_free) > 0
+    return device->unasked || cm_memory_plain(device->pending_free) > 0
            || cm_memory_plain(device->private_pools) > 0;
 }
 

@@ -4,7 +4,7 @@
 #define CM_MEMORY_TABLE_H
 
 /* Where the memory of the devices is: a block of at most six lines for each in
- * the summary, seven where memory is pending or in private pools. */
+ * the summary, seven where torch's pools are spoken of. */
 
 #include <stdbool.h>
 

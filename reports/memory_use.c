@@ -119,6 +119,7 @@ replace(struct cm_leak_device *device, const struct cm_device_use *use,
     device->other_processes = capped(use->other_processes);
     device->free = capped(use->free);
     device->largest_free = capped(use->largest_free);
+    device->unasked = use->unasked;
     device->asked_bytes = plain(use->asked_bytes);
 }
 

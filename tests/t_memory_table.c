@@ -105,6 +105,23 @@ test_pending_and_private(void **state)
     cm_leak_release(&leak);
 }
 
+static void
+test_pools_that_nobody_asked_for(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.devices[0].unasked = true;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(
+        strstr(out.bytes,
+               ", free 17 GiB, pools not asked for: the\n         program's "
+               "own recorder of torch is on\n   why   "));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 /* One item for each library, with the place of what it holds most of. */
 static void
 test_libraries(void **state)
@@ -278,6 +295,7 @@ main(void)
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_nothing_failed),
         cmocka_unit_test(test_pending_and_private),
+        cmocka_unit_test(test_pools_that_nobody_asked_for),
         cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_when_it_is_shown),
         cmocka_unit_test(test_hostile_names),

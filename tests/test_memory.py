@@ -118,6 +118,13 @@ torch.cuda.memory_snapshot = forbidden
 use = cumem.memory()
 assert use["pools"] == [] and use["private_pools"] is None
 assert use["pending_free"] == 2 * MIB and use["cached"] == 10 * MIB, use  # by torch's counters
+assert use["why"].endswith("recorder is on, and not cumem's: it is not asked for its pools and largest free block")
+found = cumem.find_cycles(devices="cuda")
+assert "free), pools not asked for: the program's own recorder of torch is on" in " ".join(found.text.split()), found.text
+assert found.report["devices"][0]["unasked"] is True
+torch._C._cuda_isHistoryEnabled = lambda: False
+torch.cuda.memory_snapshot = lambda: segments
+assert "recorder" not in cumem.memory()["why"] + cumem.find_cycles(devices="cuda").text
 """, cwd=tmp_path)
 
 

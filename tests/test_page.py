@@ -266,6 +266,13 @@ def test_memory_without_javascript(show, tmp_path):
               color_scheme="dark"), "page-memory-dark")
 
 
+def test_pools_that_nobody_asked_for(show, tmp_path):
+    page = show(write_page(memory_leaks.oom_only(unasked=True, pools=[]),
+                           tmp_path))
+    assert "the program's own recorder of torch is on" \
+        in page.inner_text("#memory")
+
+
 def test_bar_when_memory_ran_out(show, tmp_path):
     page = show(write_page(memory_leaks.oom(), tmp_path))
     assert [item.inner_text() for item in

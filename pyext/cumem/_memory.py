@@ -16,6 +16,9 @@ _NOTHING = {
     "largest_free": None, "peak_allocated": 0, "frameworks": {}, "pools": [],
     "why": "no accelerator is in use",
 }  # fmt: skip
+_UNASKED = (
+    "torch's recorder is on, and not cumem's: it is not asked for its pools and largest free block"
+)
 _EXPECTED = "expected 'cuda', 'cuda:0', an index or a torch.device of a CUDA device"
 
 
@@ -112,6 +115,7 @@ def rows(snapshot, asked=None):
     for index, frameworks in _in_use().items():
         row = _row(index, frameworks, snapshot)
         row["name"] = f"cuda:{index}"
+        row["unasked"] = _is_unasked()
         row["asked_bytes"] = (asked or {}).get(index, 0)
         row["frameworks"] = [(name, *use) for name, use in row["frameworks"].items()]
         row["pools"] = [tuple(pool.values()) for pool in row["pools"]]
@@ -141,7 +145,7 @@ def _row(index, frameworks, snapshot):
         "peak_allocated": max(_frameworks.torch_bytes(stats, "allocated", "peak"), allocated),
         "frameworks": frameworks,
         "pools": pools,
-        "why": why,
+        "why": "; ".join(filter(None, (why, _UNASKED if _is_unasked() else ""))),
     }  # fmt: skip
     return row
 
@@ -201,23 +205,18 @@ def _add_segment(pool, segment):
 
 
 def segments():
-    """torch's segments with their blocks; none where its own recorder is on.
-
-    A snapshot of a long history takes seconds, and it is the user's to take.
-    """
-    torch = sys.modules.get("torch")
-    if _frameworks.torch_cuda() is None:
+    """torch's segments with their blocks; none where the program's own recorder is on."""
+    cuda = _frameworks.torch_cuda()
+    if cuda is None or _is_unasked():
         return []
     try:
-        theirs = _recorder_is_on(torch) and not _recorder.is_ours()
-        return [] if theirs else torch.cuda.memory_snapshot()
+        return cuda.memory_snapshot()
     except Exception:  # another allocator: it has no segments
         return []
 
 
-def _recorder_is_on(torch):
-    enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
-    return enabled is None or bool(enabled())
+def _is_unasked():
+    return _frameworks.torch_cuda() is not None and _recorder.is_theirs()
 
 
 def note_backend():
