@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exhausted.h"
 #include "memory_why.h"
 #include "size.h"
 #include "utf8.h"
@@ -419,5 +420,16 @@ cm_memory_table_add(const struct cm_leak *leak,
         if (lines_since(line, start) < most) {
             add_libraries(leak, filenames, device, line);
         }
+    }
+}
+
+void
+cm_memory_table_add_reason(const struct cm_leak *leak, struct cm_line *line)
+{
+    const struct cm_leak_device *device = cm_exhausted_device(leak);
+
+    if (device != NULL && cm_memory_is_known(device)) {
+        add_head(leak, device, line);
+        add_why(leak, device, line);
     }
 }

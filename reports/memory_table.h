@@ -24,4 +24,8 @@ void cm_memory_table_add(const struct cm_leak *leak,
                          const struct cm_filenames *filenames,
                          bool only_failed, struct cm_line *line);
 
+/* Of the device where memory ran out last: who holds it, and why it did. */
+void cm_memory_table_add_reason(const struct cm_leak *leak,
+                                struct cm_line *line);
+
 #endif

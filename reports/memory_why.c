@@ -374,7 +374,7 @@ say_in_use(const struct reason *self)
                        "a smaller batch, or torch.utils.checkpoint");
 }
 
-void
+int
 cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
               struct cm_buffer *why, struct cm_buffer *fix)
 {
@@ -389,20 +389,21 @@ cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
                           .why = why,
                           .fix = fix};
     const struct cm_leak_pool *pool = common_pool(leak, device);
-    bool said = false;
+    const size_t count = sizeof(reasons) / sizeof(reasons[0]);
+    size_t i = 0;
 
     if (self.asked == 0) {
         if (pool != NULL && cm_memory_is_fragmented(pool)) {
             say_fragmented(&self, pool->largest_free);
         }
-        return;
+        return 0;
     }
     cm_memory_add_size(why, "", self.asked, " asked, ");
-    for (size_t i = 0; !said && i < sizeof(reasons) / sizeof(reasons[0]);
-         i++) {
-        said = reasons[i](&self);
+    while (i < count && !reasons[i](&self)) {
+        i++;
     }
-    if (!said) {
+    if (i == count) {
         say_in_use(&self);
     }
+    return (int)i + 1;
 }

@@ -16,10 +16,11 @@
 bool cm_memory_is_known(const struct cm_leak_device *device);
 
 /* What an allocation that failed has met, or what is wrong all the same, and
- * the way out; without a full stop.  Nothing when there is nothing to say. */
-void cm_memory_why(const struct cm_leak *leak,
-                   const struct cm_leak_device *device, struct cm_buffer *why,
-                   struct cm_buffer *fix);
+ * the way out; without a full stop.  Nothing when there is nothing to say.
+ * Returns which of the reasons it is, whatever its numbers; 0: none failed. */
+int cm_memory_why(const struct cm_leak *leak,
+                  const struct cm_leak_device *device, struct cm_buffer *why,
+                  struct cm_buffer *fix);
 
 /* Whether the free bytes of a pool lie in pieces, so that it matters. */
 bool cm_memory_is_fragmented(const struct cm_leak_pool *pool);

@@ -545,6 +545,9 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
     add_exhausted(self);
     add_kept(self);
     if (self->options->exhausted) {
+        if (self->options->reason) {
+            cm_memory_table_add_reason(self->leak, &self->line);
+        }
         counts = (struct cm_summary_counts){0};
         add_footer(self, &counts);
         return CM_OK;

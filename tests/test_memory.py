@@ -293,3 +293,21 @@ print(*[pool.get("expandable", False) for pool in device()["pools"]])
     assert "cached in pieces of at most 6.0 MiB: fragmented" in done.err, done.err
     assert ("expandable_segments:True" in done.err) == (not on), done.err
     assert ("are on already: allocate what lives" in done.err) == on, done.err
+
+
+def test_why_is_told_again_where_it_is_another_reason(stand_in, tmp_path):  # noqa: F811
+    """A search for the batch size catches the first failure, and dies of the next."""
+    done = run_ok(OOM + """
+for asked in (8, 8, 512, 8):
+    run_out(asked * MIB)
+stats["reserved_bytes"]["all"]["current"] = 38 * MIB  # nothing is cached
+cumem._core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 40 * MIB, 52 * MIB, "")
+for _ in range(2):
+    run_out(8 * MIB)
+""", cwd=tmp_path, STAND_IN=stand_in)
+    told = done.err.split("cumem: memory ran out on cuda:0: OutOfMemoryError, ")
+    whys = [text.partition("   why   ")[2].split("\n")[0][:35] for text in told[1:]]
+    assert whys == [
+        "8.0 MiB asked, 10 MiB cached in pie", "", "512 MiB asked, more than the device",
+        "8.0 MiB asked, 10 MiB cached in pie", "8.0 MiB asked, other processes hold", ""], whys
+    assert "\nmemory cuda:0 (100 MiB): torch" in told[3] and "   fix   " in told[3], told[3]
