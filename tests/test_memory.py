@@ -5,7 +5,7 @@
 import pytest
 
 from process import NODES, run_ok
-from test_allocations import START, stand_in  # noqa: F401
+from test_allocations import FOREIGN, START, stand_in  # noqa: F401
 
 # Two segments of the common pool, fragmented; one of a graph's.
 PRETEND = """
@@ -49,6 +49,7 @@ for device in (None, 0, "cuda", "cuda:0", torch.device("cuda", 0)):
     assert use["allocated"] == 36 * MIB and use["reserved"] == 48 * MIB
     assert use["cached"] == 10 * MIB and use["pending_free"] == 2 * MIB, use
     assert use["private_pools"] == 20 * MIB and use["largest_free"] == 6 * MIB
+    assert use["peak_allocated"] == 40 * MIB, use
     assert use["total"] == 100 * MIB and use["frameworks"] == {"torch": (36 * MIB, 48 * MIB)}
     assert use["outside_frameworks"] is None and use["why"]  # no driver here
 common, graph = sorted(use["pools"], key=lambda pool: pool["name"] != "common")
@@ -156,6 +157,34 @@ with cumem.observe_tensor_cycles(print):
     assert hook()["live_bytes"] == 36 * MIB, hook()
     free(0x7f2000000000, 20 * MIB)
     assert hook()["live_bytes"] == 16 * MIB and hook()["unknown_frees"] == 0
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_storage_says_its_stream_and_its_pool(stand_in, tmp_path):  # noqa: F811
+    """Of a block from before that torch's snapshot knows."""
+    run_ok(START + PRETEND + FOREIGN + """
+allocate(0x7f2000000000, 20 * MIB)
+segments[2]["stream"] = 0x66
+def storage_at(address):
+    node = Node(over_dlpack(address))
+    node.link = node
+    del node
+    report = cumem.find_cycles(devices="cuda").report
+    gc.collect()
+    assert report["devices"][0]["peak_allocated"] == 40 * MIB, report["devices"]
+    storage, = report["storages"]
+    return storage
+gc.disable()
+with observe():
+    storage = storage_at(0x7f2000000000 + MIB)
+    assert (storage["stream"], storage["pool"]) == ("0x66", "(0, 1)"), storage
+    assert storage["block_bytes"] == 20 * MIB, storage
+    storage = storage_at(0x7f0000000000 + 12 * MIB)
+    assert storage["stream"] == "0x0" and "pool" not in storage, storage
+    allocate(0x7f2000000000 + 20 * MIB, 4 * MIB)
+    segments.append(segment(0x7f2000000000 + 20 * MIB, [("a", 4 * MIB, 4 * MIB)], pool=(0, 2)))
+    storage = storage_at(0x7f2000000000 + 20 * MIB)
+    assert storage["pool"] == "(0, 2)", storage
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
@@ -311,3 +340,21 @@ for _ in range(2):
         "8.0 MiB asked, 10 MiB cached in pie", "", "512 MiB asked, more than the device",
         "8.0 MiB asked, 10 MiB cached in pie", "8.0 MiB asked, other processes hold", ""], whys
     assert "\nmemory cuda:0 (100 MiB): torch" in told[3] and "   fix   " in told[3], told[3]
+
+
+def test_what_grows_is_looked_at_when_memory_runs_out(stand_in, tmp_path):  # noqa: F811
+    """The report has what grew until then, with who holds it."""
+    run_ok(OOM + FOREIGN + """
+from cumem import _growth
+_growth.look_when_due = _growth.look_early = lambda *_: None  # nothing else looks
+gc.disable()
+losses = []
+for i in range(30):
+    losses.append(own(BASE + (i + 8) * 4 * MIB))
+    cumem.step()
+run_out(8 * MIB)
+path, = glob.glob("leak-*.json")
+row, = [row for row in json.load(open(path))["growth"] if row["verdict"] == "leak"]
+assert (row["bytes"], row["count"]) == (120 * MIB, 30), row
+assert any("losses" in step["edge"] for step in row["holder"]), row
+""", cwd=tmp_path, STAND_IN=stand_in)
