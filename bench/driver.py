@@ -287,13 +287,14 @@ def tell_start(output, rounds):
 
 
 def judge_launches(output, rounds):
-    """Noise: what a second process with nothing differs from the first, 95 % of turns."""
-    spread = sorted(map(abs, added(rounds, "again", LAUNCH)))
-    cost = measure.median(added(rounds, loop.SWITCHED, LAUNCH))
-    known = bool(spread) and cost is not None
-    noise = spread[int(0.95 * (len(spread) - 1))] if spread else None
-    output.budget("kernel launch, on/off", f"the run's noise, {measure.number(noise, 0)} ns",
-                  f"{cost:+,.0f} ns" if known else "-", cost <= noise if known else None)
+    found = measure.beyond_noise(added(rounds, loop.SWITCHED, LAUNCH),
+                                 added(rounds, "again", LAUNCH))
+    if found is None:
+        output.budget("kernel launch, on/off", "the run's noise", "-", None)
+        return
+    output.budget("kernel launch, on/off", f"the run's noise, {found['noise']:,.0f} ns",
+                  f"{found['cost']:+,.0f} ns [{found['low']:+,.0f}, {found['high']:+,.0f}]",
+                  found["holds"])
 
 
 def judge_told(output, rounds):

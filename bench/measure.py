@@ -331,6 +331,21 @@ def within(low, high, allowed):
     return high <= allowed
 
 
+def beyond_noise(added, again):
+    """Whether a cost can be told from nothing, of differences to one base each.
+
+    `again`: of a second turn with nothing.  Noise is how far the median of these may be
+    from 0, by its 95 % interval; the cost is within it where its own interval reaches
+    there: one statistic against the same one, for single turns differ by far more.
+    Returns {"cost", "low", "high", "noise", "holds"}; None: there are too few.
+    """
+    if min(len(added), len(again)) < 2:
+        return None
+    (low, high), noise = interval(added), max(map(abs, interval(again)))
+    return {"cost": median(added), "low": low, "high": high, "noise": noise,
+            "holds": low <= noise}
+
+
 def ratio(rounds, mode, base, key="wall_ms", resamples=2000):
     """How much `mode` costs, as a multiple of `base`.
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What the benches make of what they measured; nothing is measured here."""
+
+import importlib
+import json
+import pathlib
+import sys
+
+import pytest
+
+BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bench():
+    """Each bench as a module, by name."""
+    sys.path.insert(0, str(BENCH))
+    yield importlib.import_module
+    sys.path.remove(str(BENCH))
+
+
+class Rows:
+    """Stands in for the checks and for the output."""
+
+    def __init__(self):
+        self.rows, self.said = [], []
+
+    def expect(self, *row):
+        self.rows.append(row)
+
+    budget = expect
+
+    def text(self, *lines):
+        self.said += lines
+
+
+# Differences to nothing: single turns differ by far more than medians do.
+AGAIN = [-700, -300, -120, -60, -30, -20, -10, 0, 10, 20, 30, 60, 120, 300, 700] * 10
+
+
+@pytest.mark.parametrize("cost, holds", [(200, False), (0, True), (-200, True), (15, True)])
+def test_a_cost_is_compared_with_the_median_of_nothing(bench, cost, holds):
+    found = bench("measure").beyond_noise([cost + one for one in AGAIN], AGAIN)
+    assert (found["cost"], found["holds"]) == (cost, holds), found
+    assert found["low"] < cost < found["high"] and 0 < found["noise"] <= 30, found
+    assert bench("measure").beyond_noise([1], AGAIN) is None
+
+
+def test_one_allocation_costs_more_than_nothing(bench):
+    """By the samples behind README's row."""
+    rows = Rows()
+    stored = json.loads((BENCH / "results" / "allocations-cost-nvidia-h200.json").read_text())
+    (case,) = [one for one in stored["cases"] if one["case"] == "d"]
+    for depth, samples in case["samples"].items():
+        bench("allocations").judge_cost(depth, samples, rows)
+    assert [(what, holds) for what, _, _, holds in rows.rows] == [
+        ("d: cumem adds, shallow", False), ("d: cumem adds, 30 frames deep", False)], rows.rows
+    assert rows.rows[1][1:3] == ("<= the run's noise, 22 ns", "+197 ns [+179, +212]")
+
+
+@pytest.mark.parametrize("cost, holds", [(200, False), (0, True)])
+def test_a_launch_is_judged_by_the_same(bench, cost, holds):
+    driver, rows = bench("driver"), Rows()
+    def turns(more, spread=AGAIN):
+        return [{driver.LAUNCH: 9 + (more + one) / 1e3} for one in spread]
+    nothing = turns(0, [0] * len(AGAIN))
+    driver.judge_launches(rows, [{"turns": {
+        "none": nothing, "again": turns(0), driver.loop.OFF: nothing, driver.loop.SWITCHED: turns(cost)}}])
+    ((_, _, _, found),) = rows.rows
+    assert found is holds, rows.rows
+    driver.judge_launches(rows, [{"turns": dict.fromkeys(
+        ("none", "again", driver.loop.OFF, driver.loop.SWITCHED), [])}])
+    assert rows.rows[1][3] is None
