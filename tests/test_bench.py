@@ -72,3 +72,30 @@ def test_a_launch_is_judged_by_the_same(bench, cost, holds):
     driver.judge_launches(rows, [{"turns": dict.fromkeys(
         ("none", "again", driver.loop.OFF, driver.loop.SWITCHED), [])}])
     assert rows.rows[1][3] is None
+
+
+@pytest.fixture
+def files(bench, monkeypatch):
+    import types
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/job/cache")
+    return bench("allocations_train").Files(types.SimpleNamespace(__file__="/v/torch/__init__.py"))
+
+
+def test_whose_a_stack_is(bench, files):
+    models = bench("allocations_models").__file__
+    bench_file, torch = str(BENCH / "allocations_train.py"), "/v/torch/nn/linear.py"
+    vision = "/v/site-packages/torchvision/r.py"
+    for paths, kind, nearest in (
+            ([torch, bench_file, str(BENCH / "children.py")], "torch", torch),  # the loop alone is nobody's line
+            ([torch, models, bench_file], "user", models),
+            ([torch, vision, models, bench_file], "user", vision),
+            ([torch, vision, bench_file], "library", vision),
+            ([torch, "/tmp/torchinductor_me/ty/cty.py", torch, models], "generated",
+             "/tmp/torchinductor_me/ty/cty.py"),
+            (["/job/cache/ty/cty.py", torch, models, bench_file], "generated", "/job/cache/ty/cty.py"),
+            (["/job/cache2/train.py", bench_file], "user", "/job/cache2/train.py"),
+            ([models, "/job/cache/ty/cty.py"], "user", models),
+            ([bench_file], "none", None), ([], "none", None)):
+        found, frame = files.of_stack([(path, 1, "f") for path in paths])
+        assert (found, frame and frame[0]) == (kind, nearest), (paths, found, frame)
