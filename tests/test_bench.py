@@ -74,6 +74,48 @@ def test_a_launch_is_judged_by_the_same(bench, cost, holds):
     assert rows.rows[1][3] is None
 
 
+class Team:
+    """Starts nothing."""
+
+    orders, open = [], set()
+
+    def __init__(self, script, specs):
+        self.failed, self._asked, self._modes = {}, [], set(specs)
+        self.orders.append(self._asked)
+
+    def ask(self, mode, what):
+        assert mode in self._modes and (mode == "first of all" or "first of all" in self.open)
+        self._asked.append(mode)
+        seconds = {"driver": 0.6, "cumem": 0.3}.get(mode, 0.25)
+        return None if mode == "again" and len(self.orders) == 3 else {"first tensor": seconds}
+
+    def __enter__(self):
+        self.open |= self._modes
+        return self
+
+    def __exit__(self, *_):
+        self.open -= self._modes
+
+
+def test_starts_are_measured_often_and_apart_from_the_first(bench, monkeypatch):
+    import random
+
+    driver, rows = bench("driver"), Rows()
+    monkeypatch.setattr(driver.measure, "Team", Team)
+    started = driver.start_rounds(7, 60, random.Random(1))
+    assert len(started) == 7 and Team.orders.pop(0) == ["first of all"] and not Team.open
+    assert {frozenset(order) for order in Team.orders} == {frozenset(driver.STARTED)}
+    assert len({tuple(order) for order in Team.orders}) > 3  # somebody is always the first
+    assert len(driver.start_rounds(7, 0, random.Random(1))) == 2
+    driver.tell_start(rows, started, [{"start": {driver.loop.SWITCHED: None, "profiler": None},
+                                       "turns": {driver.loop.SWITCHED: [], driver.loop.OFF: []}}])
+    told = [line.split() for line in rows.said[-1].splitlines()]
+    (within,) = [line for line in told if "cuInit" in line]
+    assert within[-4:] == ["+300.0", "[+300.0,", "+300.0]", "7"], told
+    (again,) = [line for line in told if line[:2] == ["nothing,", "again"]]
+    assert again[-1] == "6", again
+
+
 @pytest.fixture
 def files(bench, monkeypatch):
     import types
