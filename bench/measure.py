@@ -137,7 +137,20 @@ def machine():
         "load": [round(value, 2) for value in os.getloadavg()],
         "time": datetime.datetime.now(datetime.timezone.utc)
         .isoformat(timespec="seconds"),
+        **({"commit": known} if (known := commit()) else {}),
     }
+
+
+def commit():
+    """What `git describe` calls the code; None where the folder is no checkout."""
+    if not (HERE.parent / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty"],
+                              capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def command():

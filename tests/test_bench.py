@@ -5,6 +5,7 @@
 import importlib
 import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -141,3 +142,17 @@ def test_whose_a_stack_is(bench, files):
             ([bench_file], "none", None), ([], "none", None)):
         found, frame = files.of_stack([(path, 1, "f") for path in paths])
         assert (found, frame and frame[0]) == (kind, nearest), (paths, found, frame)
+
+
+def test_the_head_names_the_commit_of_a_checkout(bench, monkeypatch, tmp_path):
+    measure = bench("measure")
+    monkeypatch.setattr(measure, "HERE", tmp_path / "bench")
+    (tmp_path / "bench").mkdir()
+    assert measure.commit() is None
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert measure.commit() is None  # of nothing
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    wanted = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert wanted.startswith(measure.commit()) and len(measure.commit()) >= 7
+    assert f"commit: {measure.commit()}" in measure.head(measure.machine())
