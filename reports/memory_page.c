@@ -406,6 +406,29 @@ add_device(struct cm_sheet *self, const struct cm_leak_device *device)
     cm_put(self, "</section>\n");
 }
 
+static void
+open_memory(struct cm_sheet *self, bool *open)
+{
+    cm_put(self, *open ? ""
+                       : "<section class=\"memory\" id=\"memory\">"
+                         "<h2>Memory</h2>\n");
+    *open = true;
+}
+
+/* Of which nothing is known but what C++ holds there. */
+static void
+add_alone(struct cm_sheet *self, struct cm_text_id name)
+{
+    struct cm_leak_device device = {.name = name};
+
+    cm_put(self, "<section><h3>");
+    cm_say(self, cm_sheet_text(self, name));
+    cm_put(self, "</h3>\n");
+    add_held(self, &device, false);
+    add_held(self, &device, true);
+    cm_put(self, "</section>\n");
+}
+
 void
 cm_memory_add(struct cm_sheet *self)
 {
@@ -413,11 +436,14 @@ cm_memory_add(struct cm_sheet *self)
 
     for (size_t i = 0; i < self->leak->device_count; i++) {
         if (cm_memory_is_known(&self->leak->devices[i])) {
-            cm_put(self, open ? ""
-                              : "<section class=\"memory\" id=\"memory\">"
-                                "<h2>Memory</h2>\n");
+            open_memory(self, &open);
             add_device(self, &self->leak->devices[i]);
-            open = true;
+        }
+    }
+    for (size_t i = 0; i < self->leak->held_count; i++) {
+        if (cm_memory_is_alone(self->leak, i)) {
+            open_memory(self, &open);
+            add_alone(self, self->leak->held[i].device);
         }
     }
     cm_put(self, open ? "</section>\n" : "");

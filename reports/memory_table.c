@@ -433,3 +433,40 @@ cm_memory_table_add_reason(const struct cm_leak *leak, struct cm_line *line)
         add_why(leak, device, line);
     }
 }
+
+bool
+cm_memory_is_alone(const struct cm_leak *leak, size_t at)
+{
+    struct cm_text_id name = leak->held[at].device;
+
+    for (size_t i = 0; i < at; i++) {
+        if (cm_text_same(leak->held[i].device, name)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < leak->device_count; i++) {
+        if (cm_text_same(leak->devices[i].name, name)
+            && cm_memory_is_known(&leak->devices[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+cm_memory_table_add_alone(const struct cm_leak *leak,
+                          const struct cm_filenames *filenames,
+                          struct cm_line *line)
+{
+    for (size_t i = 0; i < leak->held_count; i++) {
+        struct cm_leak_device device = {.name = leak->held[i].device};
+
+        if (cm_memory_is_alone(leak, i)) {
+            cm_line_add(line, CM_PAINT_LABEL, "memory ");
+            cm_line_add_cut(line, cm_leak_text(leak, device.name), 0);
+            cm_line_end(line);
+            add_held(leak, filenames, &device, line);
+            add_libraries(leak, filenames, &device, line);
+        }
+    }
+}

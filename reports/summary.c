@@ -512,6 +512,9 @@ add_memory(struct cm_summary_writer *self, size_t told)
 
     cm_memory_table_add(self->leak, &self->filenames, !asked_for && told > 0,
                         &self->line);
+    if (asked_for) {
+        cm_memory_table_add_alone(self->leak, &self->filenames, &self->line);
+    }
 }
 
 static enum cm_status

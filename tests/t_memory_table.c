@@ -105,6 +105,28 @@ test_pending_and_private(void **state)
     cm_leak_release(&leak);
 }
 
+/* What C++ holds on the host, for whoever asks. */
+static void
+test_a_device_of_which_nothing_else_is_known(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.devices[0].asked_bytes = 0;
+    leak.devices[0].name = cm_texts_intern(leak.texts, "cuda:1");
+    assert_true(cm_memory_is_alone(&leak, 0));
+    assert_false(cm_memory_is_alone(&leak, 1));
+    assert_int_equal(write_summary(&leak, true, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\nmemory cuda:0\n"
+                                      "   held  14 GiB by C++ alone: "));
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_null(strstr(out.bytes, "memory cuda:0"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 static void
 test_pools_that_nobody_asked_for(void **state)
 {
@@ -295,6 +317,7 @@ main(void)
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_nothing_failed),
         cmocka_unit_test(test_pending_and_private),
+        cmocka_unit_test(test_a_device_of_which_nothing_else_is_known),
         cmocka_unit_test(test_pools_that_nobody_asked_for),
         cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_when_it_is_shown),
