@@ -115,7 +115,7 @@ def case_d(options, output, checks, seconds):
         rows = []
         for mode, values in samples.items():
             added = [a - b for a, b in zip(values, base)]
-            low, high = interval(added)
+            low, high = measure.interval(added)
             rows.append([mode, f"{measure.median(values):,.0f}", f"{min(values):,.0f}",
                          f"{measure.median(added):+,.0f}", f"[{low:+,.0f}, {high:+,.0f}]",
                          len(values)])
@@ -126,25 +126,16 @@ def case_d(options, output, checks, seconds):
 
 
 def judge_cost(depth, samples, checks):
-    """Noise: what a second turn with nothing differs from the first, 95 % of them."""
     def added(mode):
         return [a - b for a, b in zip(samples[mode], samples["nothing"])]
 
-    spread = sorted(map(abs, added("nothing again")))
-    noise = spread[int(0.95 * (len(spread) - 1))]
-    cost = measure.median(added("cumem"))
-    checks.expect(f"d: cumem adds, {depth}", f"<= the run's noise, {noise:.0f} ns",
-                  f"{cost:+.0f} ns", cost <= noise)
-
-
-def interval(values):
-    """95 % of the medians when the values are drawn again."""
-    import random
-
-    dice = random.Random(1)
-    medians = sorted(measure.median(dice.choices(values, k=len(values)))
-                     for _ in range(1000))
-    return medians[25], medians[974]
+    found = measure.beyond_noise(added("cumem"), added("nothing again"))
+    if found is None:
+        checks.expect(f"d: cumem adds, {depth}", "a measurement", "one round", None)
+        return
+    checks.expect(f"d: cumem adds, {depth}", f"<= the run's noise, {found['noise']:.0f} ns",
+                  f"{found['cost']:+.0f} ns [{found['low']:+.0f}, {found['high']:+.0f}]",
+                  found["holds"])
 
 
 # -- e and f ----------------------------------------------------------------

@@ -2,54 +2,23 @@
 # Copyright the cumem authors
 """Case c of allocations.py: training, and whose each allocated byte is.
 
-A block is the user's when its stack has a file of neither torch, the standard
-library nor an installed package; a library's when a package other than torch
-is the nearest; generated when torch.compile wrote the file.
+A block is generated when torch.compile wrote the nearest file that is not torch's;
+else the user's when its stack has a file of neither torch, the standard library, an
+installed package nor this bench (allocations_models.py is the user's); else a
+library's when it has one of a package other than torch.
 """
 
 import collections
 import os
 import sysconfig
 
+import allocations_models
 import children
+import measure
 
-DEVICE = "cuda"
 UNKNOWN = 0.01
 LOOKED_AT = {"cumem": (0, 1, 2, 10, 49), "torch": (0, 2)}
 LARGEST = 8
-
-
-# -- models -----------------------------------------------------------------
-
-def _resnet50(torch):
-    import torchvision
-
-    model = torchvision.models.resnet50()
-    batch = torch.randn(32, 3, 224, 224, device=DEVICE)
-    goal = torch.randint(0, 1000, (32,), device=DEVICE)
-
-    def loss(model):
-        return torch.nn.functional.cross_entropy(model(batch), goal)
-
-    return model, loss
-
-
-def _transformer(torch):
-    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
-    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
-    batch = torch.randn(16, 128, 512, device=DEVICE)
-    return model, lambda model: model(batch).square().mean()
-
-
-def _compiled(torch):
-    model = torch.nn.Sequential(*[layer for _ in range(6) for layer in
-                                  (torch.nn.Linear(1024, 1024), torch.nn.GELU())])
-    batch = torch.randn(256, 1024, device=DEVICE)
-    compiled = torch.compile(model)
-    return model, lambda _: compiled(batch).square().mean()
-
-
-MODELS = {"resnet50": _resnet50, "transformer": _transformer, "compiled": _compiled}
 
 
 # -- whose ------------------------------------------------------------------
@@ -70,8 +39,14 @@ class Files:
         return found
 
     def _kind(self, path):
-        if "torchinductor" in path or path.startswith("<eval_with_key"):
+        cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")  # set by torch, too, as it compiles
+        if "torchinductor_" in path or path.startswith("<eval_with_key") \
+                or cache and path.startswith(os.path.join(cache, "")):
             return "generated"
+        if path == allocations_models.__file__:
+            return "user"
+        if path.startswith(f"{measure.HERE}{os.sep}"):
+            return "bench"
         if path.startswith(self._torch):
             return "torch"
         if "site-packages" in path or "dist-packages" in path:
@@ -83,9 +58,11 @@ class Files:
     def of_stack(self, frames):
         """The kind of a block, and its nearest frame that is not torch's."""
         kinds = [self.kind(path) for path, _, _ in frames]
-        nearest = next((frame for frame, kind in zip(frames, kinds)
-                        if kind in ("user", "library", "generated")), None)
-        for kind in ("user", "library", "generated", "torch"):
+        nearest, its_kind = next(((frame, kind) for frame, kind in zip(frames, kinds)
+                                  if kind in ("user", "library", "generated")), (None, None))
+        if its_kind == "generated":
+            return its_kind, nearest
+        for kind in ("user", "library", "torch"):
             if kind in kinds:
                 return kind, nearest or frames[0]
         return "none", None
@@ -186,21 +163,17 @@ def train(spec):
 
 
 def _train(torch, spec, look):
-    torch.manual_seed(0)
-    model, loss_of = MODELS[spec["model"]](torch)
-    model.to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters())
+    program = allocations_models.Program(torch, spec["model"])
     last = spec["iterations"] - 1
     for iteration in range(spec["iterations"]):
         looked = iteration in LOOKED_AT[spec["tool"]] or iteration == last
-        optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model)
+        loss = program.forward()
         if looked:
             look.take(iteration, "after forward")
-        loss.backward()
+        program.backward(loss)
         if looked:
             look.take(iteration, "after backward")
-        optimizer.step()
+        program.step()
         if looked:
             look.take(iteration, "after step")
 

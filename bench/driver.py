@@ -26,6 +26,7 @@ PAIR, ASYNC, LAUNCH = ("cudaMalloc + cudaFree, 2 MiB",
                        "cudaMallocAsync + cudaFreeAsync, 2 MiB", "kernel launch")
 CASES = {PAIR: 50, ASYNC: 200, LAUNCH: 1000}  # how many in a turn
 FIRST = "first tensor"
+STARTED = ("none", "again", "cumem", "driver")  # whose first tensor is measured often
 DEEP = 30  # Python frames below each call, as in a job
 _AT_ONCE = 100  # launches until a wait: the queue is never full
 
@@ -211,6 +212,26 @@ def specs():
             for mode, tool in TOOLS.items()}
 
 
+def start_round(dice):
+    """The first tensors of fresh processes, by mode, one after another."""
+    wanted = {mode: spec for mode, spec in specs().items() if mode in STARTED}
+    with measure.Team(__file__, wanted) as team:
+        return {mode: team.ask(mode, what="start") for mode in dice.sample(STARTED, len(STARTED))}
+
+
+def start_rounds(count, seconds, dice):
+    """As many as there is time for; two at least.
+
+    One more process starts first, and stays: a GPU that nobody uses takes longer.
+    """
+    end, found = time.monotonic() + seconds, []
+    with measure.Team(__file__, {"first of all": specs()["none"]}) as first:
+        first.ask("first of all", what="start")
+        while len(found) < count and (time.monotonic() < end or len(found) < 2):
+            found.append(start_round(dice))
+    return found
+
+
 def one_round(clock, dice):
     """{"start", "turns", "facts", "failed"} of fresh processes, each by mode."""
     order = dice.sample(list(TOOLS), len(TOOLS))  # who starts CUDA first may wait longer
@@ -256,7 +277,7 @@ def tell_calls(output, rounds):
 
 def starts(rounds, mode, what):
     """Seconds, by round; None where the process failed."""
-    return [(each["start"][mode] or {}).get(what) for each in rounds]
+    return [(each[mode] or {}).get(what) for each in rounds]
 
 
 def row_of_start(name, values, base):
@@ -265,9 +286,13 @@ def row_of_start(name, values, base):
     return [name, quartiles(differences, 1), len(differences)]
 
 
-def tell_start(output, rounds):
+def tell_start(output, started, rounds):
+    """`started`: of start_rounds()."""
     def cuda(mode):
-        return starts(rounds, mode, FIRST)
+        return starts(started, mode, FIRST)
+
+    def own(mode, what):
+        return starts([each["start"] for each in rounds], mode, what)
 
     def observed(mode):
         return [turn["observe"] for each in rounds for turn in each["turns"][mode]]
@@ -275,10 +300,10 @@ def tell_start(output, rounds):
     rows = [("nothing, again", cuda("again"), cuda("none")),
             ("cumem without CUMEM_DRIVER", cuda("cumem"), cuda("none")),
             ("CUMEM_DRIVER=1 more than that, loaded within cuInit", cuda("driver"), cuda("cumem")),
-            ("subscribing at run time, first", starts(rounds, loop.SWITCHED, "subscribed"),
-             starts(rounds, loop.SWITCHED, "observe")),
+            ("subscribing at run time, first", own(loop.SWITCHED, "subscribed"),
+             own(loop.SWITCHED, "observe")),
             ("subscribing again", observed(loop.SWITCHED), observed(loop.OFF)),
-            ("torch.profiler, first start and stop", starts(rounds, "profiler", "profiler"),
+            ("torch.profiler, first start and stop", own("profiler", "profiler"),
              [0] * len(rounds))]
     whole = measure.median([value for value in cuda("none") if value is not None])
     output.text("", "ms that are added to the start, median [quartiles]; without a tool a"
@@ -287,13 +312,14 @@ def tell_start(output, rounds):
 
 
 def judge_launches(output, rounds):
-    """Noise: what a second process with nothing differs from the first, 95 % of turns."""
-    spread = sorted(map(abs, added(rounds, "again", LAUNCH)))
-    cost = measure.median(added(rounds, loop.SWITCHED, LAUNCH))
-    known = bool(spread) and cost is not None
-    noise = spread[int(0.95 * (len(spread) - 1))] if spread else None
-    output.budget("kernel launch, on/off", f"the run's noise, {measure.number(noise, 0)} ns",
-                  f"{cost:+,.0f} ns" if known else "-", cost <= noise if known else None)
+    found = measure.beyond_noise(added(rounds, loop.SWITCHED, LAUNCH),
+                                 added(rounds, "again", LAUNCH))
+    if found is None:
+        output.budget("kernel launch, on/off", "the run's noise", "-", None)
+        return
+    output.budget("kernel launch, on/off", f"the run's noise, {found['noise']:,.0f} ns",
+                  f"{found['cost']:+,.0f} ns [{found['low']:+,.0f}, {found['high']:+,.0f}]",
+                  found["holds"])
 
 
 def judge_told(output, rounds):
@@ -315,17 +341,24 @@ def tell_facts(output, rounds):
 
 def main():
     parser = measure.arguments(__doc__.splitlines()[0], 180)
-    parser.add_argument("--rounds", type=int, default=5, help="fresh processes")
+    parser.add_argument("--rounds", type=int, default=5, help="fresh processes, for turns")
+    parser.add_argument("--starts", type=int, default=7,
+                        help="fresh processes, for the start (half of the time at most)")
     options = parser.parse_args()
     output = measure.Output("driver", __doc__.splitlines()[0], options)
     if output.machine["device"] != "cuda":
         raise SystemExit("bench/driver.py: not run: torch finds no GPU here, so no CUDA driver")
     count = min(options.rounds, 2) if options.quick else options.rounds
-    clock, dice, rounds = measure.Clock(options.seconds, count), random.Random(1), []
+    dice, rounds, begun = random.Random(1), [], time.monotonic()
+    started = start_rounds(options.starts, options.seconds / 2, dice)
+    output.case(started=started)
+    clock = measure.Clock(options.seconds - (time.monotonic() - begun), count)
     while len(rounds) < count and (clock.begin() or len(rounds) < 2):
         rounds.append(one_round(clock, dice))
         output.case(**rounds[-1])
-    for tell in (tell_calls, tell_start, tell_facts, judge_launches, judge_told):
+    tell_calls(output, rounds)
+    tell_start(output, started, rounds)
+    for tell in (tell_facts, judge_launches, judge_told):
         tell(output, rounds)
     output.write()
 

@@ -137,7 +137,20 @@ def machine():
         "load": [round(value, 2) for value in os.getloadavg()],
         "time": datetime.datetime.now(datetime.timezone.utc)
         .isoformat(timespec="seconds"),
+        **({"commit": known} if (known := commit()) else {}),
     }
+
+
+def commit():
+    """What `git describe` calls the code; None where the folder is no checkout."""
+    if not (HERE.parent / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty"],
+                              capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def command():
@@ -329,6 +342,21 @@ def within(low, high, allowed):
     if low is None or low <= allowed < high:
         return None
     return high <= allowed
+
+
+def beyond_noise(added, again):
+    """Whether a cost can be told from nothing, of differences to one base each.
+
+    `again`: of a second turn with nothing.  Noise is how far the median of these may be
+    from 0, by its 95 % interval; the cost is within it where its own interval reaches
+    there: one statistic against the same one, for single turns differ by far more.
+    Returns {"cost", "low", "high", "noise", "holds"}; None: there are too few.
+    """
+    if min(len(added), len(again)) < 2:
+        return None
+    (low, high), noise = interval(added), max(map(abs, interval(again)))
+    return {"cost": median(added), "low": low, "high": high, "noise": noise,
+            "holds": low <= noise}
 
 
 def ratio(rounds, mode, base, key="wall_ms", resamples=2000):

@@ -256,6 +256,14 @@ cm_allocations_hook(const char **why)
                             : "none";
 }
 
+const char *
+cm_allocations_heard_by(void)
+{
+    const char *why;
+    bool host_alone = host.hooked && !torch.hooked && !torch.recorded;
+    return host_alone ? cm_host_slot.name : cm_allocations_hook(&why);
+}
+
 /* ---- storages and their blocks */
 
 /* Id 0: the common pool, as far as the last snapshot knew. */

@@ -49,6 +49,9 @@ void cm_allocations_device(int device, char name[CM_DEVICE_NAME_BYTES]);
 /* "torch slot", "recorder" or "none"; *why lives as long as the process. */
 const char *cm_allocations_hook(const char **why);
 
+/* The same, or "host slot" where torch's memory of the host alone is heard. */
+const char *cm_allocations_heard_by(void);
+
 /* Each storage of the heap learns of its block; `records` has its texts.  May
  * run in a collection. */
 void cm_allocations_explain(struct cm_heap *heap,

@@ -82,12 +82,15 @@ static bool
 read_pool(PyObject *row, struct cm_pool_use *use)
 {
     PyObject *values[6];
+    int expandable;
     uint64_t *to[] = {&use->reserved,     &use->allocated,    &use->requested,
                       &use->pending_free, &use->largest_free, &use->segments};
-    if (!PyArg_ParseTuple(row, "sOOOOOO", &use->name, &values[0], &values[1],
-                          &values[2], &values[3], &values[4], &values[5])) {
+    if (!PyArg_ParseTuple(row, "sOOOOOOp", &use->name, &values[0], &values[1],
+                          &values[2], &values[3], &values[4], &values[5],
+                          &expandable)) {
         return false;
     }
+    use->expandable = expandable != 0;
     for (size_t i = 0; i < 6; i++) {
         if (!read_bytes(values[i], to[i])) {
             return false;
@@ -151,6 +154,7 @@ read_row(struct cm_session *self, PyObject *row)
             return false;
         }
     }
+    use.unasked = PyDict_GetItemString(row, "unasked") == Py_True;
     if (!read_keys(row, &use)) {
         return false;
     }

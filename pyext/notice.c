@@ -68,6 +68,16 @@ cm_session_know_blocks(struct cm_session *self)
     }
 }
 
+static void
+describe_hook(struct cm_session *self)
+{
+    const char *hook = cm_allocations_heard_by();
+    if (hook != self->described_hook) {
+        self->described_hook = hook;
+        cm_digest_describe(self->digest, "allocator_hook", hook);
+    }
+}
+
 void
 cm_session_notice(struct cm_session *self)
 {
@@ -75,13 +85,7 @@ cm_session_notice(struct cm_session *self)
     PyErr_Fetch(&type, &value, &traceback);
     cm_devices_notice(self->devices);
     if (cm_session_is_main(self)) {
-        const char *why;
         cm_allocations_notice(self->objects, self->stacks);
-        const char *hook = cm_allocations_hook(&why);
-        if (hook != self->described_hook) {
-            self->described_hook = hook;
-            cm_digest_describe(self->digest, "allocator_hook", hook);
-        }
     }
     if (!self->noticed && accelerator_initialized(self)) {
         self->noticed = true;
@@ -94,6 +98,7 @@ cm_session_notice(struct cm_session *self)
             cm_allocations_notice_host(self->objects, self->stacks,
                                        cm_devices_host_counts(self->devices));
         }
+        describe_hook(self);
         cm_driver_events_notice(self->objects, self->stacks, self->noticed);
     }
     if (!self->stepping && cm_allocations_host_heard()) {

@@ -399,6 +399,7 @@ cm_digest_say_exhausted(struct cm_digest *self, bool all)
     struct cm_summary_options options = {
         .min_bytes = self->min_bytes,
         .exhausted = !all,
+        .reason = cm_digest_note_reason(self),
         .report_name = seen_from_here(self->leak.source_path),
     };
     cm_leak_sort(&self->leak);

@@ -93,7 +93,8 @@ void cm_digest_looks(struct cm_digest *self, const struct cm_leak_looks *looks,
                      uint64_t began_ns);
 /* Memory ran out: written at once.  Whoever is warned hears of it, and of all
  * that is found until then, in one text at the next call; from the second
- * time on of each as it comes. */
+ * time on of each as it comes, with where the memory is and why it ran out
+ * where that differs.  Before: the device is as it was then. */
 enum cm_status cm_digest_exhausted(struct cm_digest *self,
                                    const struct cm_exhausted_use *use)
     CM_CHECKED;

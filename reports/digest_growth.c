@@ -14,6 +14,7 @@
 #include "exhausted.h"
 #include "fault.h"
 #include "leak_json.h"
+#include "memory_why.h"
 
 #define MAX_COLLECTIONS 2000u
 
@@ -94,6 +95,26 @@ cm_digest_note_run(struct cm_digest *self)
 }
 
 /* --- memory that ran out -------------------------------------------------- */
+
+bool
+cm_digest_note_reason(struct cm_digest *self)
+{
+    const struct cm_leak_device *device = cm_exhausted_device(&self->leak);
+    struct cm_digest_reason told = self->told_reason;
+    struct cm_buffer why = {0}, fix = {0};
+    if (device == NULL) {
+        return false;
+    }
+    self->told_reason = (struct cm_digest_reason){
+        .device = device->name,
+        .asked_bytes = device->asked_bytes,
+        .number = cm_memory_why(&self->leak, device, &why, &fix)};
+    cm_buffer_release(&why);
+    cm_buffer_release(&fix);
+    return !cm_text_same(told.device, device->name)
+           || told.asked_bytes != device->asked_bytes
+           || told.number != self->told_reason.number;
+}
 
 enum cm_status
 cm_digest_exhausted(struct cm_digest *self, const struct cm_exhausted_use *use)

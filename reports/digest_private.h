@@ -17,6 +17,13 @@
 
 #define CM_DIGEST_MAX_WARNINGS 64u
 
+/* Why memory ran out: `number` of cm_memory_why(). */
+struct cm_digest_reason {
+    struct cm_text_id device;
+    uint64_t asked_bytes;
+    int number;
+};
+
 struct cm_digest {
     struct cm_records *records; /* borrowed */
     pthread_mutex_t lock;
@@ -36,7 +43,8 @@ struct cm_digest {
     struct cm_growth_told told;
     bool demanded;
     bool ran_out, held_back; /* memory did; what is new is told with that */
-    int write_error;         /* errno of the last write; 0: it went well */
+    struct cm_digest_reason told_reason; /* of the last time */
+    int write_error; /* errno of the last write; 0: it went well */
     bool told_write_error;
     char *warnings[CM_DIGEST_MAX_WARNINGS]; /* owned */
     bool finding[CM_DIGEST_MAX_WARNINGS];   /* what each of them tells of */
@@ -52,6 +60,9 @@ void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
 /* Before: lock held.  Writes the report and queues that memory ran out; `all`
  * that is known by now too, or who held most alone. */
 void cm_digest_say_exhausted(struct cm_digest *self, bool all);
+/* Whether why memory ran out differs from what was told the time before; it
+ * is told now. */
+bool cm_digest_note_reason(struct cm_digest *self);
 
 /* Before: lock held.  For the user's standard error; with too many the text is
  * dropped. */

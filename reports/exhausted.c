@@ -115,6 +115,19 @@ cm_exhausted_read(struct cm_leak_reader *self)
     self->json.object = NULL;
 }
 
+const struct cm_leak_device *
+cm_exhausted_device(const struct cm_leak *leak)
+{
+    const struct cm_leak_exhausted *exhausted = &leak->exhausted;
+
+    for (size_t i = 0; exhausted->known && i < leak->device_count; i++) {
+        if (cm_text_same(leak->devices[i].name, exhausted->device)) {
+            return &leak->devices[i];
+        }
+    }
+    return NULL;
+}
+
 /* ===== for people ======================================================= */
 
 void

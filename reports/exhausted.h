@@ -26,6 +26,9 @@ enum cm_status cm_exhausted_set(struct cm_leak *leak,
 void cm_exhausted_write(struct cm_json_writer *self);
 void cm_exhausted_read(struct cm_leak_reader *self);
 
+/* NULL where memory did not run out, or on which device is not known. */
+const struct cm_leak_device *cm_exhausted_device(const struct cm_leak *leak);
+
 /* "memory ran out on cuda:0 at iteration 30: RuntimeError, 4.0 GiB asked
  * for".  Before: it did. */
 void cm_exhausted_add_sentence(const struct cm_leak *leak,

@@ -258,6 +258,7 @@ add_shares(struct cm_sheet *self, const struct cm_leak_device *device)
     uint64_t used = used_bytes(device), besides = held_besides(device);
     uint64_t dead = device->dead_peak < used ? device->dead_peak : used;
     uint64_t held = device->reserved > used ? device->reserved : used;
+    uint64_t pending = cm_memory_plain(device->pending_free);
     uint64_t outside = cm_memory_plain(device->outside_frameworks);
     uint64_t others = cm_memory_plain(device->other_processes);
     uint64_t all = cm_memory_sum(cm_memory_sum(held, besides),
@@ -266,7 +267,10 @@ add_shares(struct cm_sheet *self, const struct cm_leak_device *device)
     struct share shares[] = {
         {"dead", "dead", dead},
         {"live", "live", cm_memory_sum(used - dead, besides)},
-        {"cached", "cached by the allocator", held - used},
+        {"cached", "cached by the allocator",
+         cm_memory_beyond(held - used, pending)},
+        {"pending", "freed, but a stream still uses it",
+         pending < held - used ? pending : held - used},
         {"outside", "outside the frameworks", outside},
         {"others", "other processes", others},
         {"rest", known ? "free" : "free, or used outside the frameworks",

@@ -106,6 +106,7 @@ struct cm_leak_pool {
     uint64_t requested; /* of allocated: what the callers asked for */
     uint64_t pending_free, largest_free;
     uint64_t segments;
+    bool expandable; /* some of them are */
 };
 
 #define CM_LEAK_ITERATION_NUMBERS 4
@@ -126,6 +127,8 @@ struct cm_leak_device {
      * began, when it ended, at most in it. */
     int64_t *iterations;
     size_t iteration_count;
+    bool
+        unasked; /* the program's own recorder is on: its pools are not known */
     uint64_t asked_bytes; /* that an allocation which failed asked for */
     uint64_t dead_peak;   /* most dead bytes at one moment, all findings */
     int64_t dead_peak_iteration;

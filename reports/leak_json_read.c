@@ -238,6 +238,7 @@ read_pool(struct cm_leak_reader *self, const struct cJSON *item, void *place)
     pool->pending_free = read_some_number(self, item, "pending_free");
     pool->largest_free = read_some_number(self, item, "largest_free");
     pool->segments = read_some_number(self, item, "segments");
+    pool->expandable = cm_json_flag(&self->json, item, "expandable");
 }
 
 /* The objects of an array within an item. */
@@ -324,6 +325,7 @@ read_use(struct cm_leak_reader *self, const struct cJSON *item,
     device->free = read_some_number(self, item, "free");
     device->largest_free = read_some_number(self, item, "largest_free");
     device->asked_bytes = cm_json_number(&self->json, item, "asked_bytes", 0);
+    device->unasked = cm_json_flag(&self->json, item, "unasked");
     device->frameworks = cm_leak_read_parts(
         self, item, "frameworks", sizeof(*device->frameworks),
         &device->framework_count, read_framework);

@@ -80,6 +80,9 @@ add_pools(struct cm_json_writer *self, const struct cm_leak_device *device)
         cm_json_add_some_number(self, "pending_free", pool->pending_free);
         cm_json_add_some_number(self, "largest_free", pool->largest_free);
         cm_json_add_some_number(self, "segments", pool->segments);
+        if (pool->expandable) {
+            cm_json_add_flag(self, "expandable", true);
+        }
         cm_json_close_item(self);
     }
     cm_json_close_array(self);
@@ -128,6 +131,9 @@ add_use(struct cm_json_writer *self, const struct cm_leak_device *device)
     cm_json_add_some_number(self, "largest_free", device->largest_free);
     if (device->asked_bytes > 0) {
         cm_json_add_some_number(self, "asked_bytes", device->asked_bytes);
+    }
+    if (device->unasked) {
+        cm_json_add_flag(self, "unasked", true);
     }
     add_frameworks(self, device);
     add_pools(self, device);

@@ -54,7 +54,8 @@ add_share(struct cm_sheet *self, const char *name, uint64_t bytes)
 {
     if (cm_memory_has(bytes)) {
         cm_buffer_addf(self->out,
-                       "<tr><th scope=\"row\">%s</th><td></td><td></td>",
+                       "<tr><th scope=\"row\">%s</th><td></td><td></td>"
+                       "<td></td>",
                        name);
         put_cell(self, bytes);
         cm_put(self, "</tr>\n");
@@ -62,24 +63,29 @@ add_share(struct cm_sheet *self, const char *name, uint64_t bytes)
 }
 
 static void
-add_framework(struct cm_sheet *self, struct cm_text_id name,
-              uint64_t allocated, uint64_t reserved)
+add_cells(struct cm_sheet *self, uint64_t allocated, uint64_t cached,
+          uint64_t pending, uint64_t all)
 {
-    bool both = cm_memory_has(allocated) && cm_memory_has(reserved);
-
-    cm_put(self, "<tr><th scope=\"row\">");
-    if (name.index != 0) {
-        put_name(self, name);
-    }
-    else {
-        cm_put(self, "frameworks");
-    }
     cm_put(self, "</th>");
     put_cell(self, allocated);
-    put_cell(self,
-             both ? cm_memory_beyond(reserved, allocated) : CM_LEAK_UNKNOWN);
-    put_cell(self, cm_memory_has(reserved) ? reserved : allocated);
+    put_cell(self, cached);
+    put_cell(self, pending);
+    put_cell(self, all);
     cm_put(self, "</tr>\n");
+}
+
+static void
+add_framework(struct cm_sheet *self, const struct cm_leak_device *device,
+              const struct cm_leak_framework *framework)
+{
+    cm_put(self, "<tr><th scope=\"row\">");
+    put_name(self, framework->name);
+    add_cells(self, framework->allocated,
+              cm_memory_cached(self->leak, device, framework),
+              cm_memory_is_torch(self->leak, framework) ? device->pending_free
+                                                        : CM_LEAK_UNKNOWN,
+              cm_memory_has(framework->reserved) ? framework->reserved
+                                                 : framework->allocated);
 }
 
 static void
@@ -87,17 +93,17 @@ add_shares(struct cm_sheet *self, const struct cm_leak_device *device)
 {
     cm_put(self, "<table><caption>Who holds it</caption><thead><tr>"
                  "<td></td><th scope=\"col\">in use</th>"
-                 "<th scope=\"col\">cached</th><th scope=\"col\">in all</th>"
+                 "<th scope=\"col\">cached</th>"
+                 "<th scope=\"col\">pending</th>"
+                 "<th scope=\"col\">in all</th>"
                  "</tr></thead><tbody>\n");
     for (size_t i = 0; i < device->framework_count && i < MAX_ROWS; i++) {
-        const struct cm_leak_framework *framework = &device->frameworks[i];
-
-        add_framework(self, framework->name, framework->allocated,
-                      framework->reserved);
+        add_framework(self, device, &device->frameworks[i]);
     }
     if (device->framework_count == 0 && device->reserved > 0) {
-        add_framework(self, (struct cm_text_id){0}, device->allocated,
-                      device->reserved);
+        cm_put(self, "<tr><th scope=\"row\">frameworks");
+        add_cells(self, device->allocated, cm_memory_all_cached(device),
+                  device->pending_free, device->reserved);
     }
     add_share(self, "outside the frameworks", device->outside_frameworks);
     add_share(self, "other processes", device->other_processes);
@@ -134,6 +140,10 @@ add_pool(struct cm_sheet *self, const struct cm_leak_pool *pool)
 static void
 add_pools(struct cm_sheet *self, const struct cm_leak_device *device)
 {
+    if (device->unasked) {
+        cm_put(self, "<p class=\"note\">Pools are not known: the program's "
+                     "own recorder of torch is on, and is not asked.</p>\n");
+    }
     if (device->pool_count == 0) {
         return;
     }
@@ -396,6 +406,29 @@ add_device(struct cm_sheet *self, const struct cm_leak_device *device)
     cm_put(self, "</section>\n");
 }
 
+static void
+open_memory(struct cm_sheet *self, bool *open)
+{
+    cm_put(self, *open ? ""
+                       : "<section class=\"memory\" id=\"memory\">"
+                         "<h2>Memory</h2>\n");
+    *open = true;
+}
+
+/* Of which nothing is known but what C++ holds there. */
+static void
+add_alone(struct cm_sheet *self, struct cm_text_id name)
+{
+    struct cm_leak_device device = {.name = name};
+
+    cm_put(self, "<section><h3>");
+    cm_say(self, cm_sheet_text(self, name));
+    cm_put(self, "</h3>\n");
+    add_held(self, &device, false);
+    add_held(self, &device, true);
+    cm_put(self, "</section>\n");
+}
+
 void
 cm_memory_add(struct cm_sheet *self)
 {
@@ -403,11 +436,14 @@ cm_memory_add(struct cm_sheet *self)
 
     for (size_t i = 0; i < self->leak->device_count; i++) {
         if (cm_memory_is_known(&self->leak->devices[i])) {
-            cm_put(self, open ? ""
-                              : "<section class=\"memory\" id=\"memory\">"
-                                "<h2>Memory</h2>\n");
+            open_memory(self, &open);
             add_device(self, &self->leak->devices[i]);
-            open = true;
+        }
+    }
+    for (size_t i = 0; i < self->leak->held_count; i++) {
+        if (cm_memory_is_alone(self->leak, i)) {
+            open_memory(self, &open);
+            add_alone(self, self->leak->held[i].device);
         }
     }
     cm_put(self, open ? "</section>\n" : "");

@@ -2,8 +2,8 @@
  * Copyright the cumem authors
  *
  * The account of a device as a block of text.  Names of the document are cut
- * where they could be of any length; the first line names fewer frameworks
- * rather than become a third, and what comes last is left out where the block
+ * where they could be of any length; the first lines name fewer frameworks
+ * rather than become one more, and what comes last is left out where the block
  * is full. */
 #include "memory_table.h"
 
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exhausted.h"
 #include "memory_why.h"
 #include "size.h"
 #include "utf8.h"
@@ -51,23 +52,41 @@ holds(const struct cm_leak_framework *framework)
                : cm_memory_plain(framework->allocated);
 }
 
-/* What it caches is said where it is a part of the device to speak of. */
+/* " (9.1 GiB cached, 96 MiB pending free, 3.2 GiB in private pools)": what is
+ * cached where it is a part of the device to speak of. */
+static void
+add_parts(const struct cm_leak_device *device, uint64_t cached, bool torch,
+          struct cm_buffer *out)
+{
+    const struct {
+        uint64_t bytes;
+        const char *name;
+    } parts[] = {
+        {cached > device->total / 100 ? cached : 0, " cached"},
+        {torch ? cm_memory_plain(device->pending_free) : 0, " pending free"},
+        {torch ? cm_memory_plain(device->private_pools) : 0,
+         " in private pools"},
+    };
+    size_t start = out->length;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].bytes > 0) {
+            cm_memory_add_size(out, out->length > start ? ", " : " (",
+                               parts[i].bytes, parts[i].name);
+        }
+    }
+    cm_buffer_add_text(out, out->length > start ? "), " : ", ");
+}
+
 static void
 add_framework(const struct cm_leak *leak, const struct cm_leak_device *device,
               const struct cm_leak_framework *framework, struct cm_buffer *out)
 {
-    uint64_t cached =
-        cm_memory_has(framework->reserved)
-                && cm_memory_has(framework->allocated)
-            ? cm_memory_beyond(framework->reserved, framework->allocated)
-            : 0;
-
     add_name(out, cm_leak_text(leak, framework->name));
     cm_memory_add_size(out, " ", holds(framework), "");
-    if (cached > device->total / 100) {
-        cm_memory_add_size(out, " (", cached, " cached)");
-    }
-    cm_buffer_add_text(out, ", ");
+    add_parts(device,
+              cm_memory_plain(cm_memory_cached(leak, device, framework)),
+              cm_memory_is_torch(leak, framework), out);
 }
 
 /* The frameworks, the first `named` of them by name. */
@@ -91,9 +110,7 @@ add_frameworks(const struct cm_leak *leak, const struct cm_leak_device *device,
     }
     if (device->framework_count == 0 && device->reserved > 0) {
         cm_memory_add_size(out, "frameworks ", device->reserved, "");
-        cm_memory_add_size(
-            out, " (", cm_memory_beyond(device->reserved, device->allocated),
-            " cached), ");
+        add_parts(device, cm_memory_all_cached(device), true, out);
     }
 }
 
@@ -118,23 +135,44 @@ add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
     if (cm_memory_has(device->free)) {
         cm_memory_add_size(out, "free ", device->free, ", ");
     }
+    if (device->unasked) {
+        cm_buffer_add_text(out, "pools not asked for: the program's own "
+                                "recorder of torch is on, ");
+    }
     if (out->length >= 2) {
         cm_buffer_truncate(out, out->length - 2);
     }
 }
 
-/* Whether the text, wrapped from where `line` is, ends on the next line. */
+static size_t
+lines_since(const struct cm_line *line, size_t start)
+{
+    size_t lines = 0;
+
+    for (size_t i = start; i < line->out->length; i++) {
+        lines += line->out->bytes[i] == '\n';
+    }
+    return lines;
+}
+
+/* What is said of torch's pools takes a line of its own. */
+static size_t
+more_lines(const struct cm_leak_device *device)
+{
+    return device->unasked || cm_memory_plain(device->pending_free) > 0
+           || cm_memory_plain(device->private_pools) > 0;
+}
+
+/* Whether the text, wrapped from where `line` is, ends `most` lines on. */
 static bool
-fits_two_lines(const struct cm_line *line, const struct cm_buffer *text)
+fits(const struct cm_line *line, const struct cm_buffer *text, size_t most)
 {
     struct cm_buffer out = {0};
     struct cm_line trial = {.out = &out, .columns = line->columns};
-    const char *first;
     bool fits;
 
     cm_line_add_wrapped(&trial, cm_buffer_text(text), INDENT);
-    first = strchr(cm_buffer_text(&out), '\n');
-    fits = first == NULL || strchr(first + 1, '\n') == NULL;
+    fits = lines_since(&trial, 0) <= most;
     cm_line_release(&trial);
     cm_buffer_release(&out);
     return fits;
@@ -153,7 +191,7 @@ add_head(const struct cm_leak *leak, const struct cm_leak_device *device,
     for (size_t named = MAX_NAMED + 1; named-- > 0;) {
         cm_buffer_truncate(&text, 0);
         add_shares(leak, device, named, &text);
-        if (fits_two_lines(line, &text)) {
+        if (fits(line, &text, 1 + more_lines(device))) {
             break;
         }
     }
@@ -360,17 +398,6 @@ add_libraries(const struct cm_leak *leak, const struct cm_filenames *filenames,
     cm_buffer_release(&text);
 }
 
-static size_t
-lines_since(const struct cm_line *line, size_t start)
-{
-    size_t lines = 0;
-
-    for (size_t i = start; i < line->out->length; i++) {
-        lines += line->out->bytes[i] == '\n';
-    }
-    return lines;
-}
-
 void
 cm_memory_table_add(const struct cm_leak *leak,
                     const struct cm_filenames *filenames, bool only_failed,
@@ -378,19 +405,68 @@ cm_memory_table_add(const struct cm_leak *leak,
 {
     for (size_t i = 0; i < leak->device_count; i++) {
         const struct cm_leak_device *device = &leak->devices[i];
-        size_t start = line->out->length;
+        size_t start = line->out->length, most;
 
         if (!cm_memory_is_known(device)
             || (only_failed && device->asked_bytes == 0)) {
             continue;
         }
+        most = MAX_LINES + more_lines(device);
         add_head(leak, device, line);
         add_why(leak, device, line);
-        if (lines_since(line, start) < MAX_LINES) {
+        if (lines_since(line, start) < most) {
             add_held(leak, filenames, device, line);
         }
-        if (lines_since(line, start) < MAX_LINES) {
+        if (lines_since(line, start) < most) {
             add_libraries(leak, filenames, device, line);
+        }
+    }
+}
+
+void
+cm_memory_table_add_reason(const struct cm_leak *leak, struct cm_line *line)
+{
+    const struct cm_leak_device *device = cm_exhausted_device(leak);
+
+    if (device != NULL && cm_memory_is_known(device)) {
+        add_head(leak, device, line);
+        add_why(leak, device, line);
+    }
+}
+
+bool
+cm_memory_is_alone(const struct cm_leak *leak, size_t at)
+{
+    struct cm_text_id name = leak->held[at].device;
+
+    for (size_t i = 0; i < at; i++) {
+        if (cm_text_same(leak->held[i].device, name)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < leak->device_count; i++) {
+        if (cm_text_same(leak->devices[i].name, name)
+            && cm_memory_is_known(&leak->devices[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+cm_memory_table_add_alone(const struct cm_leak *leak,
+                          const struct cm_filenames *filenames,
+                          struct cm_line *line)
+{
+    for (size_t i = 0; i < leak->held_count; i++) {
+        struct cm_leak_device device = {.name = leak->held[i].device};
+
+        if (cm_memory_is_alone(leak, i)) {
+            cm_line_add(line, CM_PAINT_LABEL, "memory ");
+            cm_line_add_cut(line, cm_leak_text(leak, device.name), 0);
+            cm_line_end(line);
+            add_held(leak, filenames, &device, line);
+            add_libraries(leak, filenames, &device, line);
         }
     }
 }

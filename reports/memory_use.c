@@ -91,6 +91,7 @@ copy_pools(struct cm_copy *copy, const struct cm_device_use *use,
             .pending_free = capped(from->pending_free),
             .largest_free = capped(from->largest_free),
             .segments = capped(from->segments),
+            .expandable = from->expandable,
         };
         status = cm_copy_text(copy, from->name, &pool->name);
         result->pool_count += status == CM_OK;
@@ -118,6 +119,7 @@ replace(struct cm_leak_device *device, const struct cm_device_use *use,
     device->other_processes = capped(use->other_processes);
     device->free = capped(use->free);
     device->largest_free = capped(use->largest_free);
+    device->unasked = use->unasked;
     device->asked_bytes = plain(use->asked_bytes);
 }
 

@@ -32,6 +32,7 @@ struct cm_pool_use {
     const char *name; /* "common", "(0, 1)" */
     uint64_t reserved, allocated, requested, pending_free, largest_free;
     uint64_t segments;
+    bool expandable; /* some of them are */
 };
 
 /* One device at one moment; made by cm_device_use_init(). */
@@ -41,6 +42,7 @@ struct cm_device_use {
     uint64_t cached, pending_free, private_pools, outside_frameworks;
     uint64_t other_processes, free, largest_free;
     uint64_t asked_bytes; /* that an allocation which failed asked for; 0 */
+    bool unasked;         /* for its pools: the program's own recorder is on */
     const struct cm_framework_use *frameworks; /* borrowed */
     size_t framework_count;
     const struct cm_pool_use *pools; /* borrowed; those that matter first */

@@ -40,8 +40,8 @@ cm_memory_is_known(const struct cm_leak_device *device)
            || device->asked_bytes > 0;
 }
 
-static uint64_t
-cached_of(const struct cm_leak_device *device)
+uint64_t
+cm_memory_all_cached(const struct cm_leak_device *device)
 {
     return cm_memory_has(device->cached)
                ? device->cached
@@ -101,12 +101,35 @@ common_pool(const struct cm_leak *leak, const struct cm_leak_device *device)
     return NULL;
 }
 
+bool
+cm_memory_is_torch(const struct cm_leak *leak,
+                   const struct cm_leak_framework *framework)
+{
+    return strcmp(cm_leak_text(leak, framework->name), "torch") == 0;
+}
+
+uint64_t
+cm_memory_cached(const struct cm_leak *leak,
+                 const struct cm_leak_device *device,
+                 const struct cm_leak_framework *framework)
+{
+    uint64_t pending = cm_memory_is_torch(leak, framework)
+                           ? cm_memory_plain(device->pending_free)
+                           : 0;
+
+    if (!cm_memory_has(framework->reserved)
+        || !cm_memory_has(framework->allocated)) {
+        return CM_LEAK_UNKNOWN;
+    }
+    return cm_memory_beyond(
+        cm_memory_beyond(framework->reserved, framework->allocated), pending);
+}
+
 static bool
 has_torch(const struct cm_leak *leak, const struct cm_leak_device *device)
 {
     for (size_t i = 0; i < device->framework_count; i++) {
-        if (strcmp(cm_leak_text(leak, device->frameworks[i].name), "torch")
-            == 0) {
+        if (cm_memory_is_torch(leak, &device->frameworks[i])) {
             return true;
         }
     }
@@ -159,6 +182,19 @@ is_too_large(const struct reason *self)
     return true;
 }
 
+/* Who has segments that grow needs another way out. */
+static const char *
+way_out_of_pieces(const struct reason *self, const struct cm_leak_pool *pool)
+{
+    if (!has_torch(self->leak, self->device)) {
+        return "allocate the largest arrays first, or empty the cache before";
+    }
+    return pool != NULL && pool->expandable
+               ? "expandable segments are on already: allocate what lives "
+                 "long first, and pad batches to few sizes"
+               : "run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+}
+
 static void
 say_fragmented(const struct reason *self, uint64_t largest)
 {
@@ -172,11 +208,7 @@ say_fragmented(const struct reason *self, uint64_t largest)
         cm_buffer_add_text(self->why, "; common pool: ");
         cm_memory_add_pool(pool, self->why);
     }
-    cm_buffer_add_text(
-        self->fix,
-        has_torch(self->leak, self->device)
-            ? "run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-            : "allocate the largest arrays first, or empty the cache before");
+    cm_buffer_add_text(self->fix, way_out_of_pieces(self, pool));
 }
 
 static bool
@@ -342,7 +374,7 @@ say_in_use(const struct reason *self)
                        "a smaller batch, or torch.utils.checkpoint");
 }
 
-void
+int
 cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
               struct cm_buffer *why, struct cm_buffer *fix)
 {
@@ -352,25 +384,26 @@ cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
     struct reason self = {.leak = leak,
                           .device = device,
                           .asked = device->asked_bytes,
-                          .cached = cached_of(device),
+                          .cached = cm_memory_all_cached(device),
                           .in_private = free_in_private(leak, device),
                           .why = why,
                           .fix = fix};
     const struct cm_leak_pool *pool = common_pool(leak, device);
-    bool said = false;
+    const size_t count = sizeof(reasons) / sizeof(reasons[0]);
+    size_t i = 0;
 
     if (self.asked == 0) {
         if (pool != NULL && cm_memory_is_fragmented(pool)) {
             say_fragmented(&self, pool->largest_free);
         }
-        return;
+        return 0;
     }
     cm_memory_add_size(why, "", self.asked, " asked, ");
-    for (size_t i = 0; !said && i < sizeof(reasons) / sizeof(reasons[0]);
-         i++) {
-        said = reasons[i](&self);
+    while (i < count && !reasons[i](&self)) {
+        i++;
     }
-    if (!said) {
+    if (i == count) {
         say_in_use(&self);
     }
+    return (int)i + 1;
 }

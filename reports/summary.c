@@ -512,6 +512,9 @@ add_memory(struct cm_summary_writer *self, size_t told)
 
     cm_memory_table_add(self->leak, &self->filenames, !asked_for && told > 0,
                         &self->line);
+    if (asked_for) {
+        cm_memory_table_add_alone(self->leak, &self->filenames, &self->line);
+    }
 }
 
 static enum cm_status
@@ -545,6 +548,9 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
     add_exhausted(self);
     add_kept(self);
     if (self->options->exhausted) {
+        if (self->options->reason) {
+            cm_memory_table_add_reason(self->leak, &self->line);
+        }
         counts = (struct cm_summary_counts){0};
         add_footer(self, &counts);
         return CM_OK;

@@ -34,6 +34,7 @@ struct cm_summary_options {
     const uint64_t *only;
     size_t only_count;
     bool exhausted;          /* nothing is shown but that memory ran out */
+    bool reason;             /* and then why it did */
     const char *report_name; /* file to name in the last line, NULL: the base
                               * name of leak->source_path, if any */
 };

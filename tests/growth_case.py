@@ -20,6 +20,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
+from leak_file import unknown_problems
 from process import environment
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples" / "growth"
@@ -287,6 +288,7 @@ def judge(findings, report, stderr=""):
     judge_entries(self, [one for one in findings if one["verdict"] != "cycle"], report)
     judge_cycles(self, [one for one in findings if one["verdict"] == "cycle"], report)
     judge_told(self, findings, stderr)
+    self.wrong += unknown_problems(report)
     self.verdicts = [entry["verdict"] for entry in alarms_of(report)]
     self.verdicts += ["cycle"] * len(dead_of(report))
     return self

@@ -3,7 +3,8 @@
 """python tests/growth_samples.py [NAME...]: the table of the growth samples.
 
 Each program and its mended twin runs under CUMEM_WARN_CYCLES=1; a line for
-each says what was told of it, and what of that was not as written.  The last
+each says what was told of it, and what of that was not as written (or has no line
+that allocated it, more than a hundredth of the bytes).  The last
 line has recall and false alarms.  Exit status 1 when anything is amiss.
 """
 

@@ -55,6 +55,28 @@ def breaches(path):
             for error in validator().iter_errors(json.loads(path.read_text()))]
 
 
+OUTSIDE = "outside the frameworks"  # the one category of memory that nobody tells of
+MOST_UNKNOWN = 0.01
+
+
+def bytes_without_a_line(report):
+    """(bytes of which no line is known, all bytes) of each thing that a report names: storages,
+    what C++ alone holds, what grows."""
+    lines = {site["id"] for site in report["sites"] if site["frames"]}
+    rows = [*report.get("storages", ()), *report.get("held", ()),
+            *(row for row in report.get("growth", ()) if row.get("category") != OUTSIDE)]
+    known = sum(row.get("bytes") or 0 for row in rows if row.get("site") in lines)
+    every = sum(row.get("bytes") or 0 for row in rows)
+    return every - known, every
+
+
+def unknown_problems(report):
+    """One text where more than a hundredth is without a line."""
+    without, every = bytes_without_a_line(report)
+    if without > MOST_UNKNOWN * every:
+        yield f"{without} of {every} bytes have no line that allocated them"
+
+
 def save(path, document):
     path.write_text(json.dumps(document))
     return path

@@ -51,13 +51,13 @@ def iterations(count=640):
 
 def use():
     """The numbers of cuda:0 when memory ran out: they add up to the total."""
-    allocated, cached = int(124.9 * GIB), int(9.1 * GIB)
-    reserved = allocated + cached
+    allocated, pending = int(124.9 * GIB), 96 * MIB
+    reserved = allocated + int(9.1 * GIB)
     cupy, outside, others = int(1.2 * GIB), int(2.3 * GIB), 612 * MIB
     return {
         "total": TOTAL, "allocated": allocated, "reserved": reserved,
-        "peak_allocated": int(125.4 * GIB), "cached": cached,
-        "pending_free": 96 * MIB, "private_pools": int(3.2 * GIB),
+        "peak_allocated": int(125.4 * GIB), "cached": reserved - allocated - pending,
+        "pending_free": pending, "private_pools": int(3.2 * GIB),
         "outside_frameworks": outside, "other_processes": others,
         "free": TOTAL - reserved - cupy - outside - others,
         "largest_free": 384 * MIB, "asked_bytes": 8 * GIB,

@@ -9,6 +9,7 @@
 #include "../reports/exhausted.h"
 #include "../reports/growth.h"
 #include "../reports/leak_json.h"
+#include "../reports/memory_use.h"
 #include "../reports/summary.h"
 
 #define RAN_OUT                                                               \
@@ -147,6 +148,66 @@ test_all_is_told_at_once(void **state)
     built_free(built);
 }
 
+/* The row of the moment, and that it was one. */
+static void
+run_out(struct cm_digest *digest, const char *device, uint64_t asked)
+{
+    struct cm_exhausted_use use = {
+        .error = "E", .device = device, .asked_bytes = asked};
+    struct cm_device_use row;
+
+    cm_device_use_init(&row, device);
+    row.total = 100;
+    row.free = 8;
+    row.asked_bytes = asked;
+    cm_digest_device(digest, &row);
+    assert_int_equal(cm_digest_exhausted(digest, &use), CM_OK);
+    cm_digest_exhausted_all(digest);
+}
+
+static void
+expect_reason(struct cm_digest *digest, const char *expected)
+{
+    char *text = cm_digest_take_warning(digest);
+
+    assert_non_null(text);
+    assert_ptr_equal(strstr(text, "cumem: memory ran out on cuda:"), text);
+    if (expected == NULL) {
+        assert_null(strstr(text, "   why   "));
+    }
+    else {
+        assert_non_null(strstr(text, expected));
+    }
+    cm_free(text);
+    assert_null(cm_digest_take_warning(digest));
+}
+
+/* Who has caught the first failure and dies of the second reads why. */
+static void
+test_another_reason_is_told(void **state)
+{
+    struct built *built = built_new("a Node");
+    struct cm_digest *digest = cm_digest_new(built->records);
+
+    (void)state;
+    cm_digest_output(digest, NULL, true, 0);
+    run_out(digest, "cuda:0", 9);
+    expect_reason(digest, "   why   9 B asked, 0 B cached and 8 B free: ");
+    run_out(digest, "cuda:0", 9);
+    expect_reason(digest, NULL);
+    run_out(digest, "cuda:0", 10);
+    expect_reason(digest, "\nmemory cuda:0 (100 B): free 8 B\n"
+                          "   why   10 B asked, 0 B cached and 8 B free: ");
+    run_out(digest, "cuda:0", 200);
+    expect_reason(digest, "   why   200 B asked, more than the device has");
+    run_out(digest, "cuda:1", 200);
+    expect_reason(digest, "\nmemory cuda:1 ");
+    run_out(digest, "cuda:1", 200);
+    expect_reason(digest, NULL);
+    cm_digest_free(digest);
+    built_free(built);
+}
+
 int
 main(void)
 {
@@ -156,6 +217,7 @@ main(void)
         cmocka_unit_test(test_the_largest_of_what_was_seen),
         cmocka_unit_test(test_what_is_full_is_not_full_soon),
         cmocka_unit_test(test_all_is_told_at_once),
+        cmocka_unit_test(test_another_reason_is_told),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

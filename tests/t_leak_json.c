@@ -25,6 +25,8 @@ test_memory_reads_back(void **state)
     const struct cm_leak_device *device;
 
     (void)state;
+    leak.devices[0].pools[0].expandable = true;
+    leak.devices[0].unasked = true;
     assert_int_equal(cm_leak_json_write(&leak, &once), CM_OK);
     assert_int_equal(cm_leak_json_read(once.bytes, once.length, &again, error),
                      CM_OK);
@@ -36,6 +38,8 @@ test_memory_reads_back(void **state)
     assert_int_equal(device->frameworks[1].allocated, 0);
     assert_true(device->frameworks[1].reserved == CM_LEAK_UNKNOWN);
     assert_int_equal(device->pools[0].segments, 214);
+    assert_true(device->pools[0].expandable);
+    assert_true(device->unasked);
     assert_int_equal(device->iteration_count, 2);
     assert_int_equal(device->iterations[4], 1);
     assert_int_equal(device->iterations[7], -1);

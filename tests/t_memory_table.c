@@ -7,6 +7,8 @@
 #include "../reports/utf8.h"
 #include "fail_each.h"
 
+#define GIB ((uint64_t)1 << 30)
+
 /* The summary, which has the block in it. */
 static enum cm_status
 write_summary(struct cm_leak *leak, bool all, struct cm_buffer *out)
@@ -65,6 +67,80 @@ test_nothing_failed(void **state)
     leak.devices[0].asked_bytes = 0;
     leak.devices[0].pools[0].largest_free = UINT64_C(10) << 30;
     expect(&leak, false, expected);
+    cm_leak_release(&leak);
+}
+
+/* Apart from what is cached, and only where there is some. */
+static void
+test_pending_and_private(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_leak_device *device = &leak.devices[0];
+    struct cm_buffer out = {0};
+
+    (void)state;
+    device->pending_free = 4 * GIB;
+    device->private_pools = 3 * GIB;
+    device->largest_free = CM_LEAK_UNKNOWN;
+    device->pool_count = 0;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(
+        out.bytes,
+        "\nmemory cuda:0 (100 GiB): torch 80 GiB (6.0 GiB cached, "
+        "4.0 GiB pending free, 3.0\n"
+        "         GiB in private pools), outside the frameworks 2.0 GiB, "
+        "other processes\n"
+        "         1.0 GiB, free 17 GiB\n"
+        "   why   "));
+    device->frameworks[0].name = device->frameworks[1].name; /* not torch's */
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "): jax 80 GiB (10 GiB cached), "));
+    device->framework_count = 0; /* of an older file */
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(
+        out.bytes, "): frameworks 80 GiB (10 GiB cached, 4.0 GiB pending "));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+/* What C++ holds on the host, for whoever asks. */
+static void
+test_a_device_of_which_nothing_else_is_known(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.devices[0].asked_bytes = 0;
+    leak.devices[0].name = cm_texts_intern(leak.texts, "cuda:1");
+    assert_true(cm_memory_is_alone(&leak, 0));
+    assert_false(cm_memory_is_alone(&leak, 1));
+    assert_int_equal(write_summary(&leak, true, &out), CM_OK);
+    assert_non_null(strstr(out.bytes, "\nmemory cuda:0\n"
+                                      "   held  14 GiB by C++ alone: "));
+    cm_buffer_clear(&out);
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_null(strstr(out.bytes, "memory cuda:0"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
+static void
+test_pools_that_nobody_asked_for(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_buffer out = {0};
+
+    (void)state;
+    leak.devices[0].unasked = true;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(
+        strstr(out.bytes,
+               ", free 17 GiB, pools not asked for: the\n         program's "
+               "own recorder of torch is on\n   why   "));
+    cm_buffer_release(&out);
     cm_leak_release(&leak);
 }
 
@@ -240,6 +316,9 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_nothing_failed),
+        cmocka_unit_test(test_pending_and_private),
+        cmocka_unit_test(test_a_device_of_which_nothing_else_is_known),
+        cmocka_unit_test(test_pools_that_nobody_asked_for),
         cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_when_it_is_shown),
         cmocka_unit_test(test_hostile_names),

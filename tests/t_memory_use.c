@@ -31,7 +31,7 @@ set_device(struct cm_leak *leak, uint64_t asked, uint64_t allocated)
     const struct cm_framework_use frameworks[] = {{"torch", allocated, 900},
                                                   {"jax", 5, CM_LEAK_UNKNOWN}};
     const struct cm_pool_use pools[] = {
-        {"common", 900, allocated, 60, 0, 10, 7}};
+        {"common", 900, allocated, 60, 0, 10, 7, true}};
     struct cm_device_use use;
 
     cm_device_use_init(&use, "cuda:0");
@@ -68,6 +68,7 @@ test_a_device_is_replaced(void **state)
     assert_true(device->frameworks[1].reserved == CM_LEAK_UNKNOWN);
     assert_int_equal(device->pool_count, 1);
     assert_int_equal(device->pools[0].segments, 7);
+    assert_true(device->pools[0].expandable);
     assert_false(cm_memory_ran_out(&leak));
     assert_null(cm_leak_check(&leak));
     cm_leak_release(&leak);

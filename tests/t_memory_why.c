@@ -53,6 +53,22 @@ test_in_pieces(void **state)
     cm_leak_release(&leak);
 }
 
+/* What is on already is no way out. */
+static void
+test_in_pieces_of_segments_that_grow(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+
+    (void)state;
+    leak.devices[0].pools[0].expandable = true;
+    expect(&leak,
+           "8.0 GiB asked, 10 GiB cached in pieces of at most 100 MiB: "
+           "fragmented; common pool: 214 segments, 87 % used, 60.0 of 70.0 "
+           "GiB requested | expandable segments are on already: allocate what "
+           "lives long first, and pad batches to few sizes");
+    cm_leak_release(&leak);
+}
+
 static void
 test_the_way_out_is_not_always_torch_s(void **state)
 {
@@ -238,6 +254,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_pieces),
+        cmocka_unit_test(test_in_pieces_of_segments_that_grow),
         cmocka_unit_test(test_the_way_out_is_not_always_torch_s),
         cmocka_unit_test(test_what_grows_is_the_reason),
         cmocka_unit_test(test_reasons),

@@ -82,9 +82,10 @@ def test_json_follows_its_schema(leak, tmp_path):
 
 
 OUT_OF_MEMORY = """\
-memory cuda:0 (140 GiB): torch 134 GiB (9.1 GiB cached), cupy 1.2 GiB, outside
-         the frameworks 2.3 GiB, other processes 612 MiB, free 1.7 GiB
-   why   8.0 GiB asked, 8.5 GiB cached in pieces of at most 384 MiB: fragmented;
+memory cuda:0 (140 GiB): torch 134 GiB (9.0 GiB cached, 96 MiB pending free, 3.2
+         GiB in private pools), cupy 1.2 GiB, outside the frameworks 2.3 GiB,
+         other processes 612 MiB, free 1.7 GiB
+   why   8.0 GiB asked, 8.4 GiB cached in pieces of at most 384 MiB: fragmented;
          common pool: 1214 segments, 93 % used, 119.8 of 122.3 GiB requested
    fix   run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
    held  12 GiB by C++ alone: 8.4 GiB model.py:88 Block.forward: x =...; +2 more

@@ -274,6 +274,19 @@ def test_wrong_report_fails(what, tmp_path):
     assert judgement.problems() != [] and judgement.right == 0
 
 
+@pytest.mark.parametrize("wrong", [
+    {"growth": [{"site": None, "bytes": 2, "verdict": "ok", "category": ""}]},
+    {"held": [{"site": 2, "bytes": 2}]}, {"storages": [{"site": None, "bytes": 2}]}])
+def test_bytes_without_a_line_fail(wrong):
+    report = {"sites": [{"id": 1, "frames": [{}]}, {"id": 2, "frames": []}], "edges": [], "cycles": [],
+              "storages": [{"site": 1, "bytes": 99}],
+              "growth": [{"site": None, "bytes": 9, "verdict": "ok", "category": leak_file.OUTSIDE}]}
+    assert case.judge([], report).problems() == []
+    for key, rows in wrong.items():
+        report[key] = report.get(key, []) + rows
+    assert case.judge([], report).problems() == ["2 of 101 bytes have no line that allocated them"]
+
+
 def test_wrong_line_is_a_miss_and_a_false_alarm(tmp_path):
     report = right_report("P1_losses_list")
     report["sites"][0]["frames"][0]["line"] += 1

@@ -97,6 +97,11 @@ with cumem.observe_tensor_cycles(print):
     activations = 64 * 256 * 4
     assert held(cumem.find_cycles()) == {
         "losses.append(model(x).mean())  # the line": (5 * activations, 5)}, held(cumem.find_cycles())
+    page = cumem.find_cycles()
+    table = page[page.index('id="memory"'):page.index("<footer>")]
+    assert "<h3>cpu</h3>" in table and "Held by C++ alone" in table and "losses.append" in table, table
+    assert "<dd>host slot</dd>" in page and page.report["allocator_hook"] == "host slot"
+    assert "\\nmemory cpu\\n   held  320 KiB by C++ alone: main.py" in page.text, page.text
     del losses[:3]
     found = held(cumem.find_cycles())
     assert list(found.values()) == [(2 * activations, 2)], found

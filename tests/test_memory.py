@@ -5,7 +5,7 @@
 import pytest
 
 from process import NODES, run_ok
-from test_allocations import START, stand_in  # noqa: F401
+from test_allocations import FOREIGN, START, stand_in  # noqa: F401
 
 # Two segments of the common pool, fragmented; one of a graph's.
 PRETEND = """
@@ -49,6 +49,7 @@ for device in (None, 0, "cuda", "cuda:0", torch.device("cuda", 0)):
     assert use["allocated"] == 36 * MIB and use["reserved"] == 48 * MIB
     assert use["cached"] == 10 * MIB and use["pending_free"] == 2 * MIB, use
     assert use["private_pools"] == 20 * MIB and use["largest_free"] == 6 * MIB
+    assert use["peak_allocated"] == 40 * MIB, use
     assert use["total"] == 100 * MIB and use["frameworks"] == {"torch": (36 * MIB, 48 * MIB)}
     assert use["outside_frameworks"] is None and use["why"]  # no driver here
 common, graph = sorted(use["pools"], key=lambda pool: pool["name"] != "common")
@@ -116,7 +117,15 @@ def forbidden():
     raise AssertionError("a long history takes seconds")
 torch.cuda.memory_snapshot = forbidden
 use = cumem.memory()
-assert use["pools"] == [] and use["private_pools"] is None and use["pending_free"] == 2 * MIB
+assert use["pools"] == [] and use["private_pools"] is None
+assert use["pending_free"] == 2 * MIB and use["cached"] == 10 * MIB, use  # by torch's counters
+assert use["why"].endswith("recorder is on, and not cumem's: it is not asked for its pools and largest free block")
+found = cumem.find_cycles(devices="cuda")
+assert "free), pools not asked for: the program's own recorder of torch is on" in " ".join(found.text.split()), found.text
+assert found.report["devices"][0]["unasked"] is True
+torch._C._cuda_isHistoryEnabled = lambda: False
+torch.cuda.memory_snapshot = lambda: segments
+assert "recorder" not in cumem.memory()["why"] + cumem.find_cycles(devices="cuda").text
 """, cwd=tmp_path)
 
 
@@ -127,8 +136,11 @@ def saved_by_autograd():
 handle = cumem.observe_tensor_cycles(print)
 saved_by_autograd()
 allocate(BASE + 12 * MIB, 8 * MIB)
-report = cumem.find_cycles().report
+found = cumem.find_cycles()
+report, text = found.report, " ".join(found.text.split())
 device, = report["devices"]
+assert " cuda:0 (100 MiB): torch 48 MiB (10 MiB cached, 2.0 MiB pending free, 20 MiB in" in text, text
+assert device["cached"] == cumem.memory()["cached"] == 10 * MIB
 assert device["private_pools"] == 20 * MIB and device["largest_free"] == 6 * MIB, device
 assert {pool["name"] for pool in device["pools"]} == {"common", "(0, 1)"}
 sites = {site["id"]: site["frames"] for site in report["sites"]}
@@ -145,6 +157,34 @@ with cumem.observe_tensor_cycles(print):
     assert hook()["live_bytes"] == 36 * MIB, hook()
     free(0x7f2000000000, 20 * MIB)
     assert hook()["live_bytes"] == 16 * MIB and hook()["unknown_frees"] == 0
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_a_storage_says_its_stream_and_its_pool(stand_in, tmp_path):  # noqa: F811
+    """Of a block from before that torch's snapshot knows."""
+    run_ok(START + PRETEND + FOREIGN + """
+allocate(0x7f2000000000, 20 * MIB)
+segments[2]["stream"] = 0x66
+def storage_at(address):
+    node = Node(over_dlpack(address))
+    node.link = node
+    del node
+    report = cumem.find_cycles(devices="cuda").report
+    gc.collect()
+    assert report["devices"][0]["peak_allocated"] == 40 * MIB, report["devices"]
+    storage, = report["storages"]
+    return storage
+gc.disable()
+with observe():
+    storage = storage_at(0x7f2000000000 + MIB)
+    assert (storage["stream"], storage["pool"]) == ("0x66", "(0, 1)"), storage
+    assert storage["block_bytes"] == 20 * MIB, storage
+    storage = storage_at(0x7f0000000000 + 12 * MIB)
+    assert storage["stream"] == "0x0" and "pool" not in storage, storage
+    allocate(0x7f2000000000 + 20 * MIB, 4 * MIB)
+    segments.append(segment(0x7f2000000000 + 20 * MIB, [("a", 4 * MIB, 4 * MIB)], pool=(0, 2)))
+    storage = storage_at(0x7f2000000000 + 20 * MIB)
+    assert storage["pool"] == "(0, 2)", storage
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
@@ -253,3 +293,68 @@ print(told["error"], told["device"], told["asked_bytes"] // MIB)
 """, cwd=tmp_path, STAND_IN=stand_in)
     assert done.out == "512 [] True\nOutOfMemoryError cuda:0 512\n"
     assert "cumem: memory ran out on cuda:0: OutOfMemoryError, 512 MiB asked for" in done.err
+
+
+OOM = START + PRETEND + """
+import glob
+observers = []
+torch._C._cuda_attach_out_of_memory_observer = observers.append
+handle = cumem.warn_tensor_cycles(directory=".")
+allocate(BASE, 8 * MIB)
+def run_out(asked):
+    observers[0](0, asked, 100 * MIB, 1 * MIB)
+    cumem.flush()
+def device():
+    name, = glob.glob("leak-*.json")
+    return json.load(open(name))["devices"][0]
+"""
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_the_way_out_is_not_what_is_on_already(stand_in, on, tmp_path):  # noqa: F811
+    done = run_ok(OOM + f"""
+for each in segments:
+    each["is_expandable"] = {on}
+run_out(8 * MIB)
+print(*[pool.get("expandable", False) for pool in device()["pools"]])
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert done.out == f"{on} {on}\n"
+    assert "cached in pieces of at most 6.0 MiB: fragmented" in done.err, done.err
+    assert ("expandable_segments:True" in done.err) == (not on), done.err
+    assert ("are on already: allocate what lives" in done.err) == on, done.err
+
+
+def test_why_is_told_again_where_it_is_another_reason(stand_in, tmp_path):  # noqa: F811
+    """A search for the batch size catches the first failure, and dies of the next."""
+    done = run_ok(OOM + """
+for asked in (8, 8, 512, 8):
+    run_out(asked * MIB)
+stats["reserved_bytes"]["all"]["current"] = 38 * MIB  # nothing is cached
+cumem._core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 40 * MIB, 52 * MIB, "")
+for _ in range(2):
+    run_out(8 * MIB)
+""", cwd=tmp_path, STAND_IN=stand_in)
+    told = done.err.split("cumem: memory ran out on cuda:0: OutOfMemoryError, ")
+    whys = [text.partition("   why   ")[2].split("\n")[0][:35] for text in told[1:]]
+    assert whys == [
+        "8.0 MiB asked, 10 MiB cached in pie", "", "512 MiB asked, more than the device",
+        "8.0 MiB asked, 10 MiB cached in pie", "8.0 MiB asked, other processes hold", ""], whys
+    assert "\nmemory cuda:0 (100 MiB): torch" in told[3] and "   fix   " in told[3], told[3]
+
+
+def test_what_grows_is_looked_at_when_memory_runs_out(stand_in, tmp_path):  # noqa: F811
+    """The report has what grew until then, with who holds it."""
+    run_ok(OOM + FOREIGN + """
+from cumem import _growth
+_growth.look_when_due = _growth.look_early = lambda *_: None  # nothing else looks
+gc.disable()
+losses = []
+for i in range(30):
+    losses.append(own(BASE + (i + 8) * 4 * MIB))
+    cumem.step()
+run_out(8 * MIB)
+path, = glob.glob("leak-*.json")
+row, = [row for row in json.load(open(path))["growth"] if row["verdict"] == "leak"]
+assert (row["bytes"], row["count"]) == (120 * MIB, 30), row
+assert any("losses" in step["edge"] for step in row["holder"]), row
+""", cwd=tmp_path, STAND_IN=stand_in)

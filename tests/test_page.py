@@ -246,11 +246,12 @@ def test_memory_without_javascript(show, tmp_path):
     assert "expandable_segments:True" in page.inner_text(".top .way")
     assert [row.split("\t") for row in page.inner_text(
         "#memory table >> nth=0").splitlines()][2:] == [
-        ["torch", "125 GiB", "9.1 GiB", "134 GiB"],
-        ["cupy", "1.0 GiB", "200 MiB", "1.2 GiB"],
-        ["outside the frameworks", "", "", "2.3 GiB"],
-        ["other processes", "", "", "612 MiB"],
-        ["free", "", "", "1.7 GiB"], ["the device", "", "", "140 GiB"]]
+        ["torch", "125 GiB", "9.0 GiB", "96 MiB", "134 GiB"],
+        ["cupy", "1.0 GiB", "200 MiB", "", "1.2 GiB"],
+        ["outside the frameworks", "", "", "", "2.3 GiB"],
+        ["other processes", "", "", "", "612 MiB"],
+        ["free", "", "", "", "1.7 GiB"],
+        ["the device", "", "", "", "140 GiB"]]
     assert "common in pieces" in page.inner_text("#memory .bad")
     held = page.inner_text("#memory .where >> nth=0")
     assert "8.4 GiB\t192\ttorch\tmodel.py:88 Block.forward" in held
@@ -265,11 +266,19 @@ def test_memory_without_javascript(show, tmp_path):
               color_scheme="dark"), "page-memory-dark")
 
 
+def test_pools_that_nobody_asked_for(show, tmp_path):
+    page = show(write_page(memory_leaks.oom_only(unasked=True, pools=[]),
+                           tmp_path))
+    assert "the program's own recorder of torch is on" \
+        in page.inner_text("#memory")
+
+
 def test_bar_when_memory_ran_out(show, tmp_path):
     page = show(write_page(memory_leaks.oom(), tmp_path))
     assert [item.inner_text() for item in
             page.query_selector_all(".legend li")] == [
-        "5.1 GiB dead", "121 GiB live", "9.1 GiB cached by the allocator",
+        "5.1 GiB dead", "121 GiB live", "9.0 GiB cached by the allocator",
+        "96 MiB freed, but a stream still uses it",
         "2.3 GiB outside the frameworks", "612 MiB other processes",
         "1.7 GiB free"]
     assert page.inner_text(".device .name") == "cuda:0 when memory ran out"

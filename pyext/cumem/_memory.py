@@ -16,6 +16,9 @@ _NOTHING = {
     "largest_free": None, "peak_allocated": 0, "frameworks": {}, "pools": [],
     "why": "no accelerator is in use",
 }  # fmt: skip
+_UNASKED = (
+    "torch's recorder is on, and not cumem's: it is not asked for its pools and largest free block"
+)
 _EXPECTED = "expected 'cuda', 'cuda:0', an index or a torch.device of a CUDA device"
 
 
@@ -37,8 +40,8 @@ def memory(device=None):
         ``outside_frameworks`` (of this process: NCCL, cuBLAS, contexts),
         ``other_processes``, ``total``, ``free``, ``largest_free`` (free block of
         torch's common pool); ``frameworks`` ({name: (allocated, reserved)}),
-        ``pools`` (each with ``requested`` beside ``allocated``, and its own
-        ``largest_free``) and ``why`` (what could not be said).  None: not known.
+        ``pools`` (each with ``requested`` beside ``allocated``, its own
+        ``largest_free``, and whether segments of it are ``expandable``) and ``why`` (what could not be said).  None: not known.
 
     Raises
     ------
@@ -112,6 +115,7 @@ def rows(snapshot, asked=None):
     for index, frameworks in _in_use().items():
         row = _row(index, frameworks, snapshot)
         row["name"] = f"cuda:{index}"
+        row["unasked"] = _is_unasked()
         row["asked_bytes"] = (asked or {}).get(index, 0)
         row["frameworks"] = [(name, *use) for name, use in row["frameworks"].items()]
         row["pools"] = [tuple(pool.values()) for pool in row["pools"]]
@@ -125,11 +129,12 @@ def _row(index, frameworks, snapshot):
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
     pools = _pools(index) if snapshot else []
+    pending = _pending(stats, pools)
     row = {
         "allocated": allocated,
         "reserved": reserved,
-        "cached": _cached(frameworks, pools),
-        "pending_free": _pending(stats, pools),
+        "cached": _cached(frameworks, pending),
+        "pending_free": pending,
         "private_pools": sum(p["reserved"] for p in pools if p["name"] != "common")
         if pools else None,
         "outside_frameworks": max(own - reserved, 0) if own is not None else None,
@@ -140,7 +145,7 @@ def _row(index, frameworks, snapshot):
         "peak_allocated": max(_frameworks.torch_bytes(stats, "allocated", "peak"), allocated),
         "frameworks": frameworks,
         "pools": pools,
-        "why": why,
+        "why": "; ".join(filter(None, (why, _UNASKED if _is_unasked() else ""))),
     }  # fmt: skip
     return row
 
@@ -157,11 +162,11 @@ def _pending(stats, pools):
     return max(active - allocated, 0) if "active_bytes" in stats else None
 
 
-def _cached(frameworks, pools):
+def _cached(frameworks, pending):
     if not frameworks:
         return None
     held = sum(reserved - allocated for allocated, reserved in frameworks.values())
-    return max(held - sum(pool["pending_free"] for pool in pools), 0)
+    return max(held - (pending or 0), 0)
 
 
 def _pools(index):
@@ -173,7 +178,7 @@ def _pools(index):
         name = _pool_name(segment)
         pool = pools.setdefault(name, {
             "name": name, "reserved": 0, "allocated": 0, "requested": 0,
-            "pending_free": 0, "largest_free": 0, "segments": 0,
+            "pending_free": 0, "largest_free": 0, "segments": 0, "expandable": False,
         })  # fmt: skip
         _add_segment(pool, segment)
     return sorted(pools.values(), key=lambda pool: -pool["reserved"])
@@ -186,6 +191,7 @@ def _pool_name(segment):
 
 def _add_segment(pool, segment):
     pool["segments"] += 1
+    pool["expandable"] |= bool(segment.get("is_expandable"))
     pool["reserved"] += segment["total_size"]
     pool["allocated"] += segment["allocated_size"]
     for block in segment["blocks"]:
@@ -199,23 +205,18 @@ def _add_segment(pool, segment):
 
 
 def segments():
-    """torch's segments with their blocks; none where its own recorder is on.
-
-    A snapshot of a long history takes seconds, and it is the user's to take.
-    """
-    torch = sys.modules.get("torch")
-    if _frameworks.torch_cuda() is None:
+    """torch's segments with their blocks; none where the program's own recorder is on."""
+    cuda = _frameworks.torch_cuda()
+    if cuda is None or _is_unasked():
         return []
     try:
-        theirs = _recorder_is_on(torch) and not _recorder.is_ours()
-        return [] if theirs else torch.cuda.memory_snapshot()
+        return cuda.memory_snapshot()
     except Exception:  # another allocator: it has no segments
         return []
 
 
-def _recorder_is_on(torch):
-    enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
-    return enabled is None or bool(enabled())
+def _is_unasked():
+    return _frameworks.torch_cuda() is not None and _recorder.is_theirs()
 
 
 def note_backend():

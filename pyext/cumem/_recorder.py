@@ -19,6 +19,19 @@ def is_ours():
     return _state["armed_by"] == os.getpid()
 
 
+def is_theirs():
+    """Whether the program records, or may: a snapshot is then not ours to take.
+
+    It has the stacks of each block that lives, with or without the history, and torch
+    looks up the names of them all, which takes seconds the first time.
+    """
+    try:
+        enabled = getattr(sys.modules["torch"]._C, "_cuda_isHistoryEnabled", None)
+        return not is_ours() and (enabled is None or bool(enabled()))
+    except Exception:  # another allocator: it has no recorder
+        return False
+
+
 def arm(stacks):
     """Have torch record the stacks of what is live, if nothing else tells them; once CUDA is used."""
     if is_ours() or _core.status()["allocator_hook"]["hook"] != "none":

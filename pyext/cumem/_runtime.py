@@ -450,9 +450,12 @@ def _on_out_of_memory(device, size, total, free):
         return
     try:
         _attached["ran_out"] = True
+        asked = {device: size}
+        with _no_collection():
+            _note_memory(snapshot=True, asked=asked)  # before it is told
         with _exhausted_of("OutOfMemoryError", f"cuda:{device}", size):
             _guarded(_growth.look_now)
-            _scan(OOM, {device: size})
+            _scan(OOM, asked)
     except Exception:
         _core.unraisable(_on_out_of_memory)
 
@@ -512,7 +515,8 @@ def _scan(trigger, asked=None):
 def _scan_now(trigger, asked):
     _core.flush(20.0)
     with _no_collection():
-        _note_memory(snapshot=True, asked=asked)
+        if not asked:  # else it is noted
+            _note_memory(snapshot=True)
         _recorder.seed()
         if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
             _core.held()
