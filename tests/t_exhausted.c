@@ -168,7 +168,7 @@ run_out(struct cm_digest *digest, const char *device, uint64_t asked)
 static void
 expect_reason(struct cm_digest *digest, const char *expected)
 {
-    char *text = cm_digest_take_warning(digest);
+    char *text = cm_digest_take_warning(digest, NULL);
 
     assert_non_null(text);
     assert_ptr_equal(strstr(text, "cumem: memory ran out on cuda:"), text);
@@ -179,7 +179,7 @@ expect_reason(struct cm_digest *digest, const char *expected)
         assert_non_null(strstr(text, expected));
     }
     cm_free(text);
-    assert_null(cm_digest_take_warning(digest));
+    assert_null(cm_digest_take_warning(digest, NULL));
 }
 
 /* Who has caught the first failure and dies of the second reads why. */

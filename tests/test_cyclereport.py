@@ -575,8 +575,7 @@ def test_growth_is_suppressed(job, tmp_path, rule, left):
 
 
 def test_growth_hidden_and_shown(job, tmp_path):
-    text = run(job.name, "--min-bytes=50MiB", "--top=1", "--format=text",
-               cwd=tmp_path)
+    text = run(job.name, "--min-bytes=50MiB", "--top=1", "--format=text", cwd=tmp_path)
     assert text.count("\n#") == 1
     assert "hidden: 1 more (--top), 1 under 50 MiB (--all)" in text
     text = run(job.name, "--all", "--format=text", cwd=tmp_path)
@@ -597,5 +596,5 @@ def test_refused_growth_names_the_place(job, tmp_path):
     document = growth_leaks.job().data
     document["growth"][2]["series"][5] = [1, 2]
     save(tmp_path / "bad.json", document)
-    assert error_of("bad.json", cwd=tmp_path) == (
-        "bad.json: growth[2].series[5]: expected [iteration, count, bytes]")
+    assert error_of("bad.json", cwd=tmp_path) \
+        == "bad.json: growth[2].series[5]: expected [iteration, count, bytes]"
