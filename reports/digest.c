@@ -117,21 +117,6 @@ cm_digest_describe(struct cm_digest *self, const char *key, const char *value)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Slices of time were counted until something stepped: those numbers name no
- * iteration of the count that has begun. */
-static void
-set_iteration(struct cm_leak *leak, int64_t value)
-{
-    for (size_t i = 0; value < leak->iteration && i < leak->cycle_count; i++) {
-        leak->cycles[i].first_iteration = leak->cycles[i].last_iteration = -1;
-    }
-    for (size_t i = 0; value < leak->iteration && i < leak->device_count;
-         i++) {
-        leak->devices[i].dead_peak_iteration = -1;
-    }
-    leak->iteration = value;
-}
-
 void
 cm_digest_number(struct cm_digest *self, const char *key, int64_t value)
 {
@@ -146,7 +131,7 @@ cm_digest_number(struct cm_digest *self, const char *key, int64_t value)
         self->leak.world_size = value;
     }
     else if (strcmp(key, "iteration") == 0) {
-        set_iteration(&self->leak, value);
+        cm_leak_set_iteration(&self->leak, value);
     }
     pthread_mutex_unlock(&self->lock);
 }

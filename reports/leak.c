@@ -371,3 +371,16 @@ cm_leak_alloc_site(const struct cm_leak *self, uint32_t storage,
     }
     return own;
 }
+
+void
+cm_leak_set_iteration(struct cm_leak *leak, int64_t value)
+{
+    for (size_t i = 0; value < leak->iteration && i < leak->cycle_count; i++) {
+        leak->cycles[i].first_iteration = leak->cycles[i].last_iteration = -1;
+    }
+    for (size_t i = 0; value < leak->iteration && i < leak->device_count;
+         i++) {
+        leak->devices[i].dead_peak_iteration = -1;
+    }
+    leak->iteration = value;
+}

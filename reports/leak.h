@@ -349,4 +349,8 @@ cm_leak_text(const struct cm_leak *self, struct cm_text_id id)
     return cm_texts_get(self->texts, id);
 }
 
+/* So many are done.  Fewer than before: slices of time were counted until
+ * something stepped, and their numbers name no iteration any more. */
+void cm_leak_set_iteration(struct cm_leak *leak, int64_t value);
+
 #endif

@@ -100,25 +100,6 @@ test_a_finding_is_written_and_said_once(void **state)
     cm_free(path);
 }
 
-/* Slices of time first; then the program's first optimizer steps. */
-static void
-test_iterations_that_begin_anew(void **state)
-{
-    struct scene *scene = *state;
-    struct cm_buffer before = {0}, after = {0};
-    scene->built->heap.iteration = 4;
-    cm_digest_number(scene->digest, "iteration", 4);
-    assert_int_equal(see(scene, true, &before), CM_OK);
-    assert_non_null(strstr(before.bytes, "\"first_iteration\":4"));
-    cm_digest_number(scene->digest, "iteration", 1);
-    scene->built->heap.iteration = -1;
-    assert_int_equal(see(scene, true, &after), CM_OK);
-    assert_non_null(strstr(after.bytes, "\"first_iteration\":null"));
-    assert_non_null(strstr(after.bytes, "\"last_iteration\":null"));
-    cm_buffer_release(&before);
-    cm_buffer_release(&after);
-}
-
 static size_t
 found(const struct scene *scene)
 {
@@ -592,7 +573,6 @@ main(void)
     cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_SCENE(test_a_finding_is_written_and_said_once),
-        WITH_SCENE(test_iterations_that_begin_anew),
         WITH_SCENE(test_suppressed_findings_are_left_out),
         WITH_SCENE(test_growth_is_said_when_it_has_doubled),
         WITH_SCENE(test_small_findings_are_written_but_not_said),

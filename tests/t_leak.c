@@ -144,6 +144,25 @@ test_which_stack_allocated(void **state)
     cm_leak_release(&leak);
 }
 
+/* Slices of time first; then the program's first optimizer steps. */
+static void
+test_iterations_that_begin_anew(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_LAMBDA);
+
+    (void)state;
+    leak.cycles[0].first_iteration = 4;
+    leak.cycles[0].last_iteration = 7;
+    cm_leak_set_iteration(&leak, 7);
+    cm_leak_set_iteration(&leak, 8);
+    assert_int_equal(leak.cycles[0].first_iteration, 4);
+    cm_leak_set_iteration(&leak, 1);
+    assert_int_equal(leak.cycles[0].first_iteration, -1);
+    assert_int_equal(leak.cycles[0].last_iteration, -1);
+    assert_int_equal(leak.iteration, 1);
+    cm_leak_release(&leak);
+}
+
 int
 main(void)
 {
@@ -155,6 +174,7 @@ main(void)
         cmocka_unit_test(test_check_of_memory),
         cmocka_unit_test(test_what_is_held_is_sorted_by_bytes),
         cmocka_unit_test(test_which_stack_allocated),
+        cmocka_unit_test(test_iterations_that_begin_anew),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
