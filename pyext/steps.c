@@ -344,7 +344,8 @@ cm_steps_consider(struct cm_session *self)
         self->each_tensor = TENSORS_AFTER_PAUSE;
     }
     self->considered_ns = now_ns;
-    if (!self->slice_pending && cm_allocations_blocks() != NULL
+    if (!self->slice_pending
+        && (cm_allocations_blocks() != NULL || cm_tags_have_unhooked())
         && cm_iterations_time_due(&self->iterations, now_ns)) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }

@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """What of the timeline is input, and what the process holds outside the frameworks."""
 
+import pathlib
+
 import pytest
 
 from process import NODES, run_ok
@@ -106,6 +108,41 @@ print(cumem._core.text(cumem._core.document(), False, 0))
     assert " MiB per iteration outside the frameworks since iteration " in finding, done.out
     assert "CUMEM_DRIVER=1" in fix, done.out
     assert more[-1].strip() == "destroy_process_group(group)" and len(more) == 2, done.out
+
+
+# A device that Numba alone uses, whose arrays are nobody's but ours to count.
+NUMBA = f"""
+import gc, json, sys
+sys.path.insert(0, {str(pathlib.Path(__file__).with_name("fake_frameworks"))!r})
+import cumem
+import numba.cuda
+from cumem import _frameworks
+from numba.cuda.cudadrv import devicearray, driver
+_frameworks._has_context = lambda index: index == 0
+BASE, MIB = None, 1 << 20
+context = driver.Context(0)
+def allocate(_, size):
+    global latest
+    latest = devicearray.DeviceNDArray((size,), "not a dtype", 1, context.memalloc(size))
+    return latest
+def free(*_):
+    pass
+"""
+
+
+def test_slices_of_time_come_where_torch_is_not_there(tmp_path):
+    run_ok(NUMBA + """
+import time
+handle = cumem.observe_tensor_cycles(print)
+gc.collect()
+kept, until = [], time.monotonic() + 100
+while (json.loads(cumem._core.document())["iteration"] or 0) < 15:
+    assert time.monotonic() < until
+    kept.append(allocate(BASE, MIB))
+    time.sleep(0.005)
+row, = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert "clear kept" in row["advice"], row
+""", cwd=tmp_path)
 
 
 def test_it_is_told_where_the_driver_takes_long_to_answer(stand_in, tmp_path):  # noqa: F811
