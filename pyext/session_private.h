@@ -53,7 +53,8 @@ struct cm_session {
     bool silent;           /* a forked child */
     bool stacks;           /* allocations are known by their stacks */
     bool brief;            /* one question of other devices than observed */
-    bool noticed;          /* the accelerator's observers are attached */
+    bool noticed; /* the observers of torch's accelerator are attached */
+    bool used;    /* an accelerator, by whatever framework: Python was told */
     bool notice_pending;
     bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */

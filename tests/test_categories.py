@@ -130,6 +130,23 @@ def free(*_):
 """
 
 
+def test_it_is_told_where_torch_uses_no_device(tmp_path):
+    done = run_ok(NUMBA + OUTSIDE + """
+def outside(asks, steps):
+    return steps * 4 * MIB
+handle = cumem.warn_tensor_cycles()
+gc.collect()
+run(24)
+row, = told()
+assert row["category"] == "outside the frameworks" and row["device"] == "cuda:0", row
+assert 3 * MIB < row["bytes_per_iteration"] < 5 * MIB, row
+(name,) = __import__("glob").glob("leak-*.json")
+device, = json.load(open(name))["devices"]  # as the warning wrote it
+assert device["total"] == 80 * 1024 * MIB, device
+""", cwd=tmp_path)
+    assert "cumem: cuda:0 grows by 4.0 MiB per iteration" in done.err, done.err
+
+
 def test_slices_of_time_come_where_torch_is_not_there(tmp_path):
     run_ok(NUMBA + """
 import time

@@ -346,6 +346,8 @@ def _deliver(kind, payload):
         logging.getLogger("cumem").warning("%s", payload)
     elif kind == "notice":
         _notice()
+    elif kind == "device":
+        _note_device()
     elif kind == "optimizer":
         _guarded(_growth.note_optimizer, payload)
     elif kind == "early growth":
@@ -396,7 +398,7 @@ def _call_observers(event):
 
 
 def _notice():
-    """A framework was imported or a device initialised since: attach what waits for it."""
+    """torch's accelerator was initialised since: attach what waits for it."""
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -410,15 +412,19 @@ def _notice():
     _steps.attach()
     _memory.note_backend()
     _memory.note_blocks()
-    if is_warned():
-        _looks.attach()  # now the device's size is known
     _recorder.arm(not _stacks_off())
-    _note_memory(snapshot=False)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
         with contextlib.suppress(RuntimeError):  # another allocator than torch's own has none
             attach(_on_out_of_memory)
+
+
+def _note_device():
+    """A framework uses a device since."""
+    if is_warned():
+        _looks.attach()  # now the device's size is known
+    _note_memory(snapshot=False)
 
 
 def _note_memory(snapshot, asked=None):
