@@ -75,16 +75,17 @@ cm_session_know_blocks(struct cm_session *self)
     }
 }
 
+/* A question while nobody observes leaves it to be noticed. */
 static void
 notice_devices(struct cm_session *self)
 {
     if (!self->noticed && accelerator_initialized(self)) {
-        self->noticed = true;
+        self->noticed = self->deliver != NULL;
         cm_devices_saw_accelerator(self->devices);
         cm_session_deliver(self, "notice", Py_NewRef(Py_None));
     }
     if (is_used_by_now(self)) {
-        self->used = true;
+        self->used = self->deliver != NULL;
         cm_session_deliver(self, "device", Py_NewRef(Py_None));
     }
 }

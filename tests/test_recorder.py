@@ -54,6 +54,15 @@ for _ in range(2):
 """, cwd=tmp_path)
 
 
+def test_it_is_armed_where_a_question_came_before_any_observer(tmp_path):
+    run_ok(RECORDER + """
+cumem.find_cycles()
+assert recorder.calls == [], recorder.calls
+with cumem.observe_tensor_cycles(print):
+    assert recorder.calls == [ARMED], recorder.calls
+""", cwd=tmp_path)
+
+
 def test_a_report_has_the_line_that_torch_recorded(tmp_path):
     done = run_ok(RECORDER + """
 gc.disable()
