@@ -109,6 +109,23 @@ assert cumem.memory()["outside_frameworks"] == 0  # asked of both at different m
 """, cwd=tmp_path)
 
 
+def test_an_allocator_without_counters_leaves_the_others_known(tmp_path):
+    done = run_ok(NODES + PRETEND + """
+def refuse(index):
+    raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats.")
+torch.cuda.memory_stats_as_nested_dict = refuse
+sys.modules["numba.cuda"] = types.ModuleType("numba.cuda")
+cumem._core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 60 * MIB, 32 * MIB, "")
+from cumem import _frameworks
+_frameworks._has_context = lambda index: index == 0
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+    use = cumem.memory()
+    assert use["frameworks"] == {} and use["outside_frameworks"] == 60 * MIB, use
+""", cwd=tmp_path)
+    assert done.err == ""
+
+
 def test_a_recorder_of_the_users_is_not_asked(tmp_path):
     run_ok(NODES + PRETEND + """
 torch._C._cuda_isHistoryEnabled = lambda: True

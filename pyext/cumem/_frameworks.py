@@ -63,7 +63,10 @@ def torch_stats(index):
     cuda = torch_cuda()
     if cuda is None or index >= cuda.device_count():
         return {}
-    return cuda.memory_stats_as_nested_dict(index)
+    try:
+        return cuda.memory_stats_as_nested_dict(index)
+    except RuntimeError:  # another allocator: it does not count
+        return {}
 
 
 def torch_bytes(stats, kind, when="current"):
