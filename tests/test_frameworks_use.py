@@ -140,6 +140,30 @@ def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
     assert _frameworks.use(2) == {}
 
 
+def test_rmm_pool_is_known_without_statistics(monkeypatch):
+    pool = space(pool_size=lambda: 64)
+    module(monkeypatch, "rmm.mr", get_per_device_resource=[pool, space()].__getitem__)
+    assert _frameworks.use(0) == {"rmm": (0, 64)}
+    assert _frameworks.use(1) == {}
+    sys.modules["rmm.mr"].get_per_device_resource = lambda index: space(get_upstream=lambda: pool)
+    assert _frameworks.use(0) == {"rmm": (0, 64)}
+
+
+def test_cupy_pool_of_the_programs_own(monkeypatch):
+    class Pool:
+        used_bytes, total_bytes = (lambda self: 3), (lambda self: 4)
+        malloc = lambda self, size: None  # noqa: E731
+
+    add_cupy(monkeypatch)
+    cupy = sys.modules["cupy"]
+    own = Pool()
+    for allocator, expected in [(own.malloc, (13, 24)), (refuse, (10, 20))]:
+        cupy.cuda.get_allocator = lambda allocator=allocator: allocator
+        assert _frameworks.use(0) == {"cupy": expected}
+    cupy.cuda.get_allocator, cupy.get_default_memory_pool = (lambda: own.malloc), (lambda: own)
+    assert _frameworks.use(0) == {"cupy": (3, 4)}
+
+
 def test_framework_that_raises_is_left_out(monkeypatch):
     add_torch(monkeypatch)
     add_cupy(monkeypatch)

@@ -69,7 +69,7 @@ with pytest.raises(ValueError, match="1.*in use: cuda:0"):
 """, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core"])
+@pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core", "rmm.mr"])
 def test_a_framework_that_counts_nothing_is_in_use_where_the_device_has_a_context(
         framework, tmp_path):
     run_ok(f"framework = {framework!r}" + """
@@ -86,6 +86,7 @@ with raises(ValueError, match="'cuda:0'.*in use: none"):
 with raises(ValueError, match="'cpu'; expected 'cuda'"):
     cumem.memory("cpu")
 sys.modules[framework] = types.ModuleType(framework)
+sys.modules[framework].get_per_device_resource = lambda index: None
 with raises(ValueError, match="0.*in use: cuda:1"):
     cumem.memory(0)
 use = cumem.memory()

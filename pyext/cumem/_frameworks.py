@@ -100,8 +100,16 @@ def _cupy(index):
 
 
 def _cupy_pool(cupy):
-    pool = cupy.get_default_memory_pool()
-    return pool.used_bytes(), pool.total_bytes()
+    pool, own = cupy.get_default_memory_pool(), _cupy_own_pool(cupy)
+    pools = [pool] if own is None or own is pool else [pool, own]
+    return sum(each.used_bytes() for each in pools), sum(each.total_bytes() for each in pools)
+
+
+def _cupy_own_pool(cupy):
+    """That of the program's own allocator, ``set_allocator(pool.malloc)``; None: it has no counts."""
+    get = getattr(cupy.cuda, "get_allocator", None)
+    pool = getattr(get(), "__self__", None) if get is not None else None
+    return pool if hasattr(pool, "used_bytes") and hasattr(pool, "total_bytes") else None
 
 
 def _has_context(index):
@@ -137,16 +145,20 @@ def _jax(index):
 
 
 def _rmm(index):
-    """Of the current resource, and that of `index` where RMM tells them apart."""
+    """Of the current resource, and that of `index` where RMM tells them apart.
+
+    A pool without statistics does not say how much of it is allocated: its objects do.
+    """
     module = sys.modules.get("rmm.mr")
-    adaptor = getattr(module, "StatisticsResourceAdaptor", None)
-    if adaptor is None or not _has_context(index):
+    if module is None or not _has_context(index):
         return None
     resource = module.get_per_device_resource(index)
     while resource is not None:
-        if isinstance(resource, adaptor):
+        if isinstance(resource, getattr(module, "StatisticsResourceAdaptor", ())):
             held = resource.allocation_counts.current_bytes
             return held, _pool_size(resource)
+        if hasattr(resource, "pool_size"):
+            return 0, resource.pool_size()
         resource = _upstream(resource)
     return None
 
@@ -173,8 +185,8 @@ _ASKED = (
 )
 
 
-# They keep no count of their bytes: the driver alone sees them.
-_UNCOUNTED = ("numba.cuda", "cuda.core")
+# They keep no count of their bytes, or not always: the driver alone sees them all.
+_UNCOUNTED = ("numba.cuda", "cuda.core", "rmm.mr")
 
 
 def _are_uncounted():
