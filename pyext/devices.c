@@ -24,6 +24,7 @@ static const struct cm_reader *const readers[] = {
     &cm_interface_reader,
 };
 #define READER_COUNT (sizeof(readers) / sizeof(readers[0]))
+_Static_assert(READER_COUNT <= CM_MAX_READERS, "cm_device_memory.reader");
 
 struct reader_slot {
     void *state;
@@ -372,6 +373,12 @@ cm_devices_host_counts(const struct cm_devices *self)
     return self->watched[0] != '\0'
                ? listed(self->watched, "cpu")
                : self->host_allowed && !self->accelerator_seen;
+}
+
+const char *
+cm_devices_framework(uint8_t reader)
+{
+    return readers[reader - 1]->module;
 }
 
 bool

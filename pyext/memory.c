@@ -459,7 +459,7 @@ cm_session_held(struct cm_session *self)
     struct groups groups = {0};
     if (!self->silent && cm_session_is_main(self)
         && (cm_allocations_blocks() != NULL || cm_driver_events_heard())) {
-        cm_unhooked_update(self->devices);
+        cm_session_see_objects(self);
         self->no_memory +=
             find_held(self, &explained, &groups) == CM_NO_MEMORY;
     }
@@ -476,6 +476,23 @@ cm_session_add_site(struct cm_session *self, PyObject *frames)
 }
 
 /* ---- to Python */
+
+PyObject *
+cm_session_ask_objects(struct cm_session *self)
+{
+    if (!self->silent && cm_session_is_main(self)) {
+        cm_session_see_objects(self);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_objects_use_of(PyObject *module, PyObject *index)
+{
+    (void)module;
+    long device = PyLong_AsLong(index);
+    return PyErr_Occurred() ? NULL : cm_unhooked_use(device);
+}
 
 static PyObject *
 bytes_or_none(uint64_t bytes)

@@ -19,6 +19,10 @@ PyObject *cm_session_exhausted_all(struct cm_session *self);
 PyObject *cm_session_held(struct cm_session *self);
 /* [new; raises] As cm_objects_told_stack(). */
 PyObject *cm_session_add_site(struct cm_session *self, PyObject *frames);
+/* [none; never] Asks the objects of frameworks without a hook anew. */
+PyObject *cm_session_ask_objects(struct cm_session *self);
+/* [new; raises] As cm_unhooked_use(). */
+PyObject *cm_objects_use_of(PyObject *module, PyObject *index);
 /* [new; raises] (total, used, free, own, others, why) of a CUDA device; bytes
  * or None. */
 PyObject *cm_process_use_of(PyObject *module, PyObject *index);

@@ -96,6 +96,7 @@ SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
 SESSION_CALL_ALONE(held)
+SESSION_CALL_ALONE(ask_objects)
 SESSION_CALL_ALONE(held_tensors)
 SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
@@ -156,6 +157,8 @@ static PyMethodDef methods[] = {
     {"held", core_held, METH_NOARGS, NULL},
     {"blocks", core_blocks, METH_NOARGS, NULL},
     {"process_use", cm_process_use_of, METH_O, NULL},
+    {"ask_objects", core_ask_objects, METH_NOARGS, NULL},
+    {"objects_use", cm_objects_use_of, METH_O, NULL},
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"forward_probe", cm_forward_probe, METH_O, NULL},

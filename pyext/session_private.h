@@ -111,6 +111,9 @@ void cm_session_hear_imports(void);
 /* What the devices hold by now, for the report and for what grows outside the
  * frameworks; seldom. */
 void cm_session_ask_memory(struct cm_session *self);
+/* The objects that stand for memory without a hook; not while one question is
+ * of other devices. */
+void cm_session_see_objects(struct cm_session *self);
 /* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
 void cm_session_deliver(struct cm_session *self, const char *kind,
                         PyObject *payload);

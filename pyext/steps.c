@@ -216,6 +216,14 @@ take_in(struct cm_session *self, struct cm_blocks *blocks)
     cm_blocks_mark(blocks);
 }
 
+CM_HOT void
+cm_session_see_objects(struct cm_session *self)
+{
+    if (!self->brief) {
+        cm_unhooked_update(self->devices);
+    }
+}
+
 /* All memory is that of allocators that tell their totals, and nothing is
  * told or suspected that would have to be known of each iteration. */
 CM_HOT static bool
@@ -236,7 +244,7 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return;
     }
-    cm_unhooked_update(self->devices);
+    cm_session_see_objects(self);
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks == NULL) {
         return;

@@ -15,6 +15,7 @@ struct memory {
     uint32_t order; /* of the object that shows it */
     struct cm_site_id site;
     int16_t device;
+    uint8_t reader;
     bool told; /* by us: torch's hook has not got it */
 };
 
@@ -67,6 +68,7 @@ note_memory(struct asking *self, const struct cm_tag *tag,
         .bytes = memory->bytes,
         .order = tag->order,
         .site = tag->site,
+        .reader = memory->reader,
     };
     if (fresh.address == 0 || fresh.bytes == 0 || memory->forgotten
         || !device_number(memory, &fresh.device)) {
@@ -207,6 +209,42 @@ cm_unhooked_update(struct cm_devices *devices)
     tell_changes(&known, &asking.now);
     cm_free(known.items);
     known = asking.now;
+}
+
+/* ---- what there is in all */
+
+/* What is smaller comes in a page with others. */
+static uint64_t
+from_driver(uint64_t bytes)
+{
+    const uint64_t page = UINT64_C(2) << 20;
+    return bytes < page / 2 ? bytes : (bytes + page - 1) / page * page;
+}
+
+PyObject *
+cm_unhooked_use(long device)
+{
+    uint64_t held[CM_MAX_READERS + 1] = {0}, given[CM_MAX_READERS + 1] = {0};
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; i < known.count; i++) {
+        const struct memory *memory = &known.items[i];
+        if (memory->device == device && memory->told) {
+            held[memory->reader] += memory->bytes;
+            given[memory->reader] += from_driver(memory->bytes);
+        }
+    }
+    for (uint8_t i = 1; result != NULL && i <= CM_MAX_READERS; i++) {
+        if (held[i] != 0) {
+            PyObject *use = Py_BuildValue("KK", held[i], given[i]);
+            if (use == NULL
+                || PyDict_SetItemString(result, cm_devices_framework(i), use)
+                       < 0) {
+                Py_CLEAR(result);
+            }
+            Py_XDECREF(use);
+        }
+    }
+    return result;
 }
 
 void

@@ -23,6 +23,10 @@ void cm_unhooked_update(struct cm_devices *devices);
 /* Where the memory stands in the table of blocks: its address, or, where the
  * framework does not show it, a number that no address is. */
 uint64_t cm_unhooked_place(const struct cm_device_memory *memory);
+/* [new; raises] What each framework's objects hold on a device, as that was
+ * seen last, and how much the driver has given for it if each was asked of it
+ * alone: {"numba": (bytes, bytes)}. */
+PyObject *cm_unhooked_use(long device);
 /* Nothing is known any more. */
 void cm_unhooked_forget(void);
 

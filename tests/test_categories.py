@@ -147,6 +147,33 @@ assert device["total"] == 80 * 1024 * MIB, device
     assert "cumem: cuda:0 grows by 4.0 MiB per iteration" in done.err, done.err
 
 
+@pytest.mark.parametrize("torch", ["", "import torch" + PRETEND])
+def test_what_numba_holds_is_told_once(torch, tmp_path):
+    """Arrays that end within a page of the driver's."""
+    run_ok(NUMBA + torch + OUTSIDE + """
+kept, make = [], allocate
+def allocate(*_):
+    kept.append(make(BASE, 3 * MIB // 2))
+def outside(asks, steps):
+    return len(kept) * 2 * MIB
+handle = cumem.observe_tensor_cycles(print)
+gc.collect()
+run(24)
+row, = told()
+assert row["category"] == "other" and "clear kept" in row["advice"], row
+assert 1.4 * MIB < row["bytes_per_iteration"] < 1.6 * MIB, row
+use = cumem.memory()
+assert use["frameworks"]["numba"] == (len(kept) * 3 * MIB // 2, len(kept) * 2 * MIB), use
+assert use["allocated"] - use["frameworks"].get("torch", (0, 0))[0] == len(kept) * 3 * MIB // 2
+assert use["outside_frameworks"] == 10 * 1024 * MIB - use["frameworks"].get("torch", (0, 0))[1]
+exec("del kept[:]")  # not seen: a line that empties it makes it no leak
+assert cumem.memory()["frameworks"]["numba"][0] == 3 * MIB // 2  # the latest
+events = cumem.status()["allocator_hook"]["events"]
+cumem.find_cycles(devices="cpu")  # a question of another device
+assert cumem.status()["allocator_hook"]["events"] == events
+""", cwd=tmp_path)
+
+
 def test_slices_of_time_come_where_torch_is_not_there(tmp_path):
     done = run_ok(NUMBA + """
 import time

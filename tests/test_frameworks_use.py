@@ -164,6 +164,24 @@ def test_cupy_pool_of_the_programs_own(monkeypatch):
     assert _frameworks.use(0) == {"cupy": (3, 4)}
 
 
+def test_objects_are_counted_where_no_pool_has_them(monkeypatch):
+    held = {"numba": (3, 4), "cupy": (15, 16), "jax": (1, 2), "rmm": (7, 8)}
+    monkeypatch.setattr(_frameworks._core, "objects_use", lambda index: held if index == 0 else {})
+    add_cupy(monkeypatch)
+    add_jax(monkeypatch, pool_bytes=50)
+    assert _frameworks.use(0) == {"cupy": (15, 20), "jax": (30, 50), "numba": (3, 4), "rmm": (7, 8)}
+    assert _frameworks.use(1) == {"cupy": (11, 21), "jax": (31, 50)}
+
+
+def test_objects_in_the_memory_of_rmm_are_counted_once(monkeypatch):
+    held = {"numba": (3, 4), "torch": (5, 6), "rmm": (7, 8)}
+    monkeypatch.setattr(_frameworks._core, "objects_use", lambda index: held)
+    module(monkeypatch, "rmm.allocators.torch")
+    assert _frameworks.use(0) == held
+    module(monkeypatch, "rmm.mr", get_per_device_resource=lambda index: space(pool_size=lambda: 64))
+    assert _frameworks.use(0) == {"rmm": (7, 64), "numba": (3, 4)}
+
+
 def test_framework_that_raises_is_left_out(monkeypatch):
     add_torch(monkeypatch)
     add_cupy(monkeypatch)

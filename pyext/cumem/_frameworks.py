@@ -8,6 +8,8 @@ that has not been used yet is left out.
 
 import sys
 
+from . import _core
+
 # Classes that the readers tag (pyext/*_reader.c): the first that is there.
 _TAGGED = (
     ("cupy._core.core", ("ndarray",)),
@@ -34,8 +36,9 @@ def use(index):
     """Bytes on CUDA device `index`: {"torch": (allocated, reserved), ...}.
 
     Only frameworks that are in use on that device are there.  Numba and cuda.core
-    keep no such count; their memory is seen by the driver alone.  What a framework
-    cannot say, or raises about, is left out.
+    keep no such count, nor do others for what their own pools do not give out: there
+    it is what their objects hold, which is known while cumem observes.  What a
+    framework cannot say, or raises about, is left out.
     """
     found = {}
     for name, _, ask in _ASKED:
@@ -46,7 +49,18 @@ def use(index):
         if bytes_held is not None:
             allocated, reserved = bytes_held
             found[name] = (int(allocated), max(int(allocated), int(reserved)))
+    for name, held in _core.objects_use(index).items():
+        if name == "rmm" or "rmm" not in found or f"rmm.allocators.{name}" not in sys.modules:
+            found[name] = _at_least(held, *found.get(name, (0, 0)))
     return found
+
+
+def _at_least(held, allocated, reserved):
+    """What a framework has counted, which is not all where its objects hold more."""
+    if not reserved:
+        return held
+    allocated = max(allocated, held[0])
+    return allocated, max(reserved, allocated)
 
 
 def torch_cuda():

@@ -48,7 +48,9 @@ def memory(device=None):
     Notes
     -----
     Sums of ``torch.cuda.memory_snapshot()``, of each framework's own counters, and
-    NVML's figures for the device and this process.
+    NVML's figures for the device and this process.  Frameworks that keep no count
+    (Numba, cuda.core, RMM and CuPy without a pool) hold what their live objects do;
+    those are known that were made while cumem observes, the others' bytes are outside.
     """
     used = _in_use()
     if device is None and not used:
@@ -96,6 +98,7 @@ def _in_use():
     cuda = _frameworks.torch_cuda()
     if cuda is None and not _frameworks.others_are_imported():
         return {}
+    _core.ask_objects()
     most = cuda.device_count() if cuda is not None else 16
     used = {index: _frameworks.use(index) for index in range(most)}
     return {index: frameworks for index, frameworks in used.items()

@@ -151,8 +151,8 @@ def find_cycles(*, devices="auto"):
     with _lock, _no_collection():
         devices = _settings.parse_devices(devices)
         _prepare()
-        _core.watch(devices, _host_allowed(), True)
         _note_memory(snapshot=True)
+        _core.watch(devices, _host_allowed(), True)
         _recorder.seed()
         if not _attached["ran_out"]:
             _core.held()
