@@ -68,13 +68,21 @@ cm_steps_tell(struct cm_session *self)
     }
 }
 
-/* The host has no row of its own in the table of iterations. */
+/* Torch uses a device, and its allocator tells nobody. */
+CM_HOT static bool
+torch_is_unheard(const struct cm_session *self)
+{
+    return self->noticed && !cm_allocations_heard();
+}
+
+/* The host has no row of its own in the table of iterations; nor has torch
+ * where the peaks between two ends are not known. */
 static void
 count_row(struct cm_session *self, struct cm_step_row *row)
 {
     struct cm_block_use use;
     cm_blocks_use(cm_allocations_blocks(), row->device, &use);
-    row->counted = use.allocations != 0;
+    row->counted = use.allocations != 0 && !torch_is_unheard(self);
     if (row->counted) {
         row->start = self->step_bytes[row->device];
         row->end = (int64_t)use.live_bytes;
@@ -176,9 +184,9 @@ static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
     int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
-    int last = cm_allocations_heard() || cm_tags_have_unhooked()
-                   ? cm_blocks_devices(blocks)
-                   : 0;
+    bool known = cm_allocations_heard() || torch_is_unheard(self)
+                 || cm_tags_have_unhooked();
+    int last = known ? cm_blocks_devices(blocks) : 0;
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
@@ -220,7 +228,7 @@ CM_HOT void
 cm_session_see_objects(struct cm_session *self)
 {
     if (!self->brief) {
-        cm_unhooked_update(self->devices);
+        cm_unhooked_update(self->devices, torch_is_unheard(self));
     }
 }
 

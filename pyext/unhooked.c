@@ -56,7 +56,7 @@ cm_unhooked_place(const struct cm_device_memory *memory)
 struct asking {
     struct cm_devices *devices;
     struct memories now;
-    bool failed;
+    bool torch, failed;
 };
 
 static void
@@ -88,7 +88,7 @@ note_object(void *context, PyObject *object)
     struct asking *self = context;
     const struct cm_tag *tag = cm_tags_find(object);
     struct cm_device_memory memory;
-    if (tag != NULL && cm_tags_unhooked(Py_TYPE(object))
+    if (tag != NULL && (self->torch || cm_tags_unhooked(Py_TYPE(object)))
         && cm_devices_read(self->devices, object, &memory)) {
         do {
             note_memory(self, tag, &memory);
@@ -194,10 +194,10 @@ tell_changes(const struct memories *before, struct memories *now)
 }
 
 void
-cm_unhooked_update(struct cm_devices *devices)
+cm_unhooked_update(struct cm_devices *devices, bool torch)
 {
-    struct asking asking = {.devices = devices};
-    if (!cm_tags_have_unhooked() || !cm_allocations_make_table()) {
+    struct asking asking = {.devices = devices, .torch = torch};
+    if (!(torch || cm_tags_have_unhooked()) || !cm_allocations_make_table()) {
         return;
     }
     (void)cm_tags_any(note_object, &asking);

@@ -2,8 +2,10 @@
 # Copyright the cumem authors
 """torch's recorder in place of the slot: a torch.cuda that only pretends to record."""
 
+import pytest
+
 from process import NODES, run_ok
-from test_allocations import START, stand_in  # noqa: F401
+from test_allocations import FOREIGN, START, stand_in  # noqa: F401
 from test_memory import PRETEND
 
 RECORDER = NODES + PRETEND + """
@@ -196,7 +198,7 @@ for backend, found in (("cudaMallocAsync", "none"), ("native", "torch slot"), ("
     with cumem.observe_tensor_cycles(print):
         gc.collect()
         assert hook()["hook"] == found, hook()
-        assert (f"its {backend} backend" in hook()["why"]) == (found == "none"), hook()
+        assert (f"torch's {backend} backend" in hook()["why"]) == (found == "none"), hook()
         if found == "none":
             assert "refused: RuntimeError" in hook()["recorder"], hook()
         before = hook()["events"]
@@ -206,3 +208,32 @@ for backend, found in (("cudaMallocAsync", "none"), ("native", "torch slot"), ("
         assert cumem.memory()["allocated"] == 36 * MIB
     gc.collect()
 """, cwd=tmp_path, STAND_IN=stand_in)
+
+
+@pytest.mark.parametrize("why", ["cudaMallocAsync", "uncached", "recorder"])
+def test_growth_is_told_of_tensors_where_no_block_is_heard(why, stand_in, tmp_path):  # noqa: F811
+    variables = {"recorder": {}, "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}}
+    heard = {} if why == "recorder" else {"STAND_IN": stand_in}
+    run_ok((START if heard else NODES + "import ctypes\nBASE = 0x7f0000000000\n") + RECORDER + FOREIGN
+           + f"why = {why!r}" + """
+if why == "cudaMallocAsync":
+    torch._C._cuda_getAllocatorBackend = lambda: why
+losses = []
+def train(steps):
+    for _ in range(steps):
+        losses.append(over_dlpack(BASE + (len(losses) << 24)))
+        alias = over_dlpack(BASE + (len(losses) - 1 << 24))
+        gone = over_dlpack(BASE - (1 << 24))
+        cumem.step()
+handle = cumem.observe_tensor_cycles(print)
+gc.collect()
+assert hook()["hook"] == "recorder", hook()
+for steps in (30, 10):
+    train(steps)
+    cumem.find_cycles()  # torch's recorder is read, and forgotten again
+row, = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert row["device"] == "cuda:0" and "losses" in row["advice"], row
+assert row["frames"][1]["name"] == "over_dlpack", row
+assert 3.9 * MIB < row["bytes_per_iteration"] < 4.1 * MIB and row["bytes"] == 160 * MIB, row
+assert hook()["unknown_frees"] == 0, hook()
+""", cwd=tmp_path, **variables.get(why, {}), **heard)

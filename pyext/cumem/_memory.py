@@ -5,6 +5,7 @@
 Nothing is imported, initialised or allocated; what cannot be said is None.
 """
 
+import os
 import sys
 
 from . import _core, _frameworks, _recorder
@@ -227,9 +228,13 @@ def note_backend():
     backend = ask() if ask is not None else "native"
     if backend != "native":
         _core.silent(
-            f"torch allocates with its {backend} backend, which tells nobody of its blocks: the "
-            "lines are those that made the tensors (backend:native in PYTORCH_CUDA_ALLOC_CONF "
-            "gives each block its own)"
+            f"torch's {backend} backend tells nobody of its blocks: lines and growth are of the "
+            "tensors that Python has (each block's: backend:native in PYTORCH_CUDA_ALLOC_CONF)"
+        )
+    elif os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
+        _core.silent(
+            "under PYTORCH_NO_CUDA_MEMORY_CACHING torch tells nobody of its blocks: lines and "
+            "growth are of the tensors that Python has"
         )
 
 
