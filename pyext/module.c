@@ -64,6 +64,7 @@ SESSION_CALL(describe)
 SESSION_CALL(show_texts)
 SESSION_CALL(memory)
 SESSION_CALL(exhausted)
+SESSION_CALL(held)
 SESSION_CALL(add_site)
 SESSION_CALL(categories)
 SESSION_CALL(growth)
@@ -95,7 +96,6 @@ SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
-SESSION_CALL_ALONE(held)
 SESSION_CALL_ALONE(ask_objects)
 SESSION_CALL_ALONE(held_tensors)
 SESSION_CALL_ALONE(touched)
@@ -154,7 +154,7 @@ static PyMethodDef methods[] = {
     {"step", core_step, METH_NOARGS, NULL},
     {"stepped", (PyCFunction)(void (*)(void))core_stepped, METH_FASTCALL,
      NULL},
-    {"held", core_held, METH_NOARGS, NULL},
+    {"held", core_held, METH_O, NULL},
     {"blocks", core_blocks, METH_NOARGS, NULL},
     {"process_use", cm_process_use_of, METH_O, NULL},
     {"ask_objects", core_ask_objects, METH_NOARGS, NULL},

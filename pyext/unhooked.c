@@ -247,6 +247,31 @@ cm_unhooked_use(long device)
     return result;
 }
 
+static bool
+begins_in(const struct memory *memory, const struct cm_block *block)
+{
+    return memory->device == block->device
+           && memory->address - block->address < block->bytes;
+}
+
+bool
+cm_unhooked_in(const struct cm_block *block)
+{
+    struct memory first = {.device = block->device, .address = block->address};
+    size_t low = 0, high = known.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool below = by_place(&known.items[middle], &first) < 0;
+        low = below ? middle + 1 : low;
+        high = below ? high : middle;
+    }
+    while (low < known.count && begins_in(&known.items[low], block)
+           && !known.items[low].told) {
+        low++;
+    }
+    return low < known.count && begins_in(&known.items[low], block);
+}
+
 void
 cm_unhooked_forget(void)
 {

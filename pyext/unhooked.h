@@ -15,6 +15,7 @@
  * than an iteration's look, and change what the program sees; the stacks they
  * would give are those of the objects, which are known. */
 
+#include "../detector/blocks.h"
 #include "devices.h"
 
 /* `torch`: its tensors too.  Cost: nothing while no such object was ever made,
@@ -27,6 +28,8 @@ uint64_t cm_unhooked_place(const struct cm_device_memory *memory);
  * seen last, and how much the driver has given for it if each was asked of it
  * alone: {"numba": (bytes, bytes)}. */
 PyObject *cm_unhooked_use(long device);
+/* Memory that is counted there begins in this block. */
+bool cm_unhooked_in(const struct cm_block *block);
 /* Nothing is known any more. */
 void cm_unhooked_forget(void);
 

@@ -40,6 +40,14 @@ def use(index):
     it is what their objects hold, which is known while cumem observes.  What a
     framework cannot say, or raises about, is left out.
     """
+    found = _counted(index)
+    for name, held in _core.objects_use(index).items():
+        if name == "rmm" or "rmm" not in found or f"rmm.allocators.{name}" not in sys.modules:
+            found[name] = _at_least(held, *found.get(name, (0, 0)))
+    return found
+
+
+def _counted(index):
     found = {}
     for name, _, ask in _ASKED:
         try:
@@ -49,10 +57,13 @@ def use(index):
         if bytes_held is not None:
             allocated, reserved = bytes_held
             found[name] = (int(allocated), max(int(allocated), int(reserved)))
-    for name, held in _core.objects_use(index).items():
-        if name == "rmm" or "rmm" not in found or f"rmm.allocators.{name}" not in sys.modules:
-            found[name] = _at_least(held, *found.get(name, (0, 0)))
     return found
+
+
+def pool_libraries(indices):
+    """How the names of those libraries begin whose pools are counted on these devices."""
+    counted = {name for index in indices for name, (_, reserved) in _counted(index).items() if reserved}
+    return [library for name in sorted(counted) for library in _LIBRARIES[name]]
 
 
 def _at_least(held, allocated, reserved):
@@ -197,6 +208,15 @@ _ASKED = (
     ("jax", "jax._src.xla_bridge", _jax),
     ("rmm", "rmm.mr", _rmm),
 )
+
+
+# Which libraries ask the driver for the pools of each.
+_LIBRARIES = {
+    "torch": ["libc10_cuda.so"],
+    "cupy": ["runtime.cpython-"],  # cupy_backends.cuda.api.runtime
+    "jax": ["xla_cuda_plugin.so", "xla_extension.so"],
+    "rmm": ["librmm.so"],
+}
 
 
 # They keep no count of their bytes, or not always: the driver alone sees them all.

@@ -94,6 +94,11 @@ def devices():
     return list(_in_use())
 
 
+def pool_libraries():
+    """The libraries whose memory from the driver is that of pools that rows() have."""
+    return _frameworks.pool_libraries(_in_use())
+
+
 def _in_use():
     """{index: what each framework holds there}."""
     cuda = _frameworks.torch_cuda()

@@ -155,7 +155,7 @@ def find_cycles(*, devices="auto"):
         _core.watch(devices, _host_allowed(), True)
         _recorder.seed()
         if not _attached["ran_out"]:
-            _core.held()
+            _note_held()
         try:
             event = _core.scan(MANUAL, False)
         finally:
@@ -439,6 +439,16 @@ def _note_memory(snapshot, asked=None):
         _core.unraisable(_note_memory)
 
 
+def _note_held():
+    """What no object explains, for the report; after _note_memory()."""
+    from . import _memory
+
+    try:
+        _core.held(_memory.pool_libraries())
+    except Exception:
+        _core.unraisable(_note_held)
+
+
 def _on_out_of_memory(device, size, total, free):
     """torch's observer: the allocation failed, the exception is about to be raised."""
     if not _handles:
@@ -510,7 +520,7 @@ def _scan_now(trigger, asked):
         _note_memory(snapshot=True, asked=asked)
         _recorder.seed()
         if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
-            _core.held()
+            _note_held()
         event = _core.scan(trigger, True)
         _recorder.forget()
     if _core.event_key(event):
