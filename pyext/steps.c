@@ -199,7 +199,9 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     cm_session_ask_memory(self);
     find_inputs(self);
     cm_growth_judge(&self->growth, self->iteration);
-    cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
+    if (!torch_is_unheard(self)) { /* else what is live then is not known */
+        cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
+    }
     for (int i = first; i < last; i++) {
         note_device(self, i);
     }

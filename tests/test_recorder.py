@@ -6,6 +6,7 @@ import pytest
 
 from process import NODES, run_ok
 from test_allocations import FOREIGN, START, stand_in  # noqa: F401
+from test_categories import TIMELINE
 from test_memory import PRETEND
 
 RECORDER = NODES + PRETEND + """
@@ -237,3 +238,19 @@ assert row["frames"][1]["name"] == "over_dlpack", row
 assert 3.9 * MIB < row["bytes_per_iteration"] < 4.1 * MIB and row["bytes"] == 160 * MIB, row
 assert hook()["unknown_frees"] == 0, hook()
 """, cwd=tmp_path, **variables.get(why, {}), **heard)
+
+
+def test_a_place_that_another_tensor_has_since_is_that_ones(tmp_path):
+    """Between two ends of iterations nobody tells that a tensor has gone."""
+    run_ok(NODES + "import ctypes\nBASE = 0x7f0000000000\n" + RECORDER + FOREIGN + TIMELINE + """
+from cumem import _core, _growth
+handle = cumem.observe_tensor_cycles(print)
+noise = over_dlpack(BASE)
+cumem.step()
+del noise
+gradient = over_dlpack(BASE)
+_core.categories([(gradient, _growth.GRADIENT, "")])
+cumem.step()
+point = last_point()
+assert (point["gradient"], point["other"]) == (4 * MIB, 0), point
+""", cwd=tmp_path)
