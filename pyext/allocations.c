@@ -20,6 +20,7 @@
 #include "foreign.h"
 #include "forward.h"
 #include "growth_look.h"
+#include "unhooked.h"
 
 #define MAX_BLOCKS ((size_t)1 << 24)
 #define MATCHED_AT_ONCE 256u
@@ -410,6 +411,7 @@ cm_allocations_clear(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     if (torch.blocks != NULL && !torch.hooked) {
+        cm_unhooked_forget();
         cm_blocks_clear(torch.blocks);
     }
     Py_RETURN_NONE;

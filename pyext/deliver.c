@@ -63,7 +63,8 @@ CM_HOT void
 cm_session_ask_memory(struct cm_session *self)
 {
     uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
-    if (self->noticed && now >= self->memory_not_before_ns) {
+    bool used = self->noticed || cm_devices_accelerator(self->devices);
+    if (used && now >= self->memory_not_before_ns) {
         self->memory_not_before_ns = UINT64_MAX; /* the GIL is given away */
         cm_session_deliver(self, "memory", Py_NewRef(Py_None));
         uint64_t then = cm_clock_ns(CLOCK_MONOTONIC);

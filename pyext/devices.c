@@ -24,6 +24,7 @@ static const struct cm_reader *const readers[] = {
     &cm_interface_reader,
 };
 #define READER_COUNT (sizeof(readers) / sizeof(readers[0]))
+_Static_assert(READER_COUNT <= CM_MAX_READERS, "cm_device_memory.reader");
 
 struct reader_slot {
     void *state;
@@ -381,6 +382,12 @@ CM_HOT bool
 cm_devices_host_counts(const struct cm_devices *self)
 {
     return cm_devices_count(self, self->watched, "cpu");
+}
+
+const char *
+cm_devices_framework(uint8_t reader)
+{
+    return readers[reader - 1]->module;
 }
 
 bool

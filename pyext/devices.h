@@ -75,6 +75,9 @@ bool cm_devices_count_all(const struct cm_devices *self,
                           const struct cm_storage *storage);
 /* Whether memory of the host is looked for by now. */
 bool cm_devices_host_counts(const struct cm_devices *self);
+/* The framework whose reader that is: "numba"; a constant. */
+enum { CM_MAX_READERS = 8 };
+const char *cm_devices_framework(uint8_t reader);
 /* An accelerator is in use in this process. */
 bool cm_devices_accelerator(const struct cm_devices *self);
 void cm_devices_saw_accelerator(struct cm_devices *self);

@@ -198,6 +198,9 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
     }
     struct owned owned;
     owned.count = 0;
+    if (cm_session_is_main(self) && !self->silent) {
+        cm_session_see_objects(self); /* a place may be another's by now */
+    }
     for (Py_ssize_t i = 0;
          cm_session_is_main(self) && i < PyList_GET_SIZE(rows); i++) {
         struct model_row row;

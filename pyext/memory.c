@@ -379,21 +379,26 @@ add_torch(struct groups *groups, const struct explained *explained)
     return status;
 }
 
-/* Whose memory from the driver is counted as what a framework has reserved. */
+/* By how its file's name begins. */
 static bool
-is_framework(const char *library)
+is_among(const char *library, PyObject *libraries)
 {
-    static const char *const names[] = {"libc10_cuda.so"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strncmp(library, names[i], strlen(names[i])) == 0) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(libraries); i++) {
+        Py_ssize_t length;
+        const char *name =
+            PyUnicode_AsUTF8AndSize(PyList_GET_ITEM(libraries, i), &length);
+        if (name != NULL && strncmp(library, name, (size_t)length) == 0) {
             return true;
         }
     }
+    PyErr_Clear();
     return false;
 }
 
+/* What a framework has taken, into a pool or for one object, is counted with
+ * the framework. */
 static enum cm_status
-add_driver(struct groups *groups)
+add_driver(struct groups *groups, PyObject *libraries)
 {
     struct cm_block *blocks;
     size_t count;
@@ -401,7 +406,7 @@ add_driver(struct groups *groups)
     for (size_t i = 0; status == CM_OK && i < count; i++) {
         struct cm_origin origin = cm_driver_events_origin(blocks[i].site);
         const char *library = cm_caller_name(origin.library);
-        if (!is_framework(library)) {
+        if (!cm_unhooked_in(&blocks[i]) && !is_among(library, libraries)) {
             add_block(groups,
                       (struct cm_held){.framework = "driver",
                                        .library = library,
@@ -429,7 +434,7 @@ close_ranks(struct groups *self)
 
 static enum cm_status
 find_held(struct cm_session *self, struct explained *explained,
-          struct groups *groups)
+          struct groups *groups, PyObject *libraries)
 {
     groups->items = cm_calloc(MOST_HELD * 2, sizeof(*groups->items));
     groups->names = cm_calloc(MOST_HELD * 2, sizeof(*groups->names));
@@ -447,7 +452,7 @@ find_held(struct cm_session *self, struct explained *explained,
         status = add_torch(groups, explained);
     }
     if (status == CM_OK) {
-        status = add_driver(groups);
+        status = add_driver(groups, libraries);
     }
     if (status == CM_OK) {
         close_ranks(groups);
@@ -457,15 +462,19 @@ find_held(struct cm_session *self, struct explained *explained,
 }
 
 PyObject *
-cm_session_held(struct cm_session *self)
+cm_session_held(struct cm_session *self, PyObject *libraries)
 {
     struct explained explained = {0};
     struct groups groups = {0};
+    if (!PyList_CheckExact(libraries)) {
+        PyErr_SetString(PyExc_TypeError, "a list was expected");
+        return NULL;
+    }
     if (!self->silent && cm_session_is_main(self)
         && (cm_allocations_blocks() != NULL || cm_driver_events_heard())) {
-        cm_unhooked_update(self->devices);
+        cm_session_see_objects(self);
         self->no_memory +=
-            find_held(self, &explained, &groups) == CM_NO_MEMORY;
+            find_held(self, &explained, &groups, libraries) == CM_NO_MEMORY;
     }
     cm_free(explained.addresses);
     cm_free(groups.items);
@@ -480,6 +489,23 @@ cm_session_add_site(struct cm_session *self, PyObject *frames)
 }
 
 /* ---- to Python */
+
+PyObject *
+cm_session_ask_objects(struct cm_session *self)
+{
+    if (!self->silent && cm_session_is_main(self)) {
+        cm_session_see_objects(self);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_objects_use_of(PyObject *module, PyObject *index)
+{
+    (void)module;
+    long device = PyLong_AsLong(index);
+    return PyErr_Occurred() ? NULL : cm_unhooked_use(device);
+}
 
 static PyObject *
 bytes_or_none(uint64_t bytes)

@@ -64,6 +64,7 @@ SESSION_CALL(describe)
 SESSION_CALL(show_texts)
 SESSION_CALL(memory)
 SESSION_CALL(exhausted)
+SESSION_CALL(held)
 SESSION_CALL(add_site)
 SESSION_CALL(categories)
 SESSION_CALL(growth)
@@ -96,7 +97,7 @@ SESSION_CALL_ALONE(step)
 SESSION_CALL_ALONE(document)
 SESSION_CALL_ALONE(growing)
 SESSION_CALL_ALONE(attached)
-SESSION_CALL_ALONE(held)
+SESSION_CALL_ALONE(ask_objects)
 SESSION_CALL_ALONE(held_tensors)
 SESSION_CALL_ALONE(touched)
 SESSION_CALL_ALONE(blocks)
@@ -154,9 +155,11 @@ static PyMethodDef methods[] = {
     {"step", core_step, METH_NOARGS, NULL},
     {"stepped", (PyCFunction)(void (*)(void))core_stepped, METH_FASTCALL,
      NULL},
-    {"held", core_held, METH_NOARGS, NULL},
+    {"held", core_held, METH_O, NULL},
     {"blocks", core_blocks, METH_NOARGS, NULL},
     {"process_use", cm_process_use_of, METH_O, NULL},
+    {"ask_objects", core_ask_objects, METH_NOARGS, NULL},
+    {"objects_use", cm_objects_use_of, METH_O, NULL},
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
     {"pools", cm_allocations_set_pools, METH_O, NULL},
     {"forward_probe", cm_forward_probe, METH_O, NULL},

@@ -50,10 +50,17 @@ host_is_heard_in_vain(const struct cm_session *self)
            && !cm_devices_host_counts(self->devices);
 }
 
+/* Torch's accelerator, or one that another framework's object was seen on. */
+CM_HOT static bool
+is_used_by_now(const struct cm_session *self)
+{
+    return !self->used && cm_devices_accelerator(self->devices);
+}
+
 CM_HOT bool
 cm_session_has_news(struct cm_session *self)
 {
-    return host_is_heard_in_vain(self)
+    return host_is_heard_in_vain(self) || is_used_by_now(self)
            || (!self->noticed
                && (cm_devices_learning(self->devices)
                    || accelerator_initialized(self)));
@@ -78,6 +85,21 @@ describe_hook(struct cm_session *self)
     }
 }
 
+/* A question while nobody observes leaves it to be noticed. */
+static void
+notice_devices(struct cm_session *self)
+{
+    if (!self->noticed && accelerator_initialized(self)) {
+        self->noticed = self->deliver != NULL;
+        cm_devices_saw_accelerator(self->devices);
+        cm_session_deliver(self, "notice", Py_NewRef(Py_None));
+    }
+    if (is_used_by_now(self)) {
+        self->used = self->deliver != NULL;
+        cm_session_deliver(self, "device", Py_NewRef(Py_None));
+    }
+}
+
 void
 cm_session_notice(struct cm_session *self)
 {
@@ -87,11 +109,7 @@ cm_session_notice(struct cm_session *self)
     if (cm_session_is_main(self)) {
         cm_allocations_notice(self->objects, self->stacks);
     }
-    if (!self->noticed && accelerator_initialized(self)) {
-        self->noticed = true;
-        cm_devices_saw_accelerator(self->devices);
-        cm_session_deliver(self, "notice", Py_NewRef(Py_None));
-    }
+    notice_devices(self);
     if (cm_session_is_main(self)) {
         cm_session_know_blocks(self);
         if (!self->brief) {

@@ -569,6 +569,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         cm_touched_off();
         main_session = NULL;
         self->noticed = false;
+        self->used = false;
         self->stepping = false;
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);

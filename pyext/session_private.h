@@ -54,7 +54,8 @@ struct cm_session {
     bool silent;           /* a forked child */
     bool stacks;           /* allocations are known by their stacks */
     bool brief;            /* one question of other devices than observed */
-    bool noticed;          /* the accelerator's observers are attached */
+    bool noticed; /* the observers of torch's accelerator are attached */
+    bool used;    /* an accelerator, by whatever framework: Python was told */
     bool notice_pending;
     bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
@@ -111,6 +112,9 @@ void cm_session_hear_imports(void);
 /* What the devices hold by now, for the report and for what grows outside the
  * frameworks; seldom. */
 void cm_session_ask_memory(struct cm_session *self);
+/* The objects that stand for memory without a hook; not while one question is
+ * of other devices. */
+void cm_session_see_objects(struct cm_session *self);
 /* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
 void cm_session_deliver(struct cm_session *self, const char *kind,
                         PyObject *payload);

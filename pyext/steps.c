@@ -68,13 +68,21 @@ cm_steps_tell(struct cm_session *self)
     }
 }
 
-/* The host has no row of its own in the table of iterations. */
+/* Torch uses a device, and its allocator tells nobody. */
+CM_HOT static bool
+torch_is_unheard(const struct cm_session *self)
+{
+    return self->noticed && !cm_allocations_heard();
+}
+
+/* The host has no row of its own in the table of iterations; nor has torch
+ * where the peaks between two ends are not known. */
 static void
 count_row(struct cm_session *self, struct cm_step_row *row)
 {
     struct cm_block_use use;
     cm_blocks_use(cm_allocations_blocks(), row->device, &use);
-    row->counted = use.allocations != 0;
+    row->counted = use.allocations != 0 && !torch_is_unheard(self);
     if (row->counted) {
         row->start = self->step_bytes[row->device];
         row->end = (int64_t)use.live_bytes;
@@ -176,9 +184,9 @@ static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
     int first = cm_allocations_host_heard() ? CM_DEVICE_HOST : 0;
-    int last = cm_allocations_heard() || cm_tags_have_unhooked()
-                   ? cm_blocks_devices(blocks)
-                   : 0;
+    bool known = cm_allocations_heard() || torch_is_unheard(self)
+                 || cm_tags_have_unhooked();
+    int last = known ? cm_blocks_devices(blocks) : 0;
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
@@ -191,7 +199,9 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     cm_session_ask_memory(self);
     find_inputs(self);
     cm_growth_judge(&self->growth, self->iteration);
-    cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
+    if (!torch_is_unheard(self)) { /* else what is live then is not known */
+        cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
+    }
     for (int i = first; i < last; i++) {
         note_device(self, i);
     }
@@ -216,6 +226,14 @@ take_in(struct cm_session *self, struct cm_blocks *blocks)
     cm_blocks_mark(blocks);
 }
 
+CM_HOT void
+cm_session_see_objects(struct cm_session *self)
+{
+    if (!self->brief) {
+        cm_unhooked_update(self->devices, torch_is_unheard(self));
+    }
+}
+
 /* All memory is that of allocators that tell their totals, and nothing is
  * told or suspected that would have to be known of each iteration. */
 CM_HOT static bool
@@ -236,7 +254,7 @@ end_iteration(struct cm_session *self)
     if (!cm_session_is_main(self)) {
         return;
     }
-    cm_unhooked_update(self->devices);
+    cm_session_see_objects(self);
     struct cm_blocks *blocks = cm_allocations_blocks();
     if (blocks == NULL) {
         return;
@@ -346,7 +364,8 @@ cm_steps_consider(struct cm_session *self)
         self->each_tensor = TENSORS_AFTER_PAUSE;
     }
     self->considered_ns = now_ns;
-    if (!self->slice_pending && cm_allocations_blocks() != NULL
+    if (!self->slice_pending
+        && (cm_allocations_blocks() != NULL || cm_tags_have_unhooked())
         && cm_iterations_time_due(&self->iterations, now_ns)) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }

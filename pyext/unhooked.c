@@ -15,6 +15,7 @@ struct memory {
     uint32_t order; /* of the object that shows it */
     struct cm_site_id site;
     int16_t device;
+    uint8_t reader;
     bool told; /* by us: torch's hook has not got it */
 };
 
@@ -55,7 +56,7 @@ cm_unhooked_place(const struct cm_device_memory *memory)
 struct asking {
     struct cm_devices *devices;
     struct memories now;
-    bool failed;
+    bool torch, failed;
 };
 
 static void
@@ -67,6 +68,7 @@ note_memory(struct asking *self, const struct cm_tag *tag,
         .bytes = memory->bytes,
         .order = tag->order,
         .site = tag->site,
+        .reader = memory->reader,
     };
     if (fresh.address == 0 || fresh.bytes == 0 || memory->forgotten
         || !device_number(memory, &fresh.device)) {
@@ -86,7 +88,7 @@ note_object(void *context, PyObject *object)
     struct asking *self = context;
     const struct cm_tag *tag = cm_tags_find(object);
     struct cm_device_memory memory;
-    if (tag != NULL && cm_tags_unhooked(Py_TYPE(object))
+    if (tag != NULL && (self->torch || cm_tags_unhooked(Py_TYPE(object)))
         && cm_devices_read(self->devices, object, &memory)) {
         do {
             note_memory(self, tag, &memory);
@@ -192,10 +194,10 @@ tell_changes(const struct memories *before, struct memories *now)
 }
 
 void
-cm_unhooked_update(struct cm_devices *devices)
+cm_unhooked_update(struct cm_devices *devices, bool torch)
 {
-    struct asking asking = {.devices = devices};
-    if (!cm_tags_have_unhooked() || !cm_allocations_make_table()) {
+    struct asking asking = {.devices = devices, .torch = torch};
+    if (!(torch || cm_tags_have_unhooked()) || !cm_allocations_make_table()) {
         return;
     }
     (void)cm_tags_any(note_object, &asking);
@@ -207,6 +209,67 @@ cm_unhooked_update(struct cm_devices *devices)
     tell_changes(&known, &asking.now);
     cm_free(known.items);
     known = asking.now;
+}
+
+/* ---- what there is in all */
+
+/* What is smaller comes in a page with others. */
+static uint64_t
+from_driver(uint64_t bytes)
+{
+    const uint64_t page = UINT64_C(2) << 20;
+    return bytes < page / 2 ? bytes : (bytes + page - 1) / page * page;
+}
+
+PyObject *
+cm_unhooked_use(long device)
+{
+    uint64_t held[CM_MAX_READERS + 1] = {0}, given[CM_MAX_READERS + 1] = {0};
+    PyObject *result = PyDict_New();
+    for (size_t i = 0; i < known.count; i++) {
+        const struct memory *memory = &known.items[i];
+        if (memory->device == device && memory->told) {
+            held[memory->reader] += memory->bytes;
+            given[memory->reader] += from_driver(memory->bytes);
+        }
+    }
+    for (uint8_t i = 1; result != NULL && i <= CM_MAX_READERS; i++) {
+        if (held[i] != 0) {
+            PyObject *use = Py_BuildValue("KK", held[i], given[i]);
+            if (use == NULL
+                || PyDict_SetItemString(result, cm_devices_framework(i), use)
+                       < 0) {
+                Py_CLEAR(result);
+            }
+            Py_XDECREF(use);
+        }
+    }
+    return result;
+}
+
+static bool
+begins_in(const struct memory *memory, const struct cm_block *block)
+{
+    return memory->device == block->device
+           && memory->address - block->address < block->bytes;
+}
+
+bool
+cm_unhooked_in(const struct cm_block *block)
+{
+    struct memory first = {.device = block->device, .address = block->address};
+    size_t low = 0, high = known.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool below = by_place(&known.items[middle], &first) < 0;
+        low = below ? middle + 1 : low;
+        high = below ? high : middle;
+    }
+    while (low < known.count && begins_in(&known.items[low], block)
+           && !known.items[low].told) {
+        low++;
+    }
+    return low < known.count && begins_in(&known.items[low], block);
 }
 
 void

@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """What of the timeline is input, and what the process holds outside the frameworks."""
 
+import pathlib
+
 import pytest
 
 from process import NODES, run_ok
@@ -106,6 +108,84 @@ print(cumem._core.text(cumem._core.document(), False, 0))
     assert " MiB per iteration outside the frameworks since iteration " in finding, done.out
     assert "CUMEM_DRIVER=1" in fix, done.out
     assert more[-1].strip() == "destroy_process_group(group)" and len(more) == 2, done.out
+
+
+# A device that Numba alone uses, whose arrays are nobody's but ours to count.
+NUMBA = f"""
+import gc, json, sys
+sys.path.insert(0, {str(pathlib.Path(__file__).with_name("fake_frameworks"))!r})
+import cumem
+import numba.cuda
+from cumem import _frameworks
+from numba.cuda.cudadrv import devicearray, driver
+_frameworks._has_context = lambda index: index == 0
+BASE, MIB = None, 1 << 20
+context = driver.Context(0)
+def allocate(_, size):
+    global latest
+    latest = devicearray.DeviceNDArray((size,), "not a dtype", 1, context.memalloc(size))
+    return latest
+def free(*_):
+    pass
+"""
+
+
+def test_it_is_told_where_torch_uses_no_device(tmp_path):
+    done = run_ok(NUMBA + OUTSIDE + """
+def outside(asks, steps):
+    return steps * 4 * MIB
+handle = cumem.warn_tensor_cycles()
+gc.collect()
+run(24)
+row, = told()
+assert row["category"] == "outside the frameworks" and row["device"] == "cuda:0", row
+assert 3 * MIB < row["bytes_per_iteration"] < 5 * MIB, row
+(name,) = __import__("glob").glob("leak-*.json")
+device, = json.load(open(name))["devices"]  # as the warning wrote it
+assert device["total"] == 80 * 1024 * MIB, device
+""", cwd=tmp_path)
+    assert "cumem: cuda:0 grows by 4.0 MiB per iteration" in done.err, done.err
+
+
+@pytest.mark.parametrize("torch", ["", "import torch" + PRETEND])
+def test_what_numba_holds_is_told_once(torch, tmp_path):
+    """Arrays that end within a page of the driver's."""
+    run_ok(NUMBA + torch + OUTSIDE + """
+kept, make = [], allocate
+def allocate(*_):
+    kept.append(make(BASE, 3 * MIB // 2))
+def outside(asks, steps):
+    return len(kept) * 2 * MIB
+handle = cumem.observe_tensor_cycles(print)
+gc.collect()
+run(24)
+row, = told()
+assert row["category"] == "other" and "clear kept" in row["advice"], row
+assert 1.4 * MIB < row["bytes_per_iteration"] < 1.6 * MIB, row
+use = cumem.memory()
+assert use["frameworks"]["numba"] == (len(kept) * 3 * MIB // 2, len(kept) * 2 * MIB), use
+assert use["allocated"] - use["frameworks"].get("torch", (0, 0))[0] == len(kept) * 3 * MIB // 2
+assert use["outside_frameworks"] == 10 * 1024 * MIB - use["frameworks"].get("torch", (0, 0))[1]
+exec("del kept[:]")  # not seen: a line that empties it makes it no leak
+assert cumem.memory()["frameworks"]["numba"][0] == 3 * MIB // 2  # the latest
+events = cumem.status()["allocator_hook"]["events"]
+cumem.find_cycles(devices="cpu")  # a question of another device
+assert cumem.status()["allocator_hook"]["events"] == events
+""", cwd=tmp_path)
+
+
+def test_slices_of_time_come_where_torch_is_not_there(tmp_path):
+    done = run_ok(NUMBA + """
+import time
+handle = cumem.warn_tensor_cycles()
+gc.collect()
+kept, until = [], time.monotonic() + 100
+while (json.loads(cumem._core.document())["iteration"] or 0) < 15:
+    assert time.monotonic() < until
+    kept.append(allocate(BASE, MIB))
+    time.sleep(0.005)
+""", cwd=tmp_path)
+    assert "`__main__.kept` (list, " in done.err and "fix   clear kept " in done.err, done.err
 
 
 def test_it_is_told_where_the_driver_takes_long_to_answer(stand_in, tmp_path):  # noqa: F811

@@ -11,12 +11,16 @@ from process import run, run_ok
 from test_memory import PRETEND
 
 TESTS = pathlib.Path(__file__).resolve().parent
+MIB = 1 << 20
 SOURCES = {
     "libcuda.so.1": "fake_cuda.c",
     "libcupti.so.13": "fake_cupti.c",
     "libcublasLt.so.13": "fake_caller.c",
     "libnccl.so.2": "fake_caller.c",
     "libc10_cuda.so": "fake_caller.c",
+    "librmm.so": "fake_caller.c",
+    "runtime.cpython-311-x86_64-linux-gnu.so": "fake_caller.c",
+    "xla_cuda_plugin.so": "fake_caller.c",
 }
 
 
@@ -142,7 +146,7 @@ with cumem.observe_tensor_cycles(print):
 
 
 def test_the_report_says_which_library_and_which_line(fakes, tmp_path):
-    done = run_ok(START + """
+    done = run_ok(START + "import torch as framework" + PRETEND.replace("torch.", "framework.") + """
 initialise()
 def workspace(at):
     blas.fake_allocate(0, at, 16 * MIB)
@@ -160,6 +164,62 @@ with cumem.observe_tensor_cycles(print):
         f"cuda:0 driver libcublasLt.so.13 {32 << 20} 2 workspace",
         f"cuda:1 driver libnccl.so.2 {3 << 20} 1 connect",
     ]
+
+
+def test_what_a_framework_counts_is_not_told_of_its_library_too(fakes, tmp_path):
+    """Each pool is taken by the library, and then counted by the framework."""
+    done = run_ok(START + """
+from types import ModuleType, SimpleNamespace as Space
+libraries = [library(name) for name in ("xla_cuda_plugin.so", "librmm.so",
+                                        "runtime.cpython-311-x86_64-linux-gnu.so")]
+initialise()
+cumem._frameworks._has_context = lambda index: index == 0
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+    for i, each in enumerate(libraries):
+        each.fake_allocate(0, BASE + (i << 40), 64 * MIB)
+    print(*sorted(row[2] for row in held()))
+    sys.modules["rmm.mr"] = Space(get_per_device_resource=lambda index: Space(
+        pool_size=lambda: 64 * MIB))
+    print(*sorted(row[2] for row in held()))
+    pool = Space(used_bytes=lambda: 0, total_bytes=lambda: 64 * MIB)
+    sys.modules["cupy"] = Space(get_default_memory_pool=lambda: pool, cuda=Space(
+        runtime=Space(getDevice=lambda: 0)))
+    print(*sorted(row[2] for row in held()))
+    device = Space(local_hardware_id=0, memory_stats=lambda: {"bytes_in_use": 0, "pool_bytes": 64})
+    sys.modules["jax._src.xla_bridge"] = Space(_backends={
+        "cuda": Space(local_devices=lambda: [device])})
+    print(*sorted(row[2] for row in held()))
+""", cwd=tmp_path, FAKES=fakes, CUMEM_DRIVER=1, CUMEM_WARN_CYCLES=0)
+    xla, rmm, cupy = "xla_cuda_plugin.so", "librmm.so", "runtime.cpython-311-x86_64-linux-gnu.so"
+    assert done.out.splitlines() == [f"{rmm} {cupy} {xla}", f"{cupy} {xla}", xla, ""]
+
+
+def test_what_an_object_holds_is_not_told_of_its_library_too(fakes, tmp_path):
+    done = run_ok(START + f"sys.path.insert(0, {str(TESTS / 'fake_frameworks')!r})" + """
+import numba.cuda
+from numba.cuda.cudadrv import devicearray
+context = numba.cuda.cudadrv.driver.Context(0)
+initialise()
+def array(size):
+    pointer = context.memalloc(size)
+    blas.fake_allocate(0, pointer.device_pointer, size)  # for what calls the driver by ctypes
+    return devicearray.DeviceNDArray((size,), "not a dtype", 1, pointer)
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+    arrays = [array(MIB), array(3 * MIB)]
+    blas.fake_allocate(0, BASE - MIB, MIB)
+    blas.fake_allocate(1, BASE + (9 << 32), MIB)
+    print([row[:5] for row in held()])
+    context.allocations.clear()  # not freed
+    del arrays
+    print(sum(row[3] for row in held()) // MIB)
+""", cwd=tmp_path, FAKES=fakes, CUMEM_DRIVER=1, CUMEM_WARN_CYCLES=0)
+    library = "libcublasLt.so.13"
+    rows, rest = done.out.splitlines()
+    assert sorted(eval(rows)) == [("cuda:0", "driver", library, MIB, 1),
+                                  ("cuda:1", "driver", library, MIB, 1)]
+    assert rest == "6"
 
 
 def test_the_summary_has_a_row_for_the_libraries(fakes, tmp_path):

@@ -140,6 +140,48 @@ def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
     assert _frameworks.use(2) == {}
 
 
+def test_rmm_pool_is_known_without_statistics(monkeypatch):
+    pool = space(pool_size=lambda: 64)
+    module(monkeypatch, "rmm.mr", get_per_device_resource=[pool, space()].__getitem__)
+    assert _frameworks.use(0) == {"rmm": (0, 64)}
+    assert _frameworks.use(1) == {}
+    sys.modules["rmm.mr"].get_per_device_resource = lambda index: space(get_upstream=lambda: pool)
+    assert _frameworks.use(0) == {"rmm": (0, 64)}
+
+
+def test_cupy_pool_of_the_programs_own(monkeypatch):
+    class Pool:
+        used_bytes, total_bytes = (lambda self: 3), (lambda self: 4)
+        malloc = lambda self, size: None  # noqa: E731
+
+    add_cupy(monkeypatch)
+    cupy = sys.modules["cupy"]
+    own = Pool()
+    for allocator, expected in [(own.malloc, (13, 24)), (refuse, (10, 20))]:
+        cupy.cuda.get_allocator = lambda allocator=allocator: allocator
+        assert _frameworks.use(0) == {"cupy": expected}
+    cupy.cuda.get_allocator, cupy.get_default_memory_pool = (lambda: own.malloc), (lambda: own)
+    assert _frameworks.use(0) == {"cupy": (3, 4)}
+
+
+def test_objects_are_counted_where_no_pool_has_them(monkeypatch):
+    held = {"numba": (3, 4), "cupy": (15, 16), "jax": (1, 2), "rmm": (7, 8)}
+    monkeypatch.setattr(_frameworks._core, "objects_use", lambda index: held if index == 0 else {})
+    add_cupy(monkeypatch)
+    add_jax(monkeypatch, pool_bytes=50)
+    assert _frameworks.use(0) == {"cupy": (15, 20), "jax": (30, 50), "numba": (3, 4), "rmm": (7, 8)}
+    assert _frameworks.use(1) == {"cupy": (11, 21), "jax": (31, 50)}
+
+
+def test_objects_in_the_memory_of_rmm_are_counted_once(monkeypatch):
+    held = {"numba": (3, 4), "torch": (5, 6), "rmm": (7, 8)}
+    monkeypatch.setattr(_frameworks._core, "objects_use", lambda index: held)
+    module(monkeypatch, "rmm.allocators.torch")
+    assert _frameworks.use(0) == held
+    module(monkeypatch, "rmm.mr", get_per_device_resource=lambda index: space(pool_size=lambda: 64))
+    assert _frameworks.use(0) == {"rmm": (7, 64), "numba": (3, 4)}
+
+
 def test_framework_that_raises_is_left_out(monkeypatch):
     add_torch(monkeypatch)
     add_cupy(monkeypatch)

@@ -70,7 +70,7 @@ with pytest.raises(ValueError, match="1.*in use: cuda:0"):
 """, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core"])
+@pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core", "rmm.mr"])
 def test_a_framework_that_counts_nothing_is_in_use_where_the_device_has_a_context(
         framework, tmp_path):
     run_ok(f"framework = {framework!r}" + """
@@ -87,6 +87,7 @@ with raises(ValueError, match="'cuda:0'.*in use: none"):
 with raises(ValueError, match="'cpu'; expected 'cuda'"):
     cumem.memory("cpu")
 sys.modules[framework] = types.ModuleType(framework)
+sys.modules[framework].get_per_device_resource = lambda index: None
 with raises(ValueError, match="0.*in use: cuda:1"):
     cumem.memory(0)
 use = cumem.memory()
@@ -108,6 +109,23 @@ assert use["free"] == 8 * MIB and use["total"] == 100 * MIB
 _core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 40 * MIB, 32 * MIB, "")
 assert cumem.memory()["outside_frameworks"] == 0  # asked of both at different moments
 """, cwd=tmp_path)
+
+
+def test_an_allocator_without_counters_leaves_the_others_known(tmp_path):
+    done = run_ok(NODES + PRETEND + """
+def refuse(index):
+    raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats.")
+torch.cuda.memory_stats_as_nested_dict = refuse
+sys.modules["numba.cuda"] = types.ModuleType("numba.cuda")
+cumem._core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 60 * MIB, 32 * MIB, "")
+from cumem import _frameworks
+_frameworks._has_context = lambda index: index == 0
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+    use = cumem.memory()
+    assert use["frameworks"] == {} and use["outside_frameworks"] == 60 * MIB, use
+""", cwd=tmp_path)
+    assert done.err == ""
 
 
 def test_a_recorder_of_the_users_is_not_asked(tmp_path):

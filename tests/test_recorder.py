@@ -2,8 +2,11 @@
 # Copyright the cumem authors
 """torch's recorder in place of the slot: a torch.cuda that only pretends to record."""
 
+import pytest
+
 from process import NODES, run_ok
-from test_allocations import START, stand_in  # noqa: F401
+from test_allocations import FOREIGN, START, stand_in  # noqa: F401
+from test_categories import TIMELINE
 from test_memory import PRETEND
 
 RECORDER = NODES + PRETEND + """
@@ -51,6 +54,15 @@ for _ in range(2):
     assert recorder.calls == [ARMED, (None, {})] and not recorder.on
     assert hook()["hook"] == "none"
     recorder.calls.clear()
+""", cwd=tmp_path)
+
+
+def test_it_is_armed_where_a_question_came_before_any_observer(tmp_path):
+    run_ok(RECORDER + """
+cumem.find_cycles()
+assert recorder.calls == [], recorder.calls
+with cumem.observe_tensor_cycles(print):
+    assert recorder.calls == [ARMED], recorder.calls
 """, cwd=tmp_path)
 
 
@@ -188,7 +200,7 @@ for backend, found in (("cudaMallocAsync", "none"), ("native", "torch slot"), ("
     with cumem.observe_tensor_cycles(print):
         gc.collect()
         assert hook()["hook"] == found, hook()
-        assert (f"its {backend} backend" in hook()["why"]) == (found == "none"), hook()
+        assert (f"torch's {backend} backend" in hook()["why"]) == (found == "none"), hook()
         if found == "none":
             assert "refused: RuntimeError" in hook()["recorder"], hook()
         before = hook()["events"]
@@ -198,3 +210,48 @@ for backend, found in (("cudaMallocAsync", "none"), ("native", "torch slot"), ("
         assert cumem.memory()["allocated"] == 36 * MIB
     gc.collect()
 """, cwd=tmp_path, STAND_IN=stand_in)
+
+
+@pytest.mark.parametrize("why", ["cudaMallocAsync", "uncached", "recorder"])
+def test_growth_is_told_of_tensors_where_no_block_is_heard(why, stand_in, tmp_path):  # noqa: F811
+    variables = {"recorder": {}, "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}}
+    heard = {} if why == "recorder" else {"STAND_IN": stand_in}
+    run_ok((START if heard else NODES + "import ctypes\nBASE = 0x7f0000000000\n") + RECORDER + FOREIGN
+           + f"why = {why!r}" + """
+if why == "cudaMallocAsync":
+    torch._C._cuda_getAllocatorBackend = lambda: why
+losses = []
+def train(steps):
+    for _ in range(steps):
+        losses.append(over_dlpack(BASE + (len(losses) << 24)))
+        alias = over_dlpack(BASE + (len(losses) - 1 << 24))
+        gone = over_dlpack(BASE - (1 << 24))
+        cumem.step()
+handle = cumem.observe_tensor_cycles(print)
+gc.collect()
+assert hook()["hook"] == "recorder", hook()
+for steps in (30, 10):
+    train(steps)
+    cumem.find_cycles()  # torch's recorder is read, and forgotten again
+row, = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert row["device"] == "cuda:0" and "losses" in row["advice"], row
+assert row["frames"][1]["name"] == "over_dlpack", row
+assert 3.9 * MIB < row["bytes_per_iteration"] < 4.1 * MIB and row["bytes"] == 160 * MIB, row
+assert hook()["unknown_frees"] == 0, hook()
+""", cwd=tmp_path, **variables.get(why, {}), **heard)
+
+
+def test_a_place_that_another_tensor_has_since_is_that_ones(tmp_path):
+    """Between two ends of iterations nobody tells that a tensor has gone."""
+    run_ok(NODES + "import ctypes\nBASE = 0x7f0000000000\n" + RECORDER + FOREIGN + TIMELINE + """
+from cumem import _core, _growth
+handle = cumem.observe_tensor_cycles(print)
+noise = over_dlpack(BASE)
+cumem.step()
+del noise
+gradient = over_dlpack(BASE)
+_core.categories([(gradient, _growth.GRADIENT, "")])
+cumem.step()
+point = last_point()
+assert (point["gradient"], point["other"]) == (4 * MIB, 0), point
+""", cwd=tmp_path)

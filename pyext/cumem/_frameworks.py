@@ -8,6 +8,8 @@ that has not been used yet is left out.
 
 import sys
 
+from . import _core
+
 # Classes that the readers tag (pyext/*_reader.c): the first that is there.
 _TAGGED = (
     ("cupy._core.core", ("ndarray",)),
@@ -34,9 +36,18 @@ def use(index):
     """Bytes on CUDA device `index`: {"torch": (allocated, reserved), ...}.
 
     Only frameworks that are in use on that device are there.  Numba and cuda.core
-    keep no such count; their memory is seen by the driver alone.  What a framework
-    cannot say, or raises about, is left out.
+    keep no such count, nor do others for what their own pools do not give out: there
+    it is what their objects hold, which is known while cumem observes.  What a
+    framework cannot say, or raises about, is left out.
     """
+    found = _counted(index)
+    for name, held in _core.objects_use(index).items():
+        if name == "rmm" or "rmm" not in found or f"rmm.allocators.{name}" not in sys.modules:
+            found[name] = _at_least(held, *found.get(name, (0, 0)))
+    return found
+
+
+def _counted(index):
     found = {}
     for name, _, ask in _ASKED:
         try:
@@ -47,6 +58,20 @@ def use(index):
             allocated, reserved = bytes_held
             found[name] = (int(allocated), max(int(allocated), int(reserved)))
     return found
+
+
+def pool_libraries(indices):
+    """How the names of those libraries begin whose pools are counted on these devices."""
+    counted = {name for index in indices for name, (_, reserved) in _counted(index).items() if reserved}
+    return [library for name in sorted(counted) for library in _LIBRARIES[name]]
+
+
+def _at_least(held, allocated, reserved):
+    """What a framework has counted, which is not all where its objects hold more."""
+    if not reserved:
+        return held
+    allocated = max(allocated, held[0])
+    return allocated, max(reserved, allocated)
 
 
 def torch_cuda():
@@ -63,7 +88,10 @@ def torch_stats(index):
     cuda = torch_cuda()
     if cuda is None or index >= cuda.device_count():
         return {}
-    return cuda.memory_stats_as_nested_dict(index)
+    try:
+        return cuda.memory_stats_as_nested_dict(index)
+    except RuntimeError:  # another allocator: it does not count
+        return {}
 
 
 def torch_bytes(stats, kind, when="current"):
@@ -97,8 +125,16 @@ def _cupy(index):
 
 
 def _cupy_pool(cupy):
-    pool = cupy.get_default_memory_pool()
-    return pool.used_bytes(), pool.total_bytes()
+    pool, own = cupy.get_default_memory_pool(), _cupy_own_pool(cupy)
+    pools = [pool] if own is None or own is pool else [pool, own]
+    return sum(each.used_bytes() for each in pools), sum(each.total_bytes() for each in pools)
+
+
+def _cupy_own_pool(cupy):
+    """That of the program's own allocator, ``set_allocator(pool.malloc)``; None: it has no counts."""
+    get = getattr(cupy.cuda, "get_allocator", None)
+    pool = getattr(get(), "__self__", None) if get is not None else None
+    return pool if hasattr(pool, "used_bytes") and hasattr(pool, "total_bytes") else None
 
 
 def _has_context(index):
@@ -134,16 +170,20 @@ def _jax(index):
 
 
 def _rmm(index):
-    """Of the current resource, and that of `index` where RMM tells them apart."""
+    """Of the current resource, and that of `index` where RMM tells them apart.
+
+    A pool without statistics does not say how much of it is allocated: its objects do.
+    """
     module = sys.modules.get("rmm.mr")
-    adaptor = getattr(module, "StatisticsResourceAdaptor", None)
-    if adaptor is None or not _has_context(index):
+    if module is None or not _has_context(index):
         return None
     resource = module.get_per_device_resource(index)
     while resource is not None:
-        if isinstance(resource, adaptor):
+        if isinstance(resource, getattr(module, "StatisticsResourceAdaptor", ())):
             held = resource.allocation_counts.current_bytes
             return held, _pool_size(resource)
+        if hasattr(resource, "pool_size"):
+            return 0, resource.pool_size()
         resource = _upstream(resource)
     return None
 
@@ -170,8 +210,17 @@ _ASKED = (
 )
 
 
-# They keep no count of their bytes: the driver alone sees them.
-_UNCOUNTED = ("numba.cuda", "cuda.core")
+# Which libraries ask the driver for the pools of each.
+_LIBRARIES = {
+    "torch": ["libc10_cuda.so"],
+    "cupy": ["runtime.cpython-"],  # cupy_backends.cuda.api.runtime
+    "jax": ["xla_cuda_plugin.so", "xla_extension.so"],
+    "rmm": ["librmm.so"],
+}
+
+
+# They keep no count of their bytes, or not always: the driver alone sees them all.
+_UNCOUNTED = ("numba.cuda", "cuda.core", "rmm.mr")
 
 
 def _are_uncounted():

@@ -8,7 +8,6 @@ attributes in instance dictionaries and torch's own C getters are read: no code
 of the program runs.
 """
 
-import sys
 import weakref
 
 from . import _budget, _copies, _core, _modules
@@ -102,7 +101,7 @@ def _look(ending, aloud):
 
 def look_now(ending=False):
     """Before a report: at the end who held it was seen before, and is kept."""
-    if "torch" in sys.modules and (_is_open() or _copies.is_told()):
+    if _is_open() or _copies.is_told():
         look(ending)
 
 

@@ -5,6 +5,7 @@
 Nothing is imported, initialised or allocated; what cannot be said is None.
 """
 
+import os
 import sys
 
 from . import _core, _frameworks, _recorder
@@ -51,7 +52,9 @@ def memory(device=None):
     Notes
     -----
     Sums of ``torch.cuda.memory_snapshot()``, of each framework's own counters, and
-    NVML's figures for the device and this process.
+    NVML's figures for the device and this process.  Frameworks that keep no count
+    (Numba, cuda.core, RMM and CuPy without a pool) hold what their live objects do;
+    those are known that were made while cumem observes, the others' bytes are outside.
     """
     used = _in_use()
     if device is None and not used:
@@ -94,11 +97,17 @@ def devices():
     return list(_in_use())
 
 
+def pool_libraries():
+    """The libraries whose memory from the driver is that of pools that rows() have."""
+    return _frameworks.pool_libraries(_in_use())
+
+
 def _in_use():
     """{index: what each framework holds there}."""
     cuda = _frameworks.torch_cuda()
     if cuda is None and not _frameworks.others_are_imported():
         return {}
+    _core.ask_objects()
     most = cuda.device_count() if cuda is not None else 16
     used = {index: _frameworks.use(index) for index in range(most)}
     return {index: frameworks for index, frameworks in used.items()
@@ -225,9 +234,13 @@ def note_backend():
     backend = ask() if ask is not None else "native"
     if backend != "native":
         _core.silent(
-            f"torch allocates with its {backend} backend, which tells nobody of its blocks: the "
-            "lines are those that made the tensors (backend:native in PYTORCH_CUDA_ALLOC_CONF "
-            "gives each block its own)"
+            f"torch's {backend} backend tells nobody of its blocks: lines and growth are of the "
+            "tensors that Python has (each block's: backend:native in PYTORCH_CUDA_ALLOC_CONF)"
+        )
+    elif os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
+        _core.silent(
+            "under PYTORCH_NO_CUDA_MEMORY_CACHING torch tells nobody of its blocks: lines and "
+            "growth are of the tensors that Python has"
         )
 
 

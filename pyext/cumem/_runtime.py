@@ -154,11 +154,11 @@ def find_cycles(*, devices="auto"):
     with _lock, _no_collection():
         devices = _settings.parse_devices(devices)
         _prepare()
-        _core.watch(devices, _host_allowed(), True)
         _note_memory(snapshot=True)
+        _core.watch(devices, _host_allowed(), True)
         _recorder.seed()
         if not _attached["ran_out"]:
-            _core.held()
+            _note_held()
         try:
             event = _core.scan(MANUAL, False)
         finally:
@@ -356,6 +356,8 @@ def _deliver(kind, payload):
         logging.getLogger("cumem").warning("%s", payload)
     elif kind == "notice":
         _notice()
+    elif kind == "device":
+        _note_device()
     elif kind == "optimizer":
         _guarded(_growth.note_optimizer, payload)
     elif kind == "early growth":
@@ -407,7 +409,7 @@ def _call_observers(event):
 
 
 def _notice():
-    """A framework was imported or a device initialised since: attach what waits for it."""
+    """torch's accelerator was initialised since: attach what waits for it."""
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -421,15 +423,19 @@ def _notice():
     _steps.attach()
     _memory.note_backend()
     _memory.note_blocks()
-    if is_warned():
-        _looks.attach()  # now the device's size is known
     _recorder.arm(not _stacks_off())
-    _note_memory(snapshot=False)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
         with contextlib.suppress(RuntimeError):  # another allocator than torch's own has none
             attach(_on_out_of_memory)
+
+
+def _note_device():
+    """A framework uses a device since."""
+    if is_warned():
+        _looks.attach()  # now the device's size is known
+    _note_memory(snapshot=False)
 
 
 def _note_memory(snapshot, asked=None):
@@ -442,6 +448,16 @@ def _note_memory(snapshot, asked=None):
         _core.memory(_memory.rows(snapshot, asked))
     except Exception:
         _core.unraisable(_note_memory)
+
+
+def _note_held():
+    """What no object explains, for the report; after _note_memory()."""
+    from . import _memory
+
+    try:
+        _core.held(_memory.pool_libraries())
+    except Exception:
+        _core.unraisable(_note_held)
 
 
 def _on_out_of_memory(device, size, total, free):
@@ -519,7 +535,7 @@ def _scan_now(trigger, asked):
             _note_memory(snapshot=True)
         _recorder.seed()
         if asked or not _attached["ran_out"]:  # the report is about the moment of the failure
-            _core.held()
+            _note_held()
         event = _core.scan(trigger, True)
         _recorder.forget()
     if _core.event_key(event):
