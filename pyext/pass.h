@@ -27,8 +27,8 @@ struct cm_pass {
     bool fresh;       /* nothing of this statement was a branch */
     uint32_t line;    /* of the instruction before this one */
     bool measured; /* a length was compared, by the instruction before this */
-    bool called;   /* the instruction before this one made a value: no branch */
-    bool left;     /* that returns, raises, or goes back */
+    bool called; /* the instruction before this one made a value: no branch */
+    bool left;   /* that returns, raises, or goes back */
     struct cm_spans spans;
     struct cm_sieve sieve;
     bool own; /* what it hands on and its second names are told too */
