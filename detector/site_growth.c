@@ -114,6 +114,17 @@ known_state(struct cm_growth *self, int device, struct cm_site_id site)
     return number != 0 ? &self->states[number - 1] : NULL;
 }
 
+bool
+cm_growth_may_keep(const struct cm_growth *self, int device,
+                   struct cm_site_id site)
+{
+    const struct cm_growth_numbers *numbers = &self->numbers[device + 1];
+    uint32_t number =
+        site.index < numbers->capacity ? numbers->of_site[site.index] : 0;
+    return number == 0 || self->states[number - 1].kept
+           || !self->states[number - 1].looked;
+}
+
 /* Without memory it is sought in the table again. */
 static void
 note_number(struct cm_growth *self, int device, struct cm_site_id site,
@@ -398,6 +409,7 @@ note_gradient(struct cm_growth *self,
 {
     struct cm_growth_state *state = &self->states[gradient->series];
     uint64_t kept = state->bytes != 0 ? kept_gradients(state, now) : 0;
+    state->looked = true;
     if (kept == 0 && !state->kept) {
         return;
     }

@@ -37,7 +37,8 @@ struct cm_growth_state {
     uint8_t verdict; /* enum cm_verdict, the last one */
     uint8_t told;    /* the last one that made a look due */
     uint8_t doubts;  /* boundaries since it was told at which it only grew */
-    bool kept;       /* gradients, through the last forward pass */
+    bool kept;       /* gradients, through the last forward pass, */
+    bool looked;     /* which looked for them */
     bool suspected;  /* its series, when it changed last */
     bool leaked;     /* it was judged a leak once: it does not just vanish */
     uint64_t bytes, count, peak_bytes;
@@ -114,6 +115,10 @@ void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
 void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
                        uint64_t bytes);
 
+/* Whether what it allocated may have been kept through the last forward pass:
+ * false where none of it was, though it was looked at. */
+bool cm_growth_may_keep(const struct cm_growth *self, int device,
+                        struct cm_site_id site);
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

@@ -187,14 +187,14 @@ put_aside(struct cm_pass *pass)
     forget(pass);
 }
 
+/* By a swap, or at once where the compiler has stored it before the rest. */
 static void
-swap(struct cm_pass *pass, unsigned with)
+end_comprehension(struct cm_pass *pass)
 {
     PyObject *of = cm_sieve_end(&pass->sieve, pass->unit);
     if (of != NULL) {
         push_part(pass, of);
     }
-    cm_pushed_swap(pass->stack, with);
 }
 
 static void
@@ -292,7 +292,10 @@ rearrange(struct cm_pass *pass, enum action action, unsigned argument)
 {
     switch (action) {
     case ACT_COPY: run_copy(pass, argument); break;
-    case ACT_SWAP: swap(pass, argument); break;
+    case ACT_SWAP:
+        end_comprehension(pass);
+        cm_pushed_swap(pass->stack, argument);
+        break;
     case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
     case ACT_PUT_ASIDE: put_aside(pass); break;
     default: cm_pushed_swap(pass->stack, 2); pop(pass, 1);
@@ -314,6 +317,7 @@ stored_count(enum action action)
 static void
 run_store(struct cm_pass *pass, enum action action, unsigned argument)
 {
+    end_comprehension(pass);
     struct pushed last = pass->stack[0], before = pass->stack[1],
                   third = pass->stack[2];
     pop(pass, stored_count(action));

@@ -218,16 +218,15 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
     Py_RETURN_NONE;
 }
 
-/* Gradients that linger may be gone by now, and others in their place: where
- * none of its line are there it gets all. */
+/* Gradients that linger may be gone by now, and have come anew by another line;
+ * those of a line that were gone at the last forward pass are none of them. */
 static bool
-is_named_by(const struct cm_growing *finding, const struct cm_block *block,
-            bool gradient)
+lingers(const struct cm_growth_look *self, const struct cm_growing *finding,
+        const struct cm_block *block)
 {
-    return !finding->copy && finding->row.site != 0
-           && finding->row.device == block->device
-           && (finding->row.site == block->site.index
-               || (gradient && !finding->met));
+    return cm_growing_gradients(finding)
+           && cm_growth_may_keep(&self->session->growth, block->device,
+                                 block->site);
 }
 
 static void
@@ -237,8 +236,10 @@ note_name(struct cm_growth_look *self, const struct cm_block *block,
     for (size_t k = 0; k < self->count; k++) {
         struct cm_growing *finding = &self->findings[k];
         bool gradient =
-            cm_growing_gradients(finding) && category == CM_GRADIENT;
-        if (!is_named_by(finding, block, gradient)) {
+            category == CM_GRADIENT && lingers(self, finding, block);
+        if (finding->copy || finding->row.site == 0
+            || finding->row.device != block->device
+            || (finding->row.site != block->site.index && !gradient)) {
             continue;
         }
         if (name[0] != '\0' && finding->name_count < MOST_NAMES) {
@@ -248,34 +249,6 @@ note_name(struct cm_growth_look *self, const struct cm_block *block,
             (void)cm_growing_add(self, finding, parameter);
         }
     }
-}
-
-static void
-meet(struct cm_growth_look *self, const struct cm_block *block)
-{
-    for (size_t k = 0; k < self->count; k++) {
-        self->findings[k].met |=
-            self->findings[k].row.site == block->site.index
-            && self->findings[k].row.device == block->device;
-    }
-}
-
-/* [0 or -1; raises] */
-static int
-meet_gradients(struct cm_growth_look *self, PyObject *rows)
-{
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-        struct model_row row;
-        struct cm_block block;
-        if (!read_row(PyList_GET_ITEM(rows, i), &row)) {
-            return -1;
-        }
-        if (row.category == CM_GRADIENT
-            && cm_growing_block(self->session, row.tensor, &block)) {
-            meet(self, &block);
-        }
-    }
-    return 0;
 }
 
 /* A gradient comes after its parameter.  [0 or -1; raises] */
@@ -512,7 +485,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         look.status = hide(&look, copies);
     }
     if (look.status == CM_OK && cm_growing_copies(&look, copies) == 0
-        && meet_gradients(&look, rows) == 0 && note_names(&look, rows) == 0) {
+        && note_names(&look, rows) == 0) {
         cm_growing_find(&look);
         look.status = look.status == CM_OK
                           ? tell_all(&look, free_bytes, aloud != 0)

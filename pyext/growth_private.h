@@ -29,7 +29,6 @@ struct cm_growing {
     struct cm_growth_row row;
     uint32_t group;
     bool bounded; /* a leak but for who holds it */
-    bool met;     /* gradients that linger: some of its own line are there */
     bool copy; /* of the model's weights: its targets are told, not sought */
     uint32_t targets;              /* who have the memory themselves, or by a
                                     * graph, once it is known which of them */

@@ -139,11 +139,14 @@ tells_gradients_that_a_forward_finds(void **state)
     allocate(&job, 7, 32 * MIB); /* a workspace, by the same line */
     uint64_t gradient = allocate(&job, 7, 64 * MIB);
     step(&job);
+    assert_true(cm_growth_may_keep(&job.growth, 0, (struct cm_site_id){7}));
+    assert_true(cm_growth_may_keep(&job.growth, 0, (struct cm_site_id){99}));
     for (int i = 0; i < 12; i++) {
         cm_growth_forward(&job.growth, job.blocks, job.iteration);
         step(&job);
     }
     assert_true(job.growth.due);
+    assert_true(cm_growth_may_keep(&job.growth, 0, (struct cm_site_id){7}));
     assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 1);
     assert_int_equal(row.category, CM_GRADIENT);
     assert_int_equal(row.result.lingering_bytes, 64 * MIB);
@@ -158,6 +161,7 @@ tells_gradients_that_a_forward_finds(void **state)
         step(&job);
     }
     assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 0);
+    assert_false(cm_growth_may_keep(&job.growth, 0, (struct cm_site_id){7}));
     end(&job);
 }
 

@@ -66,6 +66,7 @@ def test_comprehensions_that_leave_items_out(probe):
  self.k = heapq.nlargest(n, self.k)
  self.k = list(islice(self.k, n))
  x = [(y, [z for z in y]) for y in list(x) if y]
+ n = {y: n for y in n if y}
  self.k = [y if y else n for y in self.k]
  self.k = [y for y in self.k]
  self.k = [y for y in x if y]
@@ -76,8 +77,8 @@ def test_comprehensions_that_leave_items_out(probe):
 """
     told = probe.code(function_of(source).__code__)
     assert {line: trimmed for (kind, name, _, line), (_, trimmed) in zip(told["stores"], told["values"])
-            if kind == STORE_ATTRIBUTE or name == "x"} == {
-                **dict.fromkeys(range(2, 10), 1), **dict.fromkeys(range(10, 17), 0)}
+            if kind == STORE_ATTRIBUTE or name in ("x", "n")} == {
+                **dict.fromkeys(range(2, 11), 1), **dict.fromkeys(range(11, 18), 0)}
 
 
 def test_the_attribute_that_an_operation_makes_another_of(probe):
