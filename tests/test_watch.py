@@ -84,7 +84,7 @@ for value in ("gpu:x", -1, [], True):
         assert repr(value) in str(error), error
     else:
         raise SystemExit(f"{value!r} was taken")
-for name, value in ("stacks", "x"), ("stacks", 1), ("stacks", None), ("path", "%q.json"):
+for name, value in ("stacks", "x"), ("stacks", 1), ("stacks", None), ("path", "%q.json"), ("path", 3), ("path", []):
     try:
         cumem.watch(**{name: value})
     except ValueError as error:

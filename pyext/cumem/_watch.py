@@ -122,5 +122,7 @@ def watch(path=None, *, devices="auto", stacks=True):
     """
     if not isinstance(stacks, bool):
         raise ValueError(f"not True or False: {stacks!r}")
+    if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
+        raise ValueError(f"not a file name: {path!r}; expected a path")
     name = _runtime.report_path() if path is None else _settings.output_path(os.fsdecode(path))
     return _runtime._add(Watcher(_settings.parse_devices(devices), name, stacks))
