@@ -106,7 +106,7 @@ add_bytes(struct cm_growth *self, uint32_t device, enum cm_category category,
 
 /* NULL: no series is known to be this site's. */
 static struct cm_growth_state *
-known_state(struct cm_growth *self, int device, struct cm_site_id site)
+known_state(const struct cm_growth *self, int device, struct cm_site_id site)
 {
     const struct cm_growth_numbers *numbers = &self->numbers[device + 1];
     uint32_t number =
@@ -118,11 +118,8 @@ bool
 cm_growth_may_keep(const struct cm_growth *self, int device,
                    struct cm_site_id site)
 {
-    const struct cm_growth_numbers *numbers = &self->numbers[device + 1];
-    uint32_t number =
-        site.index < numbers->capacity ? numbers->of_site[site.index] : 0;
-    return number == 0 || self->states[number - 1].kept
-           || !self->states[number - 1].looked;
+    const struct cm_growth_state *state = known_state(self, device, site);
+    return state == NULL || state->kept || !state->looked;
 }
 
 /* Without memory it is sought in the table again. */

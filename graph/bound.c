@@ -124,6 +124,17 @@ runs_again(const struct cm_holding *self, const struct cm_code *code,
     return store->repeated || cm_repeat_is_called(self, code);
 }
 
+/* A variable that is deleted, or set to None, behind the loop that fills it has
+ * grown until then. */
+static uint32_t
+sets_again(const struct cm_holding *self, const struct cm_code *code,
+           const struct cm_store *store, bool anew)
+{
+    bool again = anew && runs_again(self, code, store);
+    bool once = store->constant && store->kind != CM_STORE_ATTRIBUTE;
+    return anew && !(once && !again) ? 1 + again : 0;
+}
+
 /* `outputs = []` in a loop sets it twice; `self.x = None` makes nothing yet. */
 static void
 count_lines(const struct cm_holding *self, struct cm_code_id id,
@@ -146,7 +157,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
             && (store->trimmed
                 || cm_emptying_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;
-        lines->set += anew && !makes ? 1 + runs_again(self, code, store) : 0;
+        lines->set += sets_again(self, code, store, anew && !makes);
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
         lines->part += store->kind == CM_STORE_ITEM && store->empty

@@ -2,7 +2,7 @@
  * Copyright the cumem authors */
 
 /* The sentences about links between objects: an attribute, or the items of the
- * container that it leads into.  O(1). */
+ * container that it leads into.  O(edges). */
 
 #include "advice.h"
 

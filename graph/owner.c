@@ -97,7 +97,7 @@ add_receivers(const struct cm_holding *self, const struct cm_alias *to,
         for (uint32_t k = 0; !caller->library && k < caller->store_count;
              k++) {
             const struct cm_store *store = &caller->stores[k];
-            if (cm_repeat_calls(self, store, to->code)
+            if (cm_repeat_calls(self, caller, store, to->code)
                 && store->kind == CM_STORE_CALL && store->owner.index != 0) {
                 cm_aliases_add(all, caller, store->owner);
             }
@@ -135,7 +135,7 @@ name_in(const struct cm_holding *self, struct cm_code_id id, const char *name)
     const struct cm_code *code = cm_records_code(self->records, id);
     for (uint32_t i = 0; i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        if ((store->kind == CM_STORE_LOCAL
+        if ((store->kind == CM_STORE_LOCAL || store->kind == CM_STORE_CELL
              || store->kind == CM_STORE_PARAMETER)
             && cm_way_is(self, store->name, name)) {
             return store->name;

@@ -30,20 +30,37 @@ is_torchs(const struct cm_holding *self, struct cm_text_id name)
     return found;
 }
 
+/* x of x.f() is a variable of the caller's: an object, and no module. */
+static bool
+is_variable(const struct cm_code *caller, struct cm_text_id name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < caller->store_count; i++) {
+        const struct cm_store *store = &caller->stores[i];
+        found = (store->kind == CM_STORE_LOCAL
+                 || store->kind == CM_STORE_PARAMETER)
+                && cm_text_same(store->name, name);
+    }
+    return found;
+}
+
 bool
-cm_repeat_calls(const struct cm_holding *self, const struct cm_store *store,
-                const struct cm_code *code)
+cm_repeat_calls(const struct cm_holding *self, const struct cm_code *caller,
+                const struct cm_store *store, const struct cm_code *code)
 {
     bool named = store->kind == CM_STORE_CALL
                  || (store->kind == CM_STORE_HAND && store->made);
     bool plain = store->kind == CM_STORE_HAND && !store->made;
-    if (!cm_text_same(store->name, code->name)) {
-        return false;
+    bool own = cm_way_is(self, store->owner, "self");
+    if (!cm_text_same(store->name, code->name) || plain) {
+        return plain && cm_text_same(store->name, code->name);
     }
-    return plain
-           || (named && is_method(self, code)
-               && (!is_torchs(self, code->name)
-                   || cm_way_is(self, store->owner, "self")));
+    if (is_method(self, code)) {
+        return named && (own || !is_torchs(self, code->name));
+    }
+    return store->kind == CM_STORE_CALL && store->owner.index != 0 && !own
+           && !is_variable(caller, store->owner)
+           && !is_torchs(self, code->name);
 }
 
 /* In a loop of this one; who does it outside of one is added. */
@@ -55,7 +72,7 @@ calls_again(const struct cm_holding *self, const struct cm_code *caller,
     for (uint32_t i = 0; caller != code && !caller->library && !again
                          && i < caller->store_count;
          i++) {
-        if (cm_repeat_calls(self, &caller->stores[i], code)) {
+        if (cm_repeat_calls(self, caller, &caller->stores[i], code)) {
             again = caller->stores[i].repeated;
             cm_aliases_add(callers, caller, (struct cm_text_id){0});
         }

@@ -8,9 +8,10 @@
 
 #include "holding.h"
 
-/* The line is f(x) of a function; y.f(x) of a method, of which nothing else has
- * the name. */
+/* The caller's line is f(x) of a function, or module.f(x); y.f(x) of a method, of
+ * which nothing else has the name. */
 bool cm_repeat_calls(const struct cm_holding *self,
+                     const struct cm_code *caller,
                      const struct cm_store *store, const struct cm_code *code);
 /* In a loop of another one, or by one that is. */
 bool cm_repeat_is_called(const struct cm_holding *self,

@@ -383,16 +383,15 @@ add_torch(struct groups *groups, const struct explained *explained)
 static bool
 is_among(const char *library, PyObject *libraries)
 {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(libraries); i++) {
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyList_GET_SIZE(libraries); i++) {
         Py_ssize_t length;
         const char *name =
             PyUnicode_AsUTF8AndSize(PyList_GET_ITEM(libraries, i), &length);
-        if (name != NULL && strncmp(library, name, (size_t)length) == 0) {
-            return true;
-        }
+        found = name != NULL && strncmp(library, name, (size_t)length) == 0;
     }
     PyErr_Clear();
-    return false;
+    return found;
 }
 
 /* What a framework has taken, into a pool or for one object, is counted with

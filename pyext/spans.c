@@ -77,9 +77,9 @@ repeat(struct cm_store *store, uint32_t first)
     store->repeated = true;
 }
 
-/* Out of a handler is no loop: from 3.12 on these stand behind the rest, before
- * in it, as that of a `with` in the loop.  Where the bound is met, some are told
- * as if they stood in no loop. */
+/* Out of a handler is no loop: from 3.12 on these stand behind the rest,
+ * before in it, as that of a `with` in the loop.  Where the bound is met, some
+ * are told as if they stood in no loop. */
 void
 cm_spans_loop(struct cm_spans *self, struct cm_store *stores, uint32_t count,
               Py_ssize_t next, unsigned argument)

@@ -4,10 +4,11 @@
 #define CM_UNHOOKED_H
 
 /* Memory of the frameworks whose allocators tell nobody: CuPy, Numba, JAX,
- * RMM, cuda.core, and torch where its allocator is not heard.  At the end of each iteration their live objects are asked
- * where their memory is, and the table of blocks is told what has come and
- * gone since; so their growth is seen as torch's is.  What lived for less than
- * an iteration is not seen.  Guarded by the GIL.
+ * RMM, cuda.core, and torch where its allocator is not heard.  At the end of
+ * each iteration their live objects are asked where their memory is, and the
+ * table of blocks is told what has come and gone since; so their growth is
+ * seen as torch's is.  What lived for less than an iteration is not seen.
+ * Guarded by the GIL.
  *
  * Why not by hooks, where there are any: CuPy's are Python calls, two for each
  * allocation, in those threads alone that asked for them; RMM's is a resource

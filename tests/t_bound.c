@@ -318,8 +318,12 @@ test_a_variable_that_is_made_twice(void **state)
     way.holding.code_count = 1;
     way.holding.codes = &once;
     assert_false(cm_bound_is_emptied(&way.holding));
-    way.holding.codes = &code;
+    way.holding.codes = &code; /* behind the loop */
+    assert_false(cm_bound_is_emptied(&way.holding));
+    stores[1].repeated = true;
+    code = add_code(&way, "main", stores, 2, false);
     assert_true(cm_bound_is_emptied(&way.holding));
+    stores[1].repeated = false;
     stores[1].constant = false; /* outputs += [x] */
     code = add_code(&way, "main", stores, 2, false);
     assert_false(cm_bound_is_emptied(&way.holding));

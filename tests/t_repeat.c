@@ -65,7 +65,27 @@ a_method_is_called_on_an_object(void **state)
 
     (void)state;
     assert_true(is_called("Trainer.end_epoch", &on));
-    assert_false(is_called("end_epoch", &on));
+    assert_true(is_called("end_epoch", &on)); /* of a module */
+}
+
+/* trainer.end() where trainer is a variable is no call of the function. */
+static void
+what_a_variable_refers_to_is_no_module(void **state)
+{
+    static const struct call on = {CM_STORE_CALL, "trainer", false, true};
+    struct way way;
+
+    (void)state;
+    way_init(&way, "F||a.py:3 main;L|local outputs|list of 9|9", 1);
+    struct cm_store lines[2] = {store(&way, CM_STORE_LOCAL, "trainer", "", 3),
+                                line_of(&way, "end", &on)};
+    struct cm_code_id codes[2] = {add_code(&way, "end", NULL, 0, false),
+                                  add_code(&way, "main", lines, 2, false)};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    assert_false(cm_repeat_is_called(&way.holding,
+                                     cm_records_code(way.records, codes[0])));
+    cm_records_free(way.records);
 }
 
 static void
@@ -109,6 +129,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_that_a_loop_calls),
         cmocka_unit_test(a_method_is_called_on_an_object),
+        cmocka_unit_test(what_a_variable_refers_to_is_no_module),
         cmocka_unit_test(what_modules_have_too_is_not_the_programs),
         cmocka_unit_test(by_one_that_runs_again),
     };

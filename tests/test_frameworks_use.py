@@ -68,6 +68,13 @@ def add_jax(monkeypatch, **stats):
         "cpu": space(local_devices=refuse), "cuda": client})
 
 
+def of(package, **attributes):
+    """An object of a class of that package."""
+    made = type("Made", (), {"__module__": package})()
+    vars(made).update(attributes)
+    return made
+
+
 def test_nothing_imported_is_nothing_asked():
     before = set(sys.modules)
     assert _frameworks.use(0) == {}
@@ -126,10 +133,11 @@ def test_jax_without_a_pool_has_reserved_what_it_holds(monkeypatch):
 
 def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
     class StatisticsResourceAdaptor:
+        __module__ = "rmm.mr"
         allocation_counts = space(current_bytes=7)
 
         def get_upstream(self):
-            return space(pool_size=lambda: 64)
+            return of("rmm.mr", pool_size=lambda: 64)
 
     resources = [StatisticsResourceAdaptor(), space()]
     module(monkeypatch, "rmm.mr",
@@ -141,16 +149,17 @@ def test_rmm_is_asked_where_statistics_are_on(monkeypatch):
 
 
 def test_rmm_pool_is_known_without_statistics(monkeypatch):
-    pool = space(pool_size=lambda: 64)
+    pool = of("rmm.mr", pool_size=lambda: 64)
     module(monkeypatch, "rmm.mr", get_per_device_resource=[pool, space()].__getitem__)
     assert _frameworks.use(0) == {"rmm": (0, 64)}
     assert _frameworks.use(1) == {}
-    sys.modules["rmm.mr"].get_per_device_resource = lambda index: space(get_upstream=lambda: pool)
+    sys.modules["rmm.mr"].get_per_device_resource = lambda index: of("rmm.mr", get_upstream=lambda: pool)
     assert _frameworks.use(0) == {"rmm": (0, 64)}
 
 
 def test_cupy_pool_of_the_programs_own(monkeypatch):
     class Pool:
+        __module__ = "cupy.cuda.memory"
         used_bytes, total_bytes = (lambda self: 3), (lambda self: 4)
         malloc = lambda self, size: None  # noqa: E731
 
@@ -162,6 +171,28 @@ def test_cupy_pool_of_the_programs_own(monkeypatch):
         assert _frameworks.use(0) == {"cupy": expected}
     cupy.cuda.get_allocator, cupy.get_default_memory_pool = (lambda: own.malloc), (lambda: own)
     assert _frameworks.use(0) == {"cupy": (3, 4)}
+
+
+def test_what_the_program_gave_is_not_asked(monkeypatch):
+    """Its attributes are its own code, which may wait for a lock of its own."""
+    class Mine:
+        asked = []
+        malloc = lambda self, size: None  # noqa: E731
+
+        def __getattribute__(self, name):
+            Mine.asked.append(name)
+            return object.__getattribute__(self, name)
+
+    mine = Mine()
+    add_cupy(monkeypatch)
+    for allocator in (mine.malloc, mine):
+        sys.modules["cupy"].cuda.get_allocator = lambda allocator=allocator: allocator
+        Mine.asked.clear()
+        assert _frameworks.use(0) == {"cupy": (10, 20)}
+        module(monkeypatch, "rmm.mr", get_per_device_resource=lambda index: mine)
+        assert "rmm" not in _frameworks.use(0)
+        assert Mine.asked == []
+        monkeypatch.delitem(sys.modules, "rmm.mr")
 
 
 def test_objects_are_counted_where_no_pool_has_them(monkeypatch):
@@ -178,7 +209,7 @@ def test_objects_in_the_memory_of_rmm_are_counted_once(monkeypatch):
     monkeypatch.setattr(_frameworks._core, "objects_use", lambda index: held)
     module(monkeypatch, "rmm.allocators.torch")
     assert _frameworks.use(0) == held
-    module(monkeypatch, "rmm.mr", get_per_device_resource=lambda index: space(pool_size=lambda: 64))
+    module(monkeypatch, "rmm.mr", get_per_device_resource=lambda index: of("rmm.mr", pool_size=lambda: 64))
     assert _frameworks.use(0) == {"rmm": (7, 64), "numba": (3, 4)}
 
 

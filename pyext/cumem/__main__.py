@@ -89,8 +89,11 @@ def _least(options):
 
 
 def _has_heard(process, told):
-    """Whether what was told us was told the program too: the terminal interrupts the whole group."""
-    from_kernel = told.si_code > 0
+    """Whether what was told us was told the program too: the terminal interrupts the whole group.
+
+    Of a hang-up it may have told the session's leader alone, us.
+    """
+    from_kernel = told.si_code > 0 and told.si_signo != signal.SIGHUP
     return from_kernel and os.getpgid(process.pid) == os.getpgrp()
 
 
@@ -112,6 +115,8 @@ def _run(command, environment):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it does not hear it
         while process.poll() is None:
             _hand_on(process, signal.sigwaitinfo(awaited))
+        while signal.sigtimedwait(_HANDED_ON, 0) is not None:
+            pass  # it came too late for the program, and is not ours
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     code = process.returncode

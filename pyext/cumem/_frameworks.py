@@ -133,8 +133,17 @@ def _cupy_pool(cupy):
 def _cupy_own_pool(cupy):
     """That of the program's own allocator, ``set_allocator(pool.malloc)``; None: it has no counts."""
     get = getattr(cupy.cuda, "get_allocator", None)
-    pool = getattr(get(), "__self__", None) if get is not None else None
-    return pool if hasattr(pool, "used_bytes") and hasattr(pool, "total_bytes") else None
+    allocator = get() if get is not None else None
+    if not _is_of(allocator, ("builtins", "_cython", "cupy")):  # another one's attributes may be code
+        return None
+    pool = getattr(allocator, "__self__", None)
+    return pool if _is_of(pool, ("cupy",)) and hasattr(pool, "used_bytes") else None
+
+
+def _is_of(thing, packages):
+    """Whether its class is of one of these packages, and no class of the program's."""
+    module = type.__getattribute__(type(thing), "__module__")
+    return isinstance(module, str) and module.split(".")[0].startswith(packages)
 
 
 def _has_context(index):
@@ -178,7 +187,7 @@ def _rmm(index):
     if module is None or not _has_context(index):
         return None
     resource = module.get_per_device_resource(index)
-    while resource is not None:
+    while resource is not None and _is_of(resource, ("rmm",)):
         if isinstance(resource, getattr(module, "StatisticsResourceAdaptor", ())):
             held = resource.allocation_counts.current_bytes
             return held, _pool_size(resource)
@@ -194,7 +203,7 @@ def _upstream(resource):
 
 
 def _pool_size(resource):
-    while resource is not None:
+    while resource is not None and _is_of(resource, ("rmm",)):
         pool_size = getattr(resource, "pool_size", None)
         if pool_size is not None:
             return pool_size()

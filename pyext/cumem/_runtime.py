@@ -154,12 +154,12 @@ def find_cycles(*, devices="auto"):
     with _lock, _no_collection():
         devices = _settings.parse_devices(devices)
         _prepare()
-        _note_memory(snapshot=True)
-        _core.watch(devices, _host_allowed(), True)
-        _recorder.seed()
-        if not _attached["ran_out"]:
-            _note_held()
         try:
+            _note_memory(snapshot=True)
+            _core.watch(devices, _host_allowed(), True)
+            _recorder.seed()
+            if not _attached["ran_out"]:
+                _note_held()
             event = _core.scan(MANUAL, False)
         finally:
             _recorder.forget()
@@ -262,7 +262,7 @@ def _prepare():
 
 _READ = {
     "CUMEM_INTERCEPTOR": {"parse": _settings.parse_choice("sentinel", "saveall"), "default": ""},
-    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None},
+    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None, "off": "0"},
     "CUMEM_STACKS": {"parse": _settings.parse_switch, "default": True, "off": False},
     "CUMEM_VALUES": {"parse": _settings.parse_switch, "default": False},
     "CUMEM_SUPPRESSIONS": {"parse": _settings.parse_file, "default": None},

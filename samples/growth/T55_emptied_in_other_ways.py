@@ -1,4 +1,4 @@
-"""Outputs of an epoch in a dict of lists, by epoch, in metrics, by a hook and a generator, and until they are deleted."""
+"""Outputs of an epoch in a dict of lists, by epoch, in metrics, by a hook and a generator, and deleted in the loop."""
 
 import torch
 from torch import nn
@@ -87,12 +87,12 @@ def groups(loop, count):
 
 def main():
     loop, metrics, rows, by_epoch = Loop(), Metrics(), Rows(256 * STEPS), {}
-    first = []
-    for _ in range(STEPS):
-        first.append(loop.step())
-    mean = torch.cat(first).mean().item()
-    del first
     for epoch in range(3):
+        first = []
+        for _ in range(STEPS):
+            first.append(loop.step())
+        mean = torch.cat(first).mean().item()
+        del first
         by_epoch.pop(epoch - 1, None)
         by_epoch[epoch] = []
         run_epoch(loop, metrics, rows)
