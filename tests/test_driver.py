@@ -179,11 +179,11 @@ with cumem.observe_tensor_cycles(print):
     for i, each in enumerate(libraries):
         each.fake_allocate(0, BASE + (i << 40), 64 * MIB)
     print(*sorted(row[2] for row in held()))
-    sys.modules["rmm.mr"] = Space(get_per_device_resource=lambda index: Space(
-        pool_size=lambda: 64 * MIB))
+    pool = type("PoolMemoryResource", (), {"__module__": "rmm.mr", "pool_size": lambda self: 64 * MIB})()
+    sys.modules["rmm.mr"] = Space(get_per_device_resource=lambda index: pool)
     print(*sorted(row[2] for row in held()))
-    pool = Space(used_bytes=lambda: 0, total_bytes=lambda: 64 * MIB)
-    sys.modules["cupy"] = Space(get_default_memory_pool=lambda: pool, cuda=Space(
+    pools = Space(used_bytes=lambda: 0, total_bytes=lambda: 64 * MIB)
+    sys.modules["cupy"] = Space(get_default_memory_pool=lambda: pools, cuda=Space(
         runtime=Space(getDevice=lambda: 0)))
     print(*sorted(row[2] for row in held()))
     device = Space(local_hardware_id=0, memory_stats=lambda: {"bytes_in_use": 0, "pool_bytes": 64})
