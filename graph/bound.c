@@ -116,21 +116,13 @@ takes_new(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
-/* In a loop, or a function that runs once an epoch. */
-static bool
-runs_again(const struct cm_holding *self, const struct cm_code *code,
-           const struct cm_store *store)
-{
-    return store->repeated || cm_repeat_is_called(self, code);
-}
-
 /* A variable that is deleted, or set to None, behind the loop that fills it has
  * grown until then. */
 static uint32_t
 sets_again(const struct cm_holding *self, const struct cm_code *code,
            const struct cm_store *store, bool anew)
 {
-    bool again = anew && runs_again(self, code, store);
+    bool again = anew && cm_repeat_runs(self, code, store);
     bool once = store->constant && store->kind != CM_STORE_ATTRIBUTE;
     return anew && !(once && !again) ? 1 + again : 0;
 }
@@ -162,7 +154,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
                        && cm_emptying_is_about(self, store, place->name);
         lines->part += store->kind == CM_STORE_ITEM && store->empty
                        && cm_emptying_is_about(self, store, place->name)
-                       && runs_again(self, code, store);
+                       && cm_repeat_runs(self, code, store);
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;

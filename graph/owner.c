@@ -52,7 +52,7 @@ makes_again(const struct cm_holding *self, const struct cm_code *code,
         again = is_set_by(store, owner)
                 && cm_way_is(self, store->name, owner->name) && store->made
                 && !is_made_of_itself(self, code, store)
-                && (store->repeated || cm_repeat_is_called(self, code));
+                && cm_repeat_runs(self, code, store);
     }
     return again;
 }
@@ -66,17 +66,6 @@ any_makes_again(const struct cm_holding *self, const struct owner *owner)
             self, cm_records_code(self->records, self->codes[i]), owner);
     }
     return again;
-}
-
-static bool
-is_parameter(const struct cm_code *code, struct cm_text_id name)
-{
-    bool found = false;
-    for (uint32_t i = 0; !found && i < code->store_count; i++) {
-        found = code->stores[i].kind == CM_STORE_PARAMETER
-                && cm_text_same(code->stores[i].name, name);
-    }
-    return found;
 }
 
 static bool
@@ -118,7 +107,7 @@ variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
         struct owner owner = {cm_way_text(self, variable.name),
                               CM_STORE_LOCAL};
         again = makes_again(self, variable.code, &owner);
-        if (is_parameter(variable.code, variable.name)) {
+        if (cm_repeat_has(variable.code, CM_STORE_PARAMETER, variable.name)) {
             cm_emptying_add_handed(self, &variable, &all);
         }
         if (is_first_parameter(variable.code, variable.name)) {

@@ -30,35 +30,43 @@ is_torchs(const struct cm_holding *self, struct cm_text_id name)
     return found;
 }
 
+bool
+cm_repeat_has(const struct cm_code *code, enum cm_store_kind kind,
+              struct cm_text_id name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < code->store_count; i++) {
+        found = code->stores[i].kind == kind
+                && cm_text_same(code->stores[i].name, name);
+    }
+    return found;
+}
+
 /* x of x.f() is a variable of the caller's: an object, and no module. */
 static bool
 is_variable(const struct cm_code *caller, struct cm_text_id name)
 {
-    bool found = false;
-    for (uint32_t i = 0; !found && i < caller->store_count; i++) {
-        const struct cm_store *store = &caller->stores[i];
-        found = (store->kind == CM_STORE_LOCAL
-                 || store->kind == CM_STORE_PARAMETER)
-                && cm_text_same(store->name, name);
-    }
-    return found;
+    return cm_repeat_has(caller, CM_STORE_LOCAL, name)
+           || cm_repeat_has(caller, CM_STORE_PARAMETER, name);
 }
 
 bool
 cm_repeat_calls(const struct cm_holding *self, const struct cm_code *caller,
                 const struct cm_store *store, const struct cm_code *code)
 {
-    bool named = store->kind == CM_STORE_CALL
-                 || (store->kind == CM_STORE_HAND && store->made);
-    bool plain = store->kind == CM_STORE_HAND && !store->made;
+    bool call = store->kind == CM_STORE_CALL;
     bool own = cm_way_is(self, store->owner, "self");
-    if (!cm_text_same(store->name, code->name) || plain) {
-        return plain && cm_text_same(store->name, code->name);
+    if (!cm_text_same(store->name, code->name)
+        || (!call && store->kind != CM_STORE_HAND)) {
+        return false;
+    }
+    if (!call && !store->made) {
+        return true;
     }
     if (is_method(self, code)) {
-        return named && (own || !is_torchs(self, code->name));
+        return own || !is_torchs(self, code->name);
     }
-    return store->kind == CM_STORE_CALL && store->owner.index != 0 && !own
+    return call && store->owner.index != 0 && !own
            && !is_variable(caller, store->owner)
            && !is_torchs(self, code->name);
 }
@@ -93,4 +101,11 @@ cm_repeat_is_called(const struct cm_holding *self, const struct cm_code *code)
         }
     }
     return again;
+}
+
+bool
+cm_repeat_runs(const struct cm_holding *self, const struct cm_code *code,
+               const struct cm_store *store)
+{
+    return store->repeated || cm_repeat_is_called(self, code);
 }

@@ -128,8 +128,9 @@ drop_store(struct cm_pass *pass, PyObject *name)
 }
 
 /* `del x` leaves as little in it as x = None. */
-static void delete (struct cm_pass *pass, enum cm_store_kind kind,
-                    PyObject *name, PyObject *owner)
+static void
+add_deletion(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
+             PyObject *owner)
 {
     struct pushed none = {.constant = Py_None, .fresh = true};
     if (!drop_store(pass, name) && pass->own) {
@@ -143,17 +144,17 @@ run_delete(struct cm_pass *pass, enum action action, unsigned argument)
     const struct pushed *of = &pass->stack[0];
     switch (action) {
     case ACT_DELETE_LOCAL:
-        delete (pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
+        add_deletion(pass, CM_STORE_LOCAL, local_of(pass, argument), NULL);
         break;
     case ACT_DELETE_CELL:
-        delete (pass, CM_STORE_CELL, local_of(pass, argument), NULL);
+        add_deletion(pass, CM_STORE_CELL, local_of(pass, argument), NULL);
         break;
     case ACT_DELETE_NAME:
-        delete (pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
+        add_deletion(pass, CM_STORE_GLOBAL, name_of(pass, argument), NULL);
         break;
     default:
-        delete (pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
-                of->attribute ? NULL : of->name);
+        add_deletion(pass, CM_STORE_ATTRIBUTE, name_of(pass, argument),
+                     of->attribute ? NULL : of->name);
         pop(pass, 1);
     }
 }
@@ -520,11 +521,10 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;
     bool ends = action == ACT_DROP && pass->called;
-    pass->called =
-        action == ACT_KEEP ? pass->called
-        : action == ACT_TAKE_ONE
-            ? true
-            : action == ACT_TAKE_CALL || action == ACT_TAKE_CALL_KEYS;
+    if (action != ACT_KEEP) {
+        pass->called = action == ACT_TAKE_ONE || action == ACT_TAKE_CALL
+                       || action == ACT_TAKE_CALL_KEYS;
+    }
     if (ends || (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM)) {
         pass->fresh = true;
     }
