@@ -23,11 +23,10 @@ class Trainer:
         self.store = Meter()
 
     def step(self):
-        x = torch.randn(256, 512, device=device)
-        self.optimizer.zero_grad()
-        output = self.model(x)
+        output = self.model(torch.randn(256, 512, device=device))
         output.square().mean().backward()
         self.optimizer.step()
+        self.optimizer.zero_grad()
         self.store.update(output.detach())
         return output.detach()
 

@@ -87,7 +87,7 @@ def groups(loop, count):
 
 def main():
     loop, metrics, rows, by_epoch = Loop(), Metrics(), Rows(256 * STEPS), {}
-    for epoch in range(3):
+    for epoch in range(4):
         first = []
         for _ in range(STEPS):
             first.append(loop.step())
@@ -100,7 +100,7 @@ def main():
         run_with_hook(loop)
         for _ in range(STEPS):
             by_epoch[epoch].append(loop.step())
-    sizes = [len(group) for group in groups(loop, 2 * STEPS)]
+        sizes = [len(group) for group in groups(loop, 2 * STEPS)]
     print("rows:", len(rows.rows), "groups:", sizes, "finite:", mean == mean)
 
 

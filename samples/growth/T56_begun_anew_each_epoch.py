@@ -49,7 +49,7 @@ def recording(rows):
 
 def main():
     loop, rows = Loop(), []
-    for _ in range(3):
+    for _ in range(4):
         gather(loop)
         epoch = Epoch(loop)
         epoch.run()
