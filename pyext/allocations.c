@@ -19,7 +19,6 @@
 #include "backward.h"
 #include "foreign.h"
 #include "forward.h"
-#include "growth_look.h"
 #include "unhooked.h"
 
 #define MAX_BLOCKS ((size_t)1 << 24)
@@ -111,7 +110,6 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     }
     if (stacks) {
         cm_backward_start(objects);
-        cm_backward_on_enter(cm_growth_on_backward);
         cm_forward_start();
         cm_foreign_start();
     }

@@ -90,8 +90,4 @@ void cm_devices_forget(struct cm_devices *self);
 /* [new; never]: {"torch": "struct layout", ...}; NULL without memory. */
 PyObject *cm_devices_status(const struct cm_devices *self);
 
-/* The torch reader's own: facts about probe tensors, from cumem._torch.
- * [none; raises] */
-PyObject *cm_torch_probe(PyObject *module, PyObject *facts);
-
 #endif

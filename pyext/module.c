@@ -30,6 +30,7 @@
 #include "session.h"
 #include "sighting.h"
 #include "steps.h"
+#include "torch_layout.h"
 #include "touched.h"
 #include "why_alive.h"
 

@@ -10,8 +10,10 @@
 #include "../detector/hot.h"
 
 #include "allocations.h"
+#include "backward.h"
 #include "deaths.h"
 #include "driver_events.h"
+#include "growth_look.h"
 #include "steps.h"
 #include "tags.h"
 #include "touched.h"
@@ -108,6 +110,7 @@ cm_session_notice(struct cm_session *self)
     cm_devices_notice(self->devices);
     if (cm_session_is_main(self)) {
         cm_allocations_notice(self->objects, self->stacks);
+        cm_backward_on_enter(cm_growth_on_backward);
     }
     notice_devices(self);
     if (cm_session_is_main(self)) {

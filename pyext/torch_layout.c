@@ -8,11 +8,10 @@
 
 #include "torch_layout.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/uio.h> // process_vm_readv()
 #include <unistd.h>
-
-#include "devices.h"
 
 #define OBJECT_WORDS 8u
 #define IMPL_WORDS 24u
@@ -47,7 +46,7 @@ void
 cm_torch_peek_many(const uint64_t *addresses, size_t count, uint64_t *words,
                    size_t each, bool *there)
 {
-    struct iovec places[CM_ALIVE_MAX];
+    struct iovec places[CM_TORCH_PEEK_MAX];
     size_t bytes = each * sizeof(*words);
     for (size_t i = 0; i < count; i++) {
         places[i] = (struct iovec){(void *)(uintptr_t)addresses[i], bytes};

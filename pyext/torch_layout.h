@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#define CM_TORCH_PEEK_MAX 64u
 enum { CM_TORCH_STORAGE_WORDS = 8, CM_TORCH_DTYPES = 64 };
 
 struct cm_torch_dtype {
@@ -36,13 +37,15 @@ struct cm_torch_layout {
                       * to its object */
 };
 
-/* The layout learnt by cm_torch_probe(), or NULL: *reason says why. */
+/* [none; raises] Facts about probe tensors, from cumem._torch. */
+PyObject *cm_torch_probe(PyObject *module, PyObject *facts);
+/* The layout learnt from them, or NULL: *reason says why. */
 const struct cm_torch_layout *cm_torch_learnt(const char **reason);
 /* Gives the learnt layout up; its references are taken by who copied it. */
 void cm_torch_unlearn(void);
 /* Reads our own memory through the kernel: what is not there is an answer. */
 bool cm_torch_peek(uint64_t address, uint64_t *words, size_t count);
-/* As cm_torch_peek() for up to CM_ALIVE_MAX places of `each` words. */
+/* As cm_torch_peek() for up to CM_TORCH_PEEK_MAX places of `each` words. */
 void cm_torch_peek_many(const uint64_t *addresses, size_t count,
                         uint64_t *words, size_t each, bool *there);
 

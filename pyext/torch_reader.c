@@ -306,6 +306,7 @@ torch_alive(const void *state, const struct cm_storage *storages, size_t count,
             enum cm_alive *answers)
 {
     const struct cm_torch_layout *layout = state;
+    static_assert(CM_ALIVE_MAX <= CM_TORCH_PEEK_MAX, "one peek is enough");
     uint64_t addresses[CM_ALIVE_MAX] = {0};
     uint64_t words[CM_ALIVE_MAX][CM_TORCH_STORAGE_WORDS];
     bool there[CM_ALIVE_MAX];
