@@ -29,6 +29,8 @@
 #define LONGEST_INTERVAL_NS UINT64_C(60000000000)
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
 #define MAX_NAME_TRIES 1000
+/* Findings that one warning tells: a job's log is no report. */
+#define TOLD_AT_ONCE 5
 
 struct cm_digest *
 cm_digest_new(struct cm_records *records)
@@ -354,13 +356,14 @@ queue_summary(struct cm_digest *self, const struct cm_summary_options *options)
     cm_buffer_release(&text);
 }
 
-/* Before: lock held.  The summary of what is new; of what is a library's own
- * its last line has the number. */
+/* Before: lock held.  The summary of what is new, the largest; of the others,
+ * and of what is a library's own, its last line has the number. */
 static void
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 {
     struct cm_summary_options options = {
         .min_bytes = self->min_bytes,
+        .top = TOLD_AT_ONCE,
         .only = news->fingerprints,
         .only_count = news->count,
         .report_name = seen_from_here(self->leak.source_path),
@@ -398,6 +401,7 @@ cm_digest_say_exhausted(struct cm_digest *self, bool all)
     }
     struct cm_summary_options options = {
         .min_bytes = self->min_bytes,
+        .top = TOLD_AT_ONCE,
         .exhausted = !all,
         .reason = cm_digest_note_reason(self),
         .report_name = seen_from_here(self->leak.source_path),

@@ -419,91 +419,6 @@ add_finding(struct cm_summary_writer *self, size_t cycle, size_t number)
     return status;
 }
 
-/* One part of the last line, with what parts it from the one before. */
-static void
-add_hidden(struct cm_summary_writer *self, bool *said, size_t count,
-           const char *what)
-{
-    if (count > 0) {
-        cm_line_addf(&self->line, CM_PAINT_NONE, "%s%zu %s",
-                     *said ? ", " : "hidden: ", count, what);
-        *said = true;
-    }
-}
-
-static const char *
-report_name(const struct cm_summary_writer *self)
-{
-    const char *path = self->leak->source_path, *slash;
-
-    if (self->options->report_name != NULL || path == NULL) {
-        return self->options->report_name;
-    }
-    slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-static void
-add_saved(struct cm_summary_writer *self)
-{
-    const struct cm_leak_looks *looks = &self->leak->looks;
-    char size[CM_SIZE_TEXT_BYTES];
-
-    if (looks->saved_bytes == 0) {
-        return;
-    }
-    cm_size_format(looks->saved_bytes, size);
-    cm_line_addf(&self->line, CM_PAINT_NONE,
-                 "saved: %s by %" PRIu64 " collection%s of CUMEM_AUTO_COLLECT",
-                 size, looks->collections, looks->collections == 1 ? "" : "s");
-    cm_line_end(&self->line);
-}
-
-static void
-add_lost(struct cm_summary_writer *self)
-{
-    const char *reason = cm_summary_text(self, self->leak->lost_reason);
-
-    if (self->leak->lost_events == 0 && self->leak->lost_nodes == 0) {
-        return;
-    }
-    cm_line_addf(&self->line, CM_PAINT_NONE,
-                 "lost: %" PRIu64 " events, %" PRIu64 " objects",
-                 self->leak->lost_events, self->leak->lost_nodes);
-    if (reason[0] != '\0') {
-        cm_line_add(&self->line, CM_PAINT_NONE, ": ");
-        cm_line_add_cut(&self->line, reason, 0);
-    }
-    cm_line_end(&self->line);
-}
-
-static void
-add_footer(struct cm_summary_writer *self,
-           const struct cm_summary_counts *counts)
-{
-    const char *name = report_name(self);
-    char size[CM_SIZE_TEXT_BYTES], small[CM_SIZE_TEXT_BYTES + 8];
-    bool said = false;
-
-    cm_size_format_short(self->options->min_bytes, size);
-    snprintf(small, sizeof(small), "under %s", size);
-    add_hidden(self, &said, counts->more, "more (--top)");
-    add_hidden(self, &said, counts->library, "in libraries");
-    add_hidden(self, &said, counts->small, small);
-    if (counts->library + counts->small > 0) {
-        cm_line_add(&self->line, CM_PAINT_NONE, " (--all)");
-    }
-    add_hidden(self, &said, self->options->suppressed, "suppressed");
-    if (name != NULL) {
-        cm_line_add(&self->line, CM_PAINT_NONE,
-                    said ? " | cyclereport " : "cyclereport ");
-        cm_line_add(&self->line, CM_PAINT_NONE, name);
-    }
-    if (said || name != NULL) {
-        cm_line_end(&self->line);
-    }
-}
-
 /* Where memory ran out, always; else for whoever asks, or wonders. */
 static void
 add_memory(struct cm_summary_writer *self, size_t told)
@@ -552,7 +467,7 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
             cm_memory_table_add_reason(self->leak, &self->line);
         }
         counts = (struct cm_summary_counts){0};
-        add_footer(self, &counts);
+        cm_summary_add_footer(self, &counts);
         return CM_OK;
     }
     if (told > 0 || !tells_exhausted(self)) {
@@ -562,10 +477,10 @@ write_all(struct cm_summary_writer *self, struct cm_leak_finding *shown)
         status = add_shown(self, shown[i], i + 1);
     }
     add_memory(self, told);
-    add_saved(self);
-    add_lost(self);
+    cm_summary_add_saved(self);
+    cm_summary_add_lost(self);
     if (told > 0 || tells_exhausted(self)) {
-        add_footer(self, &counts);
+        cm_summary_add_footer(self, &counts);
     }
     return status;
 }

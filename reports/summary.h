@@ -18,6 +18,8 @@
 #include "walk.h"
 
 #define CM_DEFAULT_MIN_BYTES ((uint64_t)1 << 20)
+/* Packages that the last line names; more are "...". */
+#define CM_SUMMARY_PACKAGES 3
 
 /* Zero is valid: everything but library findings, without colour. */
 struct cm_summary_options {
@@ -48,10 +50,14 @@ enum cm_status cm_summary_write(const struct cm_leak *leak,
 /* How the findings of a document divide under these options. */
 struct cm_summary_counts {
     size_t shown, library, small, more;
-    size_t heavy;  /* of library: cycles of min_bytes at least */
-    size_t dead;   /* cycles, in whichever of these */
-    size_t cycles; /* shown or more */
-    size_t faults; /* leaks and what lingers, shown or more */
+    size_t heavy;        /* of library: cycles of min_bytes at least */
+    size_t dead;         /* cycles, in whichever of these */
+    size_t cycles;       /* shown or more */
+    size_t faults;       /* leaks and what lingers, shown or more */
+    uint64_t more_bytes; /* of more: each at its most */
+    /* Those of library, each once; more than there is room for are one. */
+    struct cm_text_id packages[CM_SUMMARY_PACKAGES];
+    size_t package_count;
 };
 /* `shown`, when not NULL, has room for leak->cycle_count and
  * leak->growth_count findings.  Before: cm_leak_sort(leak). */

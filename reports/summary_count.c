@@ -40,20 +40,42 @@ is_growth_told(const struct cm_leak *leak, const struct cm_leak_growth *growth,
                                     options->only_count));
 }
 
+static void
+note_package(struct cm_summary_counts *counts, struct cm_text_id package)
+{
+    size_t known = counts->package_count < CM_SUMMARY_PACKAGES
+                       ? counts->package_count
+                       : CM_SUMMARY_PACKAGES;
+
+    for (size_t i = 0; i < known; i++) {
+        if (cm_text_same(counts->packages[i], package)) {
+            return;
+        }
+    }
+    if (known < CM_SUMMARY_PACKAGES) {
+        counts->packages[known] = package;
+    }
+    counts->package_count = known + 1;
+}
+
 /* The count that a finding belongs to. */
 static size_t *
-count_of(uint64_t bytes, bool library,
+count_of(uint64_t bytes, struct cm_text_id package,
          const struct cm_summary_options *options,
          struct cm_summary_counts *counts)
 {
-    if (!options->all && library) {
+    if (!options->all && package.index != 0) {
+        note_package(counts, package);
         return &counts->library;
     }
     if (!options->all && bytes < options->min_bytes) {
         return &counts->small;
     }
-    return options->top != 0 && counts->shown >= options->top ? &counts->more
-                                                              : &counts->shown;
+    if (options->top != 0 && counts->shown >= options->top) {
+        counts->more_bytes += bytes;
+        return &counts->more;
+    }
+    return &counts->shown;
 }
 
 /* NULL: a person does not hear of it. */
@@ -67,8 +89,8 @@ count_cycle(const struct cm_leak *leak, const struct cm_leak_cycle *cycle,
     if (!is_cycle_told(leak, cycle, options)) {
         return NULL;
     }
-    count = count_of(cycle->peak_bytes, cycle->library_package.index != 0,
-                     options, counts);
+    count =
+        count_of(cycle->peak_bytes, cycle->library_package, options, counts);
     counts->dead++;
     counts->heavy +=
         count == &counts->library && cycle->peak_bytes >= options->min_bytes;
@@ -86,8 +108,8 @@ count_growth(const struct cm_leak *leak, const struct cm_leak_growth *growth,
     if (!is_growth_told(leak, growth, options)) {
         return NULL;
     }
-    count = count_of(cm_fault_peak(growth), growth->library_package.index != 0,
-                     options, counts);
+    count = count_of(cm_fault_peak(growth), growth->library_package, options,
+                     counts);
     counts->faults += (count == &counts->shown || count == &counts->more)
                       && cm_growth_is_fault(cm_growth_verdict(leak, growth));
     return count;

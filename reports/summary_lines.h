@@ -47,6 +47,13 @@ void cm_summary_end_title(struct cm_summary_writer *self,
 void cm_summary_add_failure(struct cm_summary_writer *self,
                             const struct cm_buffer *text);
 
+/* Behind the findings: what collections of ours saved, what was lost, what is
+ * not told and where it is.  Each is nothing where there is none of it. */
+void cm_summary_add_saved(struct cm_summary_writer *self);
+void cm_summary_add_lost(struct cm_summary_writer *self);
+void cm_summary_add_footer(struct cm_summary_writer *self,
+                           const struct cm_summary_counts *counts);
+
 /* The other cycles that hold some of the same memory, cut elsewhere. */
 void cm_summary_add_shared(struct cm_summary_writer *self,
                            const struct cm_leak_cycle *cycle);

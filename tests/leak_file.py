@@ -91,7 +91,8 @@ cumem [rank 3]: up to 5.1 of 71.4 GiB at cuda:0's peak (iteration 412) was dead
          done
    path  Trainer .cb > <lambda> > cell self ~~> Trainer .acts[0] > Tensor [64, 512] float32
    alloc model.py:112 Encoder.forward: h = self.proj(x)
-hidden: 2 in libraries, 14 under 1 MiB (--all) | cyclereport leak-r3-n7-4711.json
+hidden: 2 in libraries (tensordict), 14 under 1 MiB
+cyclereport --all leak-r3-n7-4711.json
 """
 
 

@@ -13,6 +13,7 @@
 #include "../reports/digest.h"
 #include "../reports/file.h"
 #include "../reports/leak_json.h"
+#include "digest_case.h"
 #include "fail_each.h"
 
 static const char pair[] =
@@ -176,8 +177,46 @@ test_librarys_findings_are_counted_aloud(void **state)
     assert_false(finding);
     assert_null(strstr(text, "#1"));
     assert_non_null(strstr(text, "4.0 MiB"));
-    assert_non_null(strstr(text, "\nhidden: 1 in libraries (--all) | cycle"));
+    assert_non_null(strstr(text, "\nhidden: 1 in libraries (lit)"));
     cm_free(text);
+    cm_digest_free(digest);
+    built_free(built);
+}
+
+/* However many kinds die at once, a job's log gets a few of them; the file has
+ * all. */
+static void
+test_a_warning_has_a_bound(void **state)
+{
+    struct scene *scene = *state;
+    struct cm_buffer source = {0}, document = {0};
+    for (int i = 1; i <= 9; i++) {
+        cm_buffer_addf(&source,
+                       "n%d Kind%d; t%d Tensor %d; n%d .me n%d; n%d .t t%d;",
+                       i, i, i, i << 20, i, i, i, i);
+    }
+    struct built *built = built_new(cm_buffer_text(&source));
+    struct cm_digest *digest = cm_digest_new(built->records);
+
+    cm_digest_output(digest, scene->path, true, 1 << 20);
+    assert_int_equal(cm_digest_add(digest, &built->heap), CM_OK);
+    char *text = cm_digest_take_warning(digest, NULL);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "#1 DEAD CYCLE, 9.0 MiB"));
+    assert_non_null(strstr(text, "#5 DEAD CYCLE, 5.0 MiB"));
+    assert_null(strstr(text, "#6"));
+    assert_non_null(strstr(text, "\nhidden: 4 more (at most 10 MiB)"));
+    assert_non_null(strstr(text, "leak.json\n"));
+    assert_null(cm_digest_take_warning(digest, NULL));
+    assert_int_equal(cm_digest_export(digest, &document), CM_OK);
+    for (int i = 1; i <= 9; i++) {
+        char size[40];
+        snprintf(size, sizeof(size), "\"peak_bytes\":%d", i << 20);
+        assert_non_null(strstr(cm_buffer_text(&document), size));
+    }
+    cm_free(text);
+    cm_buffer_release(&document);
+    cm_buffer_release(&source);
     cm_digest_free(digest);
     built_free(built);
 }
@@ -346,95 +385,13 @@ test_an_event_has_the_memory_of_the_process(void **state)
     cm_buffer_release(&event);
 }
 
-static enum cm_status
-grow(struct cm_digest *digest, const char *verdict, uint64_t bytes)
-{
-    static const char *const categories[] = {"other"};
-    struct cm_growth_use use;
-    const struct cm_timeline_use point = {.device = "cpu",
-                                          .by = "step",
-                                          .categories = categories,
-                                          .bytes = &bytes,
-                                          .category_count = 1};
-
-    cm_growth_use_init(&use);
-    use.device = "cpu";
-    use.category = "other";
-    use.verdict = verdict;
-    use.bytes = bytes;
-    use.bytes_per_iteration = 4096;
-    cm_digest_timeline_add(digest, &point);
-    return cm_digest_growth(digest, &use, 1, true);
-}
-
-/* Quiet while it is not sure; then said, and written before it is said. */
-static void
-test_growth_is_said_when_it_is_sure(void **state)
-{
-    struct scene *scene = *state;
-    char *warning;
-    cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(grow(scene->digest, "growing", 4096), CM_OK);
-    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
-    assert_false(cm_digest_warns(scene->digest));
-    assert_false(exists(scene->folder, "leak.json"));
-    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
-    warning = cm_digest_take_warning(scene->digest, NULL);
-    assert_non_null(warning);
-    assert_non_null(strstr(warning, "#1 LEAK +4.0 KiB per iteration"));
-    assert_non_null(strstr(warning, "cumem: cpu grows by 4.0 KiB per"));
-    cm_free(warning);
-    assert_true(exists(scene->folder, "leak.json"));
-    assert_int_equal(grow(scene->digest, "leak", 9000), CM_OK);
-    assert_false(cm_digest_warns(scene->digest));
-    assert_int_equal(grow(scene->digest, "leak", 17000), CM_OK);
-    assert_true(cm_digest_warns(scene->digest));
-}
-
-/* Once, and only to whom it was said that it grows. */
-static void
-test_growth_that_stopped_is_said(void **state)
-{
-    struct scene *scene = *state;
-    char *warning;
-    cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(grow(scene->digest, "settled", 4096), CM_OK);
-    assert_false(cm_digest_warns(scene->digest));
-    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
-    cm_free(cm_digest_take_warning(scene->digest, NULL));
-    assert_int_equal(grow(scene->digest, "growing", 9000), CM_OK);
-    assert_false(cm_digest_warns(scene->digest));
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(grow(scene->digest, "settled", 9216), CM_OK);
-    }
-    warning = cm_digest_take_warning(scene->digest, NULL);
-    assert_string_equal(warning,
-                        "cumem: stopped growing: memory (other "
-                        "tensors), at 9 KiB (told as a leak before)\n");
-    cm_free(warning);
-    assert_false(cm_digest_warns(scene->digest));
-    assert_int_equal(grow(scene->digest, "leak", 9300), CM_OK);
-    assert_true(cm_digest_warns(scene->digest));
-}
-
-/* Of what was too small to be told nothing is said. */
-static void
-test_small_growth_that_stopped_is_not_said(void **state)
-{
-    struct scene *scene = *state;
-    cm_digest_output(scene->digest, scene->path, true, 1 << 20);
-    assert_int_equal(grow(scene->digest, "leak", 8192), CM_OK);
-    assert_int_equal(grow(scene->digest, "settled", 8192), CM_OK);
-    assert_false(cm_digest_warns(scene->digest));
-}
-
 static void
 test_a_report_on_demand(void **state)
 {
     struct scene *scene = *state;
     struct cm_buffer document = {0};
     cm_digest_output(scene->digest, scene->path, true, 0);
-    assert_int_equal(grow(scene->digest, "settled", 4096), CM_OK);
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 4096), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
     assert_false(exists(scene->folder, "leak.json"));
     cm_digest_demand(scene->digest);
@@ -504,7 +461,7 @@ whole_life(void *context)
         status = cm_digest_write(digest, true);
     }
     if (status == CM_OK) {
-        status = grow(digest, "leak", 4096);
+        status = cm_case_grow(digest, "leak", 4096);
     }
     cm_free(cm_digest_take_warning(digest, NULL));
     cm_buffer_release(&event);
@@ -533,7 +490,8 @@ add_write_and_take(void *context)
         bool wrong = see(scene, true, &document) != CM_OK
                      || cm_digest_write(scene->digest, true) != CM_OK;
         cm_digest_collection(scene->digest, 2, 1, 2, 3);
-        wrong |= grow(scene->digest, "leak", (uint64_t)i << 20) != CM_OK;
+        wrong |=
+            cm_case_grow(scene->digest, "leak", (uint64_t)i << 20) != CM_OK;
         cm_digest_number(scene->digest, "iteration", i);
         cm_free(cm_digest_take_warning(scene->digest, NULL));
         cm_free(cm_digest_report_path(scene->digest));
@@ -577,6 +535,7 @@ main(void)
         WITH_SCENE(test_growth_is_said_when_it_has_doubled),
         WITH_SCENE(test_small_findings_are_written_but_not_said),
         WITH_SCENE(test_librarys_findings_are_counted_aloud),
+        WITH_SCENE(test_a_warning_has_a_bound),
         WITH_SCENE(test_a_file_that_is_there_is_left_alone),
         WITH_SCENE(test_a_folder_that_is_not_there_is_counted),
         WITH_SCENE(test_an_event_is_a_document_of_its_own),
@@ -585,9 +544,6 @@ main(void)
         WITH_SCENE(test_collections_are_thinned),
         WITH_SCENE(test_out_of_memory_is_written_without_findings),
         WITH_SCENE(test_an_event_has_the_memory_of_the_process),
-        WITH_SCENE(test_growth_is_said_when_it_is_sure),
-        WITH_SCENE(test_growth_that_stopped_is_said),
-        WITH_SCENE(test_small_growth_that_stopped_is_not_said),
         WITH_SCENE(test_a_report_on_demand),
         WITH_SCENE(test_looks_are_written_with_the_length_of_the_run),
         WITH_SCENE(test_each_allocation_fails_in_turn),

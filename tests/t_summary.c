@@ -100,10 +100,38 @@ test_what_is_hidden_is_counted(void **state)
     assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
     assert_non_null(strstr(out.bytes,
                            "lost: 1 events, 20 objects: too many\n"
-                           "hidden: 1 more (--top), 1 in libraries, 1 under "
-                           "1 MiB (--all), 4 suppressed\n"));
+                           "hidden: 1 more (at most 1.9 MiB), "
+                           "1 in libraries (torch), 1 under 1 MiB (--all), "
+                           "4 suppressed\n"));
     cm_leak_release(&leak);
     cm_buffer_release(&out);
+}
+
+/* Each package once, three of them; and the command apart where it is long. */
+static void
+test_libraries_are_named(void **state)
+{
+#define OF(number, package)                                                   \
+    "{'fingerprint':'" number                                                 \
+    "','peak_bytes':9,'library':{'package':'" package "'}}"
+    struct cm_summary_options options = {.report_name = "r.json"};
+    const char *two = LEAK_HEAD "'cycles':[" OF("1", "lit") "," //
+        OF("2", "pkg") "," OF("3", "lit") "]}";
+    const char *four = LEAK_HEAD "'cycles':[" OF("1", "a") "," //
+        OF("2", "b") "," OF("3", "c") "," OF("4", "d") "]}";
+
+    (void)state;
+    expect_summary(
+        two, &options,
+        "cumem: 3 dead cycles hold device memory\n"
+        "hidden: 3 in libraries (lit, pkg) | cyclereport --all r.json\n");
+    options.report_name = "a-name-that-makes-the-line-too-long.json";
+    expect_summary(
+        four, &options,
+        "cumem: 4 dead cycles hold device memory\n"
+        "hidden: 4 in libraries (a, b, c, ...)\n"
+        "cyclereport --all a-name-that-makes-the-line-too-long.json\n");
+#undef OF
 }
 
 static void
@@ -236,7 +264,7 @@ test_growth_in_a_library(void **state)
     (void)state;
     expect_summary(json, &plain,
                    "cumem: no dead cycle holds device memory\n"
-                   "hidden: 1 in libraries (--all) | cyclereport r\n");
+                   "hidden: 1 in libraries (pkg) | cyclereport --all r\n");
     expect_summary(json, &all,
                    "cumem: 1 line of code keeps more and more memory\n"
                    "#1 LEAK in pkg +0 B per iteration"
@@ -273,7 +301,7 @@ test_a_fault_of_several_lines(void **state)
     one.only = &last;
     snprintf(expected, sizeof(expected),
              "cumem: cuda:0 grows by 1.5 MiB per iteration\n"
-             "%shidden: 4 more (--top) | cyclereport r\n",
+             "%shidden: 4 more (at most 14 MiB) | cyclereport r\n",
              block);
     expect_summary(LEAK_FAULTS, &first, expected);
     snprintf(expected, sizeof(expected),
@@ -530,6 +558,7 @@ main(void)
         cmocka_unit_test(test_nothing_found),
         cmocka_unit_test(test_only_what_is_new),
         cmocka_unit_test(test_what_is_hidden_is_counted),
+        cmocka_unit_test(test_libraries_are_named),
         cmocka_unit_test(test_growth_stands_among_the_cycles),
         cmocka_unit_test(test_all_growth),
         cmocka_unit_test(test_faults_are_counted),

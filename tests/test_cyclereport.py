@@ -141,10 +141,9 @@ def test_top_and_min_bytes(leak, tmp_path):
     text = run(leak.name, "--all", "--top", "2", "--format=text",
                cwd=tmp_path)
     assert text.count(" DEAD CYCLE") == 2
-    assert "hidden: 15 more (--top) | cyclereport leak-r3" in text
-    text = run(leak.name, "--min-bytes", "6GiB", "--format=text",
-               cwd=tmp_path)
-    assert "hidden: 2 in libraries, 15 under 6 GiB (--all)" in text
+    assert "hidden: 15 more (at most 2.0 MiB) | cyclereport leak-r3" in text
+    text = run(leak.name, "--min-bytes", "6GiB", "--format=text", cwd=tmp_path)
+    assert "hidden: 2 in libraries (tensordict), 15 under 6 GiB\n" in text
     assert "#1" not in text
 
 
@@ -185,8 +184,9 @@ def test_baseline_leaves_out_what_was_there(leak, tmp_path):
     save(tmp_path / "earlier.json", earlier)
     text = run(leak.name, "--baseline", "earlier.json", "--format=text",
                cwd=tmp_path)
-    assert text == EXAMPLE.replace("2 in libraries, 14 under 1 MiB (--all)",
-                                   "16 suppressed")
+    assert text == EXAMPLE.replace(
+        "2 in libraries (tensordict), 14 under 1 MiB\n"
+        "cyclereport --all", "16 suppressed | cyclereport")
 
 
 @pytest.mark.parametrize("rule", [
@@ -577,7 +577,7 @@ def test_growth_is_suppressed(job, tmp_path, rule, left):
 def test_growth_hidden_and_shown(job, tmp_path):
     text = run(job.name, "--min-bytes=50MiB", "--top=1", "--format=text", cwd=tmp_path)
     assert text.count("\n#") == 1
-    assert "hidden: 1 more (--top), 1 under 50 MiB (--all)" in text
+    assert "hidden: 1 more (at most 97 MiB), 1 under 50 MiB | cyclereport --all job.json\n" in text
     text = run(job.name, "--all", "--format=text", cwd=tmp_path)
     assert [line.split()[1] for line in text.splitlines()
             if line.startswith("#")] == ["LEAK", "SETTLED", "OK",

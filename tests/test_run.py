@@ -140,7 +140,7 @@ gc.collect()
 """)
     done = cumem_run(tmp_path, "-o", "r.json", "--error-exitcode", "42", "train.py")
     assert done.stderr.startswith("cumem: up to 4.0 MiB of cpu tensors was dead"), done.stderr
-    assert done.stderr.endswith("\nhidden: 1 in libraries (--all) | cyclereport r.json\n"), done.stderr
+    assert done.stderr.endswith("\nhidden: 1 in libraries (python) | cyclereport --all r.json\n"), done.stderr
     assert "#1" not in done.stderr
     assert done.returncode == 0
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../detector/records.h"
+#include "../reports/digest.h"
+#include "fail_each.h"
+#include "digest_case.h"
+
+static char folder[] = "/tmp/t_digest_growth.XXXXXX";
+static char path[sizeof(folder) + 20];
+static struct cm_records *records;
+
+static int
+set_up(void **state)
+{
+    memcpy(strrchr(folder, '.'), ".XXXXXX", 8);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/leak.json", folder);
+    records = cm_records_new(1 << 20);
+    *state = cm_digest_new(records);
+    return *state == NULL;
+}
+
+static int
+tear_down(void **state)
+{
+    cm_digest_free(*state);
+    cm_records_free(records);
+    (void)unlink(path);
+    return rmdir(folder);
+}
+
+/* Quiet while it is not sure; then said, and written before it is said. */
+static void
+test_growth_is_said_when_it_is_sure(void **state)
+{
+    struct cm_digest *digest = *state;
+    char *warning;
+    cm_digest_output(digest, path, true, 0);
+    assert_int_equal(cm_case_grow(digest, "growing", 4096), CM_OK);
+    assert_int_equal(cm_digest_write(digest, true), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    assert_false(access(path, F_OK) == 0);
+    assert_int_equal(cm_case_grow(digest, "leak", 8192), CM_OK);
+    warning = cm_digest_take_warning(digest, NULL);
+    assert_non_null(warning);
+    assert_non_null(strstr(warning, "#1 LEAK +4.0 KiB per iteration"));
+    assert_non_null(strstr(warning, "cumem: cpu grows by 4.0 KiB per"));
+    cm_free(warning);
+    assert_true(access(path, F_OK) == 0);
+    assert_int_equal(cm_case_grow(digest, "leak", 9000), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    assert_int_equal(cm_case_grow(digest, "leak", 17000), CM_OK);
+    assert_true(cm_digest_warns(digest));
+}
+
+/* Once, and only to whom it was said that it grows. */
+static void
+test_growth_that_stopped_is_said(void **state)
+{
+    struct cm_digest *digest = *state;
+    char *warning;
+    cm_digest_output(digest, path, true, 0);
+    assert_int_equal(cm_case_grow(digest, "settled", 4096), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    assert_int_equal(cm_case_grow(digest, "leak", 8192), CM_OK);
+    cm_free(cm_digest_take_warning(digest, NULL));
+    assert_int_equal(cm_case_grow(digest, "growing", 9000), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cm_case_grow(digest, "settled", 9216), CM_OK);
+    }
+    warning = cm_digest_take_warning(digest, NULL);
+    assert_string_equal(warning,
+                        "cumem: stopped growing: memory (other "
+                        "tensors), at 9 KiB (told as a leak before)\n");
+    cm_free(warning);
+    assert_false(cm_digest_warns(digest));
+    assert_int_equal(cm_case_grow(digest, "leak", 9300), CM_OK);
+    assert_true(cm_digest_warns(digest));
+}
+
+/* Of what was too small to be told nothing is said. */
+static void
+test_small_growth_that_stopped_is_not_said(void **state)
+{
+    struct cm_digest *digest = *state;
+    cm_digest_output(digest, path, true, 1 << 20);
+    assert_int_equal(cm_case_grow(digest, "leak", 8192), CM_OK);
+    assert_int_equal(cm_case_grow(digest, "settled", 8192), CM_OK);
+    assert_false(cm_digest_warns(digest));
+}
+
+#define WITH_DIGEST(test)                                                     \
+    cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_DIGEST(test_growth_is_said_when_it_is_sure),
+        WITH_DIGEST(test_growth_that_stopped_is_said),
+        WITH_DIGEST(test_small_growth_that_stopped_is_not_said),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
