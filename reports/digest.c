@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h> // S_ISREG()
 #include <unistd.h>
 
 #include "../detector/alloc.h"
@@ -243,6 +244,16 @@ name_for_try(const struct cm_digest *self, int attempt)
     return result;
 }
 
+/* A device, a pipe: a name beside it is nobody's wish (/dev/null-2). */
+static bool
+is_no_file(const char *path)
+{
+    struct stat there;
+    bool result = stat(path, &there) == 0 && !S_ISREG(there.st_mode);
+    errno = result ? ENOTSUP : EEXIST;
+    return result;
+}
+
 /* Before: lock held.  A file of another process is never overwritten. */
 static enum cm_status
 write_file(struct cm_digest *self, const struct cm_buffer *json)
@@ -264,7 +275,7 @@ write_file(struct cm_digest *self, const struct cm_buffer *json)
             return CM_OK;
         }
         cm_free(name);
-        if (status != CM_IO || errno != EEXIST) {
+        if (status != CM_IO || errno != EEXIST || is_no_file(self->path)) {
             break;
         }
     }

@@ -100,13 +100,47 @@ add_libraries(struct cm_summary_writer *self,
     cm_line_add(&self->line, CM_PAINT_NONE, ")");
 }
 
+/* As a shell takes it for one word. */
+static void
+quote(const char *name, struct cm_buffer *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_./%+=:@,-";
+    const char *at = name;
+
+    while (*at != '\0' && ((*at & 0x80) != 0 || strchr(plain, *at) != NULL)) {
+        at++;
+    }
+    if (name[0] == '-') {
+        cm_buffer_add_text(out, "./");
+    }
+    if (*at == '\0') {
+        cm_buffer_add_text(out, name);
+        return;
+    }
+    cm_buffer_add_char(out, '\'');
+    for (at = name; *at != '\0'; at++) {
+        if (*at == '\'') {
+            cm_buffer_add_text(out, "'\\'");
+        }
+        cm_buffer_add_char(out, *at);
+    }
+    cm_buffer_add_char(out, '\'');
+}
+
 /* The command that shows all of it, on a line of its own where it does not fit
  * behind the others; `folded`: only --all does. */
 static void
 add_command(struct cm_summary_writer *self, const char *name, bool folded)
 {
     const char *command = folded ? "cyclereport --all " : "cyclereport ";
-    long columns = cm_utf8_columns(command) + cm_utf8_columns(name);
+    struct cm_buffer word = {0};
+    long columns;
+
+    quote(name, &word);
+    columns =
+        cm_utf8_columns(command) + cm_utf8_columns(cm_buffer_text(&word));
 
     if (self->line.columns > 0
         && self->line.columns + 3 + columns > CM_LINE_WIDTH) {
@@ -116,7 +150,9 @@ add_command(struct cm_summary_writer *self, const char *name, bool folded)
         cm_line_add(&self->line, CM_PAINT_NONE, " | ");
     }
     cm_line_add(&self->line, CM_PAINT_NONE, command);
-    cm_line_add(&self->line, CM_PAINT_NONE, name);
+    cm_line_add(&self->line, CM_PAINT_NONE, cm_buffer_text(&word));
+    cm_summary_add_failure(self, &word);
+    cm_buffer_release(&word);
 }
 
 void

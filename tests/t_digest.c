@@ -239,6 +239,21 @@ test_a_file_that_is_there_is_left_alone(void **state)
     assert_int_equal(status.st_size, 8);
 }
 
+/* As if nobody had asked for another name: /dev/null-2 is no file to leave. */
+static void
+test_what_is_no_file_is_not_written_beside(void **state)
+{
+    struct scene *scene = *state;
+    assert_int_equal(mkfifo(scene->path, 0600), 0);
+    cm_digest_output(scene->digest, scene->path, true, 0);
+    assert_int_equal(cm_digest_add(scene->digest, &scene->built->heap), CM_OK);
+    assert_false(exists(scene->folder, "leak-2.json"));
+    char *text = cm_digest_take_warning(scene->digest, NULL);
+    assert_non_null(strstr(text, "the report is not written to "));
+    assert_non_null(strstr(text, ": Operation not supported\n"));
+    cm_free(text);
+}
+
 static void
 test_a_folder_that_is_not_there_is_counted(void **state)
 {
@@ -537,6 +552,7 @@ main(void)
         WITH_SCENE(test_librarys_findings_are_counted_aloud),
         WITH_SCENE(test_a_warning_has_a_bound),
         WITH_SCENE(test_a_file_that_is_there_is_left_alone),
+        WITH_SCENE(test_what_is_no_file_is_not_written_beside),
         WITH_SCENE(test_a_folder_that_is_not_there_is_counted),
         WITH_SCENE(test_an_event_is_a_document_of_its_own),
         WITH_SCENE(test_a_scan_that_is_not_recorded_leaves_nothing),
