@@ -75,6 +75,65 @@ except TypeError as error:
 """, cwd=tmp_path)
 
 
+def test_a_coroutine_is_watched_until_it_has_returned(tmp_path):
+    """Not until it has been made, which runs none of it; of a generator nobody knows when it ends."""
+    run_ok(START + """
+import asyncio
+
+@cumem.watch()
+async def serve(depth):
+    assert interceptor() != "none"
+    await asyncio.sleep(0)
+    assert interceptor() != "none"
+    return depth
+
+assert asyncio.iscoroutinefunction(serve) and asyncio.run(serve(3)) == 3
+assert interceptor() == "none"
+
+def items():
+    yield 1
+async def later():
+    yield 1
+class Items:
+    def __call__(self):
+        yield 1
+for function in items, later, Items():
+    try:
+        cumem.watch()(function)
+    except TypeError as error:
+        assert "generator" in str(error)
+    else:
+        raise SystemExit(f"{function!r} was taken")
+""", cwd=tmp_path)
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """save() writes to a device or a pipe, and through a link."""
+    run_ok(START + """
+import os, threading
+watcher = cumem.watch()
+os.mkfifo("pipe")
+got = []
+reader = threading.Thread(target=lambda: got.append(open("pipe").read()))
+reader.start()
+watcher.save("pipe")
+reader.join()
+assert got[0].startswith("<!DOCTYPE html>") and not os.path.isfile("pipe")
+os.symlink("target.json", "link.json")
+cumem.find_cycles().save("link.json")
+assert os.path.islink("link.json") and json.load(open("target.json"))["format"] == "cumem-leak"
+watcher.save(b"bytes.json")
+for path, kind in (".", IsADirectoryError), ("no/such.html", FileNotFoundError):
+    try:
+        watcher.save(path)
+    except kind as error:
+        assert error.filename == path, error
+    else:
+        raise SystemExit(f"{path} was written")
+assert sorted(os.listdir()) == ["bytes.json", "link.json", "pipe", "target.json"], os.listdir()
+""", cwd=tmp_path)
+
+
 def test_bad_values_name_themselves(tmp_path):
     run_ok(START + """
 for value in ("gpu:x", -1, [], True):

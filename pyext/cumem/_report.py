@@ -20,7 +20,7 @@ class CycleReport(str):
     report : dict
         The ``leak.json`` object: bytes are integers, addresses hex strings.
     text : str
-        The summary a terminal shows, lines of at most 80 columns.
+        The summary a terminal shows.
     """
 
     __slots__ = ("_event", "_json")
@@ -53,26 +53,35 @@ class CycleReport(str):
 
         The file appears whole or not at all.  Raises OSError.
         """
-        path = os.fspath(path)
+        path = os.fsdecode(path)
         write_whole(path, self._document if path.endswith(".json") else str(self).encode())
 
     def __repr__(self):
-        return f"<CycleReport: {len(self.report['cycles'])} findings, {len(self)} characters>"
+        count = len(self.report["cycles"])
+        return f"<CycleReport: {count} finding{'' if count == 1 else 's'}, {len(self)} characters>"
 
     def __reduce__(self):
         return _restore, (str(self), self._document)
 
 
 def write_whole(path, data):
-    """The file appears whole or not at all."""
+    """The file appears whole or not at all; a device or a pipe is written to, never replaced."""
     import tempfile
 
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:  # a folder says that it is one
+            file.write(data)
+        return
+    folder, name = os.path.split(os.path.realpath(path))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".cumem-")
+    except OSError as error:
+        error.filename = path
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
+        os.replace(temporary, os.path.join(folder, name))
     except BaseException:
         os.unlink(temporary)
         raise

@@ -2,17 +2,24 @@
 # Copyright the cumem authors
 """watch(): everything that CUMEM_WARN_CYCLES=1 does, for a part of a program."""
 
+import contextlib
 import functools
 import os
 
 from . import _budget, _core, _growth, _report, _runtime, _settings, _steps
 
 
+def _is_any(function, *kinds):
+    """What calls of it give; of an object, its class's ``__call__``."""
+    return any(kind(one) for kind in kinds for one in (function, getattr(type(function), "__call__", None)))
+
+
 class Watcher(_runtime.Handle):
     """What :func:`watch` returns: a context manager, and a decorator.
 
     It observes until :meth:`remove`, or the end of its ``with`` statement; as a
-    decorator, during each call of the function.
+    decorator, during each call of the function, of a coroutine function until it
+    has returned.
     """
 
     def __init__(self, devices, path, stacks):
@@ -24,17 +31,31 @@ class Watcher(_runtime.Handle):
             return self.remove()
         if not callable(function):
             raise TypeError(f"a function was expected, not {type(function).__name__}")
+        import inspect
+
+        if _is_any(function, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+            raise TypeError("a generator runs when its items are asked for: use `with cumem.watch():` in it")
         self._end(False)
 
         @functools.wraps(function)
         def watched(*args, **keywords):
-            self._enter()
-            try:
+            with self._call():
                 return function(*args, **keywords)
-            finally:
-                self._leave()
 
-        return watched
+        @functools.wraps(function)
+        async def awaited(*args, **keywords):
+            with self._call():
+                return await function(*args, **keywords)
+
+        return awaited if _is_any(function, inspect.iscoroutinefunction) else watched
+
+    @contextlib.contextmanager
+    def _call(self):
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
 
     def _enter(self):
         with _runtime._lock:
@@ -75,7 +96,7 @@ class Watcher(_runtime.Handle):
     def save(self, path):
         """Write the page to `path`; with a name that ends in ``.json`` the report."""
         document = self._document()
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         _report.write_whole(name, document if name.endswith(".json") else _report._draw(document).encode())
 
     def _document(self):
