@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collector.h"
+#include "growth.h"
 #include "sheet.h"
 
 /* Collections that are listed: those that freed most. */
@@ -367,7 +368,10 @@ add_facts(struct cm_sheet *self)
     add_fact(self, "host", cm_sheet_text(self, leak->host));
     add_number(self, "process", leak->pid);
     add_rank(self);
-    add_number(self, "iterations", leak->iteration);
+    add_number(self,
+               strcmp(cm_growth_unit(leak), "iteration") == 0 ? "iterations"
+                                                              : "time slices",
+               leak->iteration);
     cm_put(self, "</dl></section>\n");
 }
 

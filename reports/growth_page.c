@@ -223,8 +223,10 @@ cm_growth_add_table(struct cm_sheet *self)
     if (self->leak->growth_count == 0) {
         return;
     }
-    cm_put(self, "<section class=\"memory\" id=\"growth\">"
-                 "<h2>What stays from iteration to iteration</h2>\n");
+    cm_buffer_addf(self->out,
+                   "<section class=\"memory\" id=\"growth\">"
+                   "<h2>What stays from %s to %s</h2>\n",
+                   cm_growth_unit(self->leak), cm_growth_unit(self->leak));
     if (self->leak->growth_count > quiet) {
         cm_buffer_addf(self->out, head, cm_growth_unit(self->leak));
         end_table(self, add_rows(self, true, MAX_ROWS), MAX_ROWS);

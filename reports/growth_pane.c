@@ -375,7 +375,8 @@ cm_growth_pane_add(struct cm_sheet *self,
     add_cost(self, &fault);
     cm_put(self, "</header>\n<div class=\"both\"><div>\n");
     add_mend(self, growth);
-    cm_put(self, "</div><section><h3>Over the iterations</h3>\n");
+    cm_buffer_addf(self->out, "</div><section><h3>Over the %ss</h3>\n",
+                   cm_growth_unit(self->leak));
     status = add_drawing(self, &fault);
     cm_free(fault.series);
     cm_put(self, "</section></div>\n<div class=\"both\">"

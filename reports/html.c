@@ -93,13 +93,28 @@ add_head(struct cm_sheet *self)
     cm_put(self, "</style></head>\n<body>\n");
 }
 
+static bool
+is_device(const struct cm_leak *leak, const char *name, size_t length)
+{
+    for (size_t i = 0; i < leak->timeline.device_count; i++) {
+        const char *one = cm_leak_text(leak, leak->timeline.devices[i].name);
+
+        if (strlen(one) == length && strncmp(one, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether it begins with a word, not with the name of a device. */
 static bool
-begins_with_a_word(const char *line, const char *end)
+begins_with_a_word(const struct cm_leak *leak, const char *line,
+                   const char *end)
 {
     size_t letters = strspn(line, "abcdefghijklmnopqrstuvwxyz");
 
-    return letters > 0 && line + letters < end && line[letters] == ' ';
+    return letters > 0 && line + letters < end && line[letters] == ' '
+           && !is_device(leak, line, letters);
 }
 
 /* "cumem [rank 3]: up to 5.1 of ..." as a sentence: "Up to 5.1 of ...". */
@@ -114,7 +129,7 @@ add_verdict_line(struct cm_sheet *self, const char *line, size_t length,
         line = colon + 2;
     }
     cm_put(self, first ? "<h1>" : "<p class=\"also\">");
-    if (begins_with_a_word(line, end)) {
+    if (begins_with_a_word(self->leak, line, end)) {
         cm_buffer_add_char(self->out, (char)(line[0] - 'a' + 'A'));
         line++;
     }

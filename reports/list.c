@@ -30,16 +30,37 @@ put_library(struct cm_sheet *self, struct cm_text_id package)
 }
 
 static void
-put_some_place(struct cm_sheet *self, const struct cm_leak_frame *place)
+put_some_place(struct cm_sheet *self, const struct cm_leak_frame *place,
+               const char *otherwise)
 {
     cm_put(self, "</b> <span class=\"place\">");
     if (place != NULL) {
         cm_put_place(self, place);
+        cm_put(self, "</span><small>");
+        return;
     }
-    else {
-        cm_put(self, "place not known");
+    if (otherwise != NULL) {
+        cm_put(self, "<code>");
+        cm_escape_html_label(self->out, otherwise, 40);
+        cm_put(self, "</code></span><small>place not known, ");
+        return;
     }
-    cm_put(self, "</span><small>");
+    cm_put(self, "place not known</span><small>");
+}
+
+/* Of a cycle whose place is not known: who would no longer refer, or one of
+ * its objects; NULL: it has none. */
+static const char *
+name_of(const struct cm_sheet *self, const struct cm_leak_cycle *cycle)
+{
+    uint32_t vertex = cycle->cut_count > 0
+                          ? cm_leak_edge_at(self->leak, cycle->cut[0])->tail
+                      : cycle->vertex_count > 0 ? cycle->vertices[0]
+                                                : 0;
+
+    return vertex != 0 ? cm_sheet_text(
+               self, cm_leak_vertex_at(self->leak, vertex)->annotation)
+                       : NULL;
 }
 
 static void
@@ -48,7 +69,8 @@ add_cycle(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     const struct cm_leak_edge *cut = cm_leak_known_cut(self->leak, cycle);
 
     cm_put_size(self, cycle->peak_bytes);
-    put_some_place(self, cut != NULL ? &cut->made_at[0] : NULL);
+    put_some_place(self, cut != NULL ? &cut->made_at[0] : NULL,
+                   name_of(self, cycle));
     put_library(self, cycle->library_package);
     cm_put_size(self, cycle->bytes_each);
     if (cycle->count > 1) {
@@ -79,7 +101,7 @@ add_growth(struct cm_sheet *self, const struct cm_leak_growth *growth)
     struct cm_buffer slope = {0};
 
     cm_put_size(self, fault.peak_bytes);
-    put_some_place(self, place_of(self, growth));
+    put_some_place(self, place_of(self, growth), NULL);
     put_library(self, growth->library_package);
     cm_put(self, cm_growth_verdict_name(verdict));
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {

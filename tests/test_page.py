@@ -175,6 +175,7 @@ def test_unknown_line_says_why(show, tmp_path):
     page.click("text=place not known")
     text = page.inner_text("article.on")
     assert "not known" in text and "C fields of ext.Handle" in text
+    assert "Handle" in page.inner_text("nav a[aria-current]")  # of many such each has a name
 
 
 def test_narrow_and_cpu_and_empty(show, tmp_path):

@@ -8,6 +8,7 @@ wrote.
 Rows of RELIABILITY.md: O3, O4, O9.
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -339,3 +340,21 @@ def test_same_input_same_bytes(tmp_path):
     leak = growth_leaks.both()
     assert run(leak, tmp_path, "--format", "html") \
         == run(leak, tmp_path, "--format", "html")
+
+
+def test_a_server_on_a_phone(show, tmp_path):
+    """No iteration was seen, and no device but the host: the page speaks of slices, calls the
+    device by its name, and is as wide as the screen."""
+    leak = growth_leaks.slices()
+    text = json.dumps(leak.data).replace("cuda:0", "cpu")
+    leak.data = json.loads(text)
+    leak.data["cycles"] = []
+    leak.data["held"] = [{"device": "cpu", "framework": "torch", "site": None,
+                          "bytes": MIB, "count": 3}]
+    page = show(write_page(leak, tmp_path), viewport={"width": 390, "height": 844})
+    assert page.inner_text("h1").startswith("cpu grows by ")
+    assert page.inner_text("article.on figure >> xpath=../h3") == "Over the time slices"
+    assert page.inner_text("#growth h2") == "What stays from time slice to time slice"
+    assert "time slices" in page.inner_text("footer dl")
+    assert page.query_selector(".memory .where") is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
