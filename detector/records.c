@@ -42,10 +42,10 @@ struct kind {
 
 struct cm_records {
     struct cm_lock lock;
-    size_t max_bytes;                /* written before use, then read only */
-    struct cm_texts *texts;          /* owned; has a lock of its own */
-    struct cm_arena tails;           /* guarded by lock */
-    struct kind codes, types, sites; /* adding guarded by lock */
+    size_t max_bytes;       /* written before use, then read only */
+    struct cm_texts *texts; /* owned; has a lock of its own */
+    struct cm_arena tails;  /* guarded by lock */
+    struct kind codes, types, sites, sources; /* adding guarded by lock */
 };
 
 static struct key
@@ -102,6 +102,21 @@ set_site_tail(void *record, const void *tail)
     ((struct cm_site *)record)->frames = tail;
 }
 
+static struct key
+source_key(const void *record)
+{
+    const struct cm_source *source = record;
+    return (struct key){.head = {source->filename.index, source->length},
+                        .tail = source->bytes,
+                        .tail_bytes = source->length};
+}
+
+static void
+set_source_tail(void *record, const void *tail)
+{
+    ((struct cm_source *)record)->bytes = tail;
+}
+
 struct cm_records *
 cm_records_new(size_t max_bytes)
 {
@@ -125,6 +140,9 @@ cm_records_new(size_t max_bytes)
     self->sites = (struct kind){.table.item_bytes = sizeof(struct cm_site),
                                 .key_of = site_key,
                                 .set_tail = set_site_tail};
+    self->sources = (struct kind){.table.item_bytes = sizeof(struct cm_source),
+                                  .key_of = source_key,
+                                  .set_tail = set_source_tail};
     return self;
 }
 
@@ -145,6 +163,7 @@ cm_records_free(struct cm_records *self)
     release_kind(&self->codes);
     release_kind(&self->types);
     release_kind(&self->sites);
+    release_kind(&self->sources);
     cm_arena_release(&self->tails);
     cm_texts_free(self->texts);
     cm_free(self);
@@ -186,7 +205,8 @@ has_room(const struct cm_records *self, const struct kind *kind,
          size_t tail_bytes)
 {
     size_t used = sizeof(*self) + self->tails.bytes + kind_bytes(&self->codes)
-                  + kind_bytes(&self->types) + kind_bytes(&self->sites);
+                  + kind_bytes(&self->types) + kind_bytes(&self->sites)
+                  + kind_bytes(&self->sources);
     size_t needed = kind->table.item_bytes + 2 * sizeof(struct cm_index_slot);
     return used < self->max_bytes && needed < self->max_bytes - used
            && tail_bytes < self->max_bytes - used - needed;
@@ -264,6 +284,36 @@ cm_records_add_site(struct cm_records *self, const struct cm_site *site,
                     struct cm_site_id *result)
 {
     return add(self, &self->sites, site, &result->index);
+}
+
+enum cm_status
+cm_records_add_source(struct cm_records *self, const struct cm_source *source)
+{
+    uint32_t number;
+    return source->length <= CM_RECORDS_MAX_SOURCE
+               ? add(self, &self->sources, source, &number)
+               : CM_LIMIT;
+}
+
+const struct cm_source *
+cm_records_source(const struct cm_records *self, struct cm_text_id filename)
+{
+    const struct cm_source *found = NULL, *source;
+    for (uint32_t number = 1;
+         (source = cm_table_get(&self->sources.table, number)) != NULL;
+         number++) {
+        if (cm_text_same(source->filename, filename)) {
+            found = source;
+        }
+    }
+    return found;
+}
+
+uint32_t
+cm_records_code_count(const struct cm_records *self)
+{
+    return atomic_load_explicit(&self->codes.table.count,
+                                memory_order_acquire);
 }
 
 const struct cm_code *

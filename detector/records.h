@@ -115,6 +115,14 @@ struct cm_site {
     bool cut; /* deeper frames were left out */
 };
 
+/* The text of what is in no file: a notebook's cell. */
+#define CM_RECORDS_MAX_SOURCE (256u << 10)
+struct cm_source {
+    struct cm_text_id filename;
+    uint32_t length;
+    const char *bytes; /* owned */
+};
+
 struct cm_records;
 
 struct cm_records *cm_records_new(size_t max_bytes);
@@ -134,6 +142,17 @@ enum cm_status cm_records_add_type(struct cm_records *self,
 enum cm_status cm_records_add_site(struct cm_records *self,
                                    const struct cm_site *site,
                                    struct cm_site_id *result) CM_CHECKED;
+
+/* CM_LIMIT also for one that is longer than CM_RECORDS_MAX_SOURCE. */
+enum cm_status cm_records_add_source(struct cm_records *self,
+                                     const struct cm_source *source)
+    CM_CHECKED;
+/* The last one of this name; borrowed, NULL: there is none.  Linear in the
+ * sources. */
+const struct cm_source *cm_records_source(const struct cm_records *self,
+                                          struct cm_text_id filename);
+/* Ids of code are 1 to this. */
+uint32_t cm_records_code_count(const struct cm_records *self);
 
 /* Borrowed, never NULL: for id 0 an empty record. */
 const struct cm_code *cm_records_code(const struct cm_records *self,

@@ -14,6 +14,7 @@
 #include "allocations.h"
 #include "copies.h"
 #include "holders.h"
+#include "linecache.h"
 #include "session_private.h"
 #include "steps.h"
 
@@ -390,6 +391,7 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
         uses[i] = told[i].use;
     }
     if (status == CM_OK) {
+        cm_linecache_copy(self->session->records, &self->session->sourced);
         cm_steps_tell(self->session); /* a warning writes the document */
         status =
             cm_digest_growth(self->session->digest, uses, self->count, aloud);

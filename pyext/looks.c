@@ -16,6 +16,7 @@
 #include "demand.h"
 #include "fate.h"
 #include "freeze.h"
+#include "linecache.h"
 #include "session_private.h"
 #include "sighting.h"
 #include "steps.h"
@@ -91,8 +92,10 @@ cm_session_scan(struct cm_session *self, PyObject *args)
 #ifndef Py_GIL_DISABLED
     cm_scan_look_further(cm_uncollectable_find);
 #endif
+    int scanned = cm_scan(on_scanned, &scan, NULL);
+    cm_linecache_copy(self->records, &self->sourced);
     PyObject *result =
-        cm_scan(on_scanned, &scan, NULL) == 0
+        scanned == 0
             ? cm_sighting_new(self->module, self->digest, self->scanned,
                               self->scanned_count, record != 0)
             : PyErr_NoMemory();
@@ -195,6 +198,7 @@ look(struct cm_session *self)
     if (cm_scan(on_scanned, &scan, NULL) != 0) {
         self->no_memory++;
     }
+    cm_linecache_copy(self->records, &self->sourced);
     looks->dead_bytes = dead_bytes(self);
     bool collects =
         looks->collect_above != 0 && looks->dead_bytes > looks->collect_above;

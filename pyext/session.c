@@ -23,6 +23,7 @@
 #include "driver_events.h"
 #include "fate.h"
 #include "freeze.h"
+#include "linecache.h"
 #include "session_private.h"
 #include "sighting.h"
 #include "steps.h"
@@ -236,6 +237,7 @@ hand_over(struct cm_session *self)
     size_t count = self->pending_count;
     memcpy(heaps, self->pending, count * sizeof(heaps[0]));
     self->pending_count = 0;
+    cm_linecache_copy(self->records, &self->sourced);
     for (size_t i = 0; i < count; i++) {
         cm_fate_observe(&heaps[i], self->devices);
     }

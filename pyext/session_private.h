@@ -37,6 +37,7 @@ struct cm_session {
     PyInterpreterState *interpreter; /* borrowed */
     PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
     struct cm_records *records;
+    uint32_t sourced; /* code whose text was looked for, of linecache.h */
     struct cm_objects *objects;
     struct cm_devices *devices;
     struct cm_freezer *freezer;

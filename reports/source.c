@@ -102,28 +102,33 @@ get(struct cm_sources *self, const char *filename)
 }
 
 void
-cm_source_lines(struct cm_sources *self, const char *filename, uint32_t line,
-                uint32_t count, struct cm_buffer *out)
+cm_source_cut(const char *bytes, size_t length, uint32_t line, uint32_t count,
+              struct cm_buffer *out)
 {
-    const struct cm_source_file *file = get(self, filename);
-    const char *at, *end;
+    const char *at = bytes, *end = bytes + length;
 
-    if (file == NULL || file->bytes == NULL || line == 0) {
-        return;
-    }
-    at = file->bytes;
-    end = file->bytes + file->length;
     for (uint32_t number = 1; at < end && number < line + count; number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
 
         stop = stop != NULL ? stop : end;
         if (number >= line) {
-            size_t length = (size_t)(stop - at);
+            size_t columns = (size_t)(stop - at);
 
-            length -= length > 0 && at[length - 1] == '\r';
+            columns -= columns > 0 && at[columns - 1] == '\r';
             cm_buffer_add_text(out, number > line ? "\n" : "");
-            cm_buffer_add(out, at, length);
+            cm_buffer_add(out, at, columns);
         }
         at = stop + 1;
+    }
+}
+
+void
+cm_source_lines(struct cm_sources *self, const char *filename, uint32_t line,
+                uint32_t count, struct cm_buffer *out)
+{
+    const struct cm_source_file *file = get(self, filename);
+
+    if (file != NULL && file->bytes != NULL && line != 0) {
+        cm_source_cut(file->bytes, file->length, line, count, out);
     }
 }

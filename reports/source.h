@@ -34,4 +34,8 @@ void cm_sources_release(struct cm_sources *self);
 void cm_source_lines(struct cm_sources *self, const char *filename,
                      uint32_t line, uint32_t count, struct cm_buffer *out);
 
+/* The same of a text that is at hand. */
+void cm_source_cut(const char *bytes, size_t length, uint32_t line,
+                   uint32_t count, struct cm_buffer *out);
+
 #endif

@@ -39,13 +39,20 @@ cm_copy_text_id(struct cm_copy *self, struct cm_text_id text,
 }
 
 static enum cm_status
-intern_lines(struct cm_copy *self, const char *filename, uint32_t line,
+intern_lines(struct cm_copy *self, struct cm_text_id name, uint32_t line,
              uint32_t count, struct cm_text_id *result)
 {
+    const struct cm_source *typed = cm_records_source(self->records, name);
     struct cm_buffer lines = {.max_bytes = 2000};
     enum cm_status status = CM_OK;
 
-    cm_source_lines(&self->sources, filename, line, count, &lines);
+    if (typed == NULL) {
+        cm_source_lines(&self->sources, cm_records_text(self->records, name),
+                        line, count, &lines);
+    }
+    else if (line != 0) {
+        cm_source_cut(typed->bytes, typed->length, line, count, &lines);
+    }
     if (cm_buffer_status(&lines) == CM_OK) {
         status = cm_copy_text(self, cm_buffer_text(&lines), result);
     }
@@ -72,14 +79,15 @@ cm_copy_frame(struct cm_copy *self, struct cm_code_id code_id, uint32_t line,
         status = cm_copy_text_id(self, code->qualified_name, &result->name);
     }
     if (status == CM_OK) {
-        status = intern_lines(self, filename, line, 1, &result->source);
+        status = intern_lines(self, code->filename, line, 1, &result->source);
     }
     if (status == CM_OK && !code->library && before > 0) {
-        status = intern_lines(self, filename, line - before, before,
+        status = intern_lines(self, code->filename, line - before, before,
                               &result->before);
     }
     if (status == CM_OK && !code->library) {
-        status = intern_lines(self, filename, line + 1, 2, &result->after);
+        status =
+            intern_lines(self, code->filename, line + 1, 2, &result->after);
     }
     return status;
 }

@@ -49,6 +49,33 @@ finds_equal_code_again(void **state)
     cm_records_free(records);
 }
 
+/* A cell that is run again has other text under its name. */
+static void
+finds_the_last_source_of_a_name(void **state)
+{
+    (void)state;
+    struct cm_records *records = cm_records_new(ENOUGH);
+    struct cm_texts *texts = cm_records_texts(records);
+    char text[] = "x = 1\n";
+    struct cm_source cell = {.filename = cm_texts_intern(texts, "<cell 1>"),
+                             .length = 6,
+                             .bytes = text};
+    assert_null(cm_records_source(records, cell.filename));
+    assert_int_equal(cm_records_add_source(records, &cell), CM_OK);
+    text[4] = '2'; /* a copy was stored */
+    assert_memory_equal(cm_records_source(records, cell.filename)->bytes,
+                        "x = 1\n", 6);
+    assert_int_equal(cm_records_add_source(records, &cell), CM_OK);
+    assert_memory_equal(cm_records_source(records, cell.filename)->bytes,
+                        "x = 2\n", 6);
+    assert_null(
+        cm_records_source(records, cm_texts_intern(texts, "<cell 2>")));
+    cell.length = CM_RECORDS_MAX_SOURCE + 1;
+    assert_int_equal(cm_records_add_source(records, &cell), CM_LIMIT);
+    assert_int_equal(cm_records_code_count(records), 0);
+    cm_records_free(records);
+}
+
 /* Adds `code` and expects an id that none before it had. */
 static void
 expect_new(struct cm_records *records, const struct cm_code *code,
@@ -296,6 +323,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_equal_code_again),
+        cmocka_unit_test(finds_the_last_source_of_a_name),
         cmocka_unit_test(tells_every_field_of_code_apart),
         cmocka_unit_test(keeps_types_with_their_methods),
         cmocka_unit_test(keeps_stacks_in_order),
