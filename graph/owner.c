@@ -154,11 +154,22 @@ is_another(const struct cm_holding *self, size_t at)
     return any_makes_again(self, &owner);
 }
 
+/* What a class has is one for all of its objects, however many are made. */
+static size_t
+first_owner(const struct cm_holding *self)
+{
+    size_t first = 1;
+    for (size_t at = 1; at < self->at; at++) {
+        first = cm_way_step(self, at)->species == CM_TYPE ? at : first;
+    }
+    return first;
+}
+
 bool
 cm_owner_is_another(const struct cm_holding *self)
 {
     bool another = false;
-    for (size_t at = 1; !another && at < self->at; at++) {
+    for (size_t at = first_owner(self); !another && at < self->at; at++) {
         another = is_another(self, at);
     }
     return another;
