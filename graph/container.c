@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "name.h"
+#include "repeat.h"
 #include "way.h"
 
 static const struct cm_holding_step *
@@ -58,6 +59,46 @@ cm_container_say_each(const struct cm_holding *self)
         name.text);
 }
 
+/* A function that is called again and again puts them there. */
+static bool
+is_filled_again(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    bool again = false;
+    cm_way_name(self, &name);
+    for (uint32_t i = 0;
+         name.step == self->at && !again && i < name.place_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, name.places[i].code);
+        again = !code->library && !cm_way_is(self, code->name, "__init__")
+                && cm_repeat_is_called(self, code);
+    }
+    return again;
+}
+
+bool
+cm_container_has_objects(const struct cm_holding *self)
+{
+    size_t inside = container_inside(self);
+    return inside > self->at + 1
+           && cm_way_step(self, inside)->items <= place_of(self)->items
+           && cm_way_step(self, self->at + 1)->species == CM_OBJECT
+           && !cm_way_step(self, self->at + 1)->counted
+           && is_filled_again(self);
+}
+
+char *
+cm_container_say_objects(const struct cm_holding *self)
+{
+    struct cm_type_id type = cm_way_step(self, self->at + 1)->type;
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return cm_sentence("take each %s out of %s when it is done with: it keeps "
+                       "its %s",
+                       cm_name_of_type(self->records, type).text, name.text,
+                       cm_way_name_of(self, container_inside(self)).text);
+}
+
 bool
 cm_container_is_global(const struct cm_holding *self)
 {
@@ -96,9 +137,11 @@ cm_container_say(const struct cm_holding *self)
         cm_name_of_label(self->records, place_of(self)->edge);
     bool hidden = name.step != 0 && name.step < self->at
                   && place_of(self)->role == CM_ATTRIBUTE;
+    bool tuple = place_of(self)->species == CM_TUPLE;
     return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
                                 inside.text)
-                  : cm_sentence("clear %s when it has been used, or keep less "
+                  : cm_sentence("%s %s%s when it has been used, or keep less "
                                 "in it (numbers, or tensors on the CPU)",
-                                name.text);
+                                tuple ? "set" : "clear", name.text,
+                                tuple ? " = ()" : "");
 }

@@ -14,6 +14,10 @@
 bool cm_container_is_of_others(const struct cm_holding *self);
 char *cm_container_say_each(const struct cm_holding *self);
 
+/* Objects that are added, each with a container of its own: not those grow. */
+bool cm_container_has_objects(const struct cm_holding *self);
+char *cm_container_say_objects(const struct cm_holding *self);
+
 /* A dict that the whole program can reach: by a module or a class. */
 bool cm_container_is_global(const struct cm_holding *self);
 char *cm_container_say_bound(const struct cm_holding *self);

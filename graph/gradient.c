@@ -95,3 +95,22 @@ cm_gradient_say_more(const struct cm_holding *self)
                        "remove the modules that are not needed any more (who "
                        "holds these is told with them)");
 }
+
+/* A parameter has no graph but by its gradient. */
+bool
+cm_gradient_keeps_graph(const struct cm_holding *self)
+{
+    const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
+    return self->autograd_depth > 0 && cm_way_is_tensor(last)
+           && cm_way_begins(cm_way_text(self, last->annotation), "Parameter ");
+}
+
+char *
+cm_gradient_say_graph(const struct cm_holding *self)
+{
+    (void)self;
+    return cm_sentence("take create_graph=True off backward(), or set the "
+                       "gradients to None, not to zero "
+                       "(`optimizer.zero_grad(set_to_none=True)`): each keeps "
+                       "the graph of all before it");
+}

@@ -16,6 +16,7 @@
 #include "finalizer.h"
 #include "gradient.h"
 #include "item.h"
+#include "kept.h"
 #include "memo.h"
 #include "name.h"
 #include "optimizer.h"
@@ -230,32 +231,6 @@ is_graph_in_container(const struct cm_holding *self)
     return has_graph(self) && step_at(self, self->at)->counted;
 }
 
-static bool
-is_type(const struct cm_holding *self, size_t i, const char *name)
-{
-    const char *what = text_of(self, step_at(self, i)->annotation);
-    return cm_way_begins(what, name) && strchr(" ", what[strlen(name)]);
-}
-
-/* A library's queue: what it keeps its items in is its own affair. */
-static bool
-is_queue(const struct cm_holding *self)
-{
-    size_t owner = self->at - (self->at > 0);
-    const char *module = cm_way_module(self, owner);
-    return owner > 0 && step_at(self, self->at)->role == CM_ATTRIBUTE
-           && (strcmp(module, "queue") == 0
-               || strcmp(module, "asyncio.queues") == 0);
-}
-
-static bool
-is_deque(const struct cm_holding *self)
-{
-    const struct cm_holding_step *place = step_at(self, self->at);
-    return is_type(self, self->at, "collections.deque") && place->counted
-           && !place->bounded && name_of_place(self).step == self->at;
-}
-
 /* def f(x, seen=[]): the one list of all calls. */
 static bool
 is_default(const struct cm_holding *self)
@@ -437,6 +412,11 @@ say_scalars(const struct cm_holding *self)
     bool list = step->species == CM_LIST && !sums;
     const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
+    if (list && place.step < self->at) {
+        return cm_sentence("give `%s.item()` to %s instead: it keeps what it "
+                           "is given",
+                           kept, place.text);
+    }
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
                               kept, place.text, kept)
@@ -449,23 +429,6 @@ say_graph_in_container(const struct cm_holding *self)
     return cm_sentence("detach() before you keep it: `%s.detach()` in %s, or "
                        "run under torch.no_grad()",
                        kept_name(self, "x"), name_of_place(self).text);
-}
-
-static char *
-say_queue(const struct cm_holding *self)
-{
-    size_t owner = name_of_place(self).step;
-    return cm_sentence("take as much out of %s as is put in, or give it a "
-                       "maxsize, so that put() waits",
-                       owner < self->at ? name_of_place(self).text
-                                        : "the queue");
-}
-
-static char *
-say_deque(const struct cm_holding *self)
-{
-    return cm_sentence("give %s a bound: `collections.deque(maxlen=...)`",
-                       name_of_place(self).text);
 }
 
 static char *
@@ -540,6 +503,8 @@ static const struct {
     {"checkpoint kept", cm_weights_is_checkpoint, cm_weights_say_checkpoint},
     {"weights pile up", cm_weights_pile_up, cm_weights_say_pile},
     {"second copy of the weights", cm_weights_is_copy, cm_weights_say_copy},
+    {"gradients keep their graph", cm_gradient_keeps_graph,
+     cm_gradient_say_graph},
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
@@ -550,11 +515,15 @@ static const struct {
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
     {"default argument", is_default, say_default},
     {"context variable", is_context, say_context},
-    {"queue not drained", is_queue, say_queue},
-    {"deque without a bound", is_deque, say_deque},
+    {"queue not drained", cm_kept_in_queue, cm_kept_say_queue},
+    {"deque without a bound", cm_kept_in_deque, cm_kept_say_deque},
     {"modules pile up", is_module_pile, say_module_pile},
     {"tee lags behind", cm_tee_lags, cm_tee_say},
     {"cycle keeps all", cm_tee_is_cycle, cm_tee_say_cycle},
+    {"methods kept", cm_kept_are_methods, cm_kept_say_methods},
+    {"tasks kept", cm_kept_are_tasks, cm_kept_say_tasks},
+    {"weak keys", cm_kept_by_weak_keys, cm_kept_say_weak_keys},
+    {"objects pile up", cm_container_has_objects, cm_container_say_objects},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
     {"global cache", cm_container_is_global, cm_container_say_bound},
     {"memo without a bound", cm_memo_is, cm_container_say_bound},

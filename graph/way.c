@@ -418,6 +418,17 @@ is_librarys(const struct cm_holding *self, const struct cm_place *places,
            && cm_records_code(self->records, places[0].code)->library;
 }
 
+/* An attribute that a library's object gave itself. */
+static bool
+is_in_library(const struct cm_holding *self, size_t step)
+{
+    const struct cm_type *owner =
+        cm_records_type(self->records, cm_way_step(self, step - 1)->type);
+    return step > 1 && cm_way_step(self, step)->role == CM_ATTRIBUTE
+           && cm_way_step(self, step - 1)->species == CM_OBJECT
+           && owner->library;
+}
+
 static void
 try_name(const struct cm_holding *self, size_t step,
          struct cm_way_name *result)
@@ -435,6 +446,10 @@ try_name(const struct cm_holding *self, size_t step,
     }
     else if (is_key(self, step) && !is_module_key(self, step)) {
         look_for_key(self, &search);
+        if (search.count == 0 && named_before(self, step) != 0) {
+            search.name = within.text;
+            look_for_variable(self, named_before(self, step), &search);
+        }
     }
     else {
         look_for_variable(self, step, &search);
@@ -455,7 +470,9 @@ cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
     try_name(self, step, result);
     other = *result;
     for (int i = 0;
-         i < MOST_NAMES && is_librarys(self, other.places, other.place_count);
+         i < MOST_NAMES
+         && (is_librarys(self, other.places, other.place_count)
+             || (other.place_count == 0 && is_in_library(self, step)));
          i++) {
         step = named_before(self, step);
         if (step == 0) {

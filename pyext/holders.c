@@ -10,6 +10,7 @@
 #include "../detector/alloc.h"
 #include "../graph/bound.h"
 #include "helpers.h"
+#include "inner.h"
 #include "keys.h"
 #include "maker.h"
 #include "phrase.h"
@@ -185,10 +186,29 @@ add_makers(struct codes *self, struct cm_objects *objects,
     }
 }
 
+/* Functions within the methods of who has it, and in those of its module. */
+static void
+add_inner(struct codes *self, struct cm_objects *objects,
+          const struct cm_trail *trail, size_t at)
+{
+    for (size_t i = at; i-- > 1;) {
+        PyObject *owner = trail->steps[i].object;
+        PyTypeObject *type = owner == NULL         ? NULL
+                             : PyType_Check(owner) ? (PyTypeObject *)owner
+                                                   : Py_TYPE(owner);
+        cm_inner_find(objects, type != NULL ? type->tp_dict : NULL, self->ids,
+                      &self->count, MOST_CODES);
+    }
+    if (trail->root->kind == CM_ROOT_MODULE) {
+        cm_inner_find(objects, PyModule_GetDict(trail->root->object),
+                      self->ids, &self->count, MOST_CODES);
+    }
+}
+
 /* The methods of its owner, or of the class that it is an attribute of; the
  * function whose variable leads there (or is it: then first); the stack that
  * made the objects (which, of several that set an attribute, set it last: then
- * before these); the functions of the module. */
+ * before these); the functions of the module, and those within functions. */
 static void
 find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
            struct cm_site_id site, PyObject *target, struct codes *codes)
@@ -229,6 +249,7 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
                       PyModule_GetDict(trail->root->object));
     }
     add_makers(codes, query->objects, trail, at);
+    add_inner(codes, query->objects, trail, at);
 }
 
 /* A variable of a function that the target goes by; id 0: none.  *contained: an
