@@ -412,6 +412,24 @@ visit_temporaries(const struct cm_raw_frame *frame, visitproc visit,
     }
 }
 
+/* The function itself, but where the module has it by its name. */
+static PyObject *
+function_of(const struct cm_raw_frame *frame)
+{
+    PyObject *function = cm_stack_ref_object((cm_stack_ref)frame->function);
+    struct cm_phrase name;
+    if (function == NULL || !PyFunction_Check(function)
+        || frame->globals == NULL || !PyDict_Check(frame->globals)) {
+        return function;
+    }
+    name.length = 0;
+    cm_phrase_add_str(&name, ((PyFunctionObject *)function)->func_qualname,
+                      CM_PHRASE_BYTES / 8);
+    name.bytes[name.length] = '\0';
+    return cm_dict_find(frame->globals, name.bytes) == function ? NULL
+                                                                : function;
+}
+
 static void
 visit_variables(const struct cm_raw_frame *frame, visitproc visit,
                 void *context)
@@ -422,8 +440,7 @@ visit_variables(const struct cm_raw_frame *frame, visitproc visit,
             (void)visit(object, context);
         }
     }
-    PyObject *others[] = {frame->locals, frame->globals,
-                          cm_stack_ref_object((cm_stack_ref)frame->function)};
+    PyObject *others[] = {frame->locals, frame->globals, function_of(frame)};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(others); i++) {
         if (others[i] != NULL) {
             (void)visit(others[i], context);
