@@ -253,6 +253,28 @@ advise_handed_on(const struct cm_cycle *cycle,
                              attribute.text);
 }
 
+/* old = x.step; def step(): old(); x.step = step: the variable that has the
+ * method, 0: none, and the function whose closure that is in. */
+static uint32_t
+cell_of_method(const struct cm_cycle *cycle, uint32_t method, uint32_t held,
+               uint32_t *function)
+{
+    uint32_t edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CELL_CONTENTS)))
+           != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (record->head == method) {
+            *function = cm_cycle_edge(cycle, held)->head;
+            if (cm_cycle_node(cycle, *function)->species == CM_FUNCTION) {
+                return edge;
+            }
+        }
+    }
+    return 0;
+}
+
 char *
 cm_advise_method(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
@@ -265,6 +287,17 @@ cm_advise_method(const struct cm_cycle *cycle,
     (void)made;
     if (strcmp(cm_advice_type_name(cycle, method).text, "super") == 0) {
         return cm_advice_clearing(cycle, suspect->held, "", "");
+    }
+    uint32_t maker,
+        cell = cell_of_method(cycle, method, suspect->held, &maker);
+    if (cell != 0) {
+        snprintf(before, sizeof before,
+                 "let %s capture weakref.WeakMethod(%s)",
+                 callable_name(cycle, maker).text,
+                 cm_cycle_edge_name(cycle, cell).text);
+        return cm_advice_clearing(
+            cycle, suspect->held,
+            cm_advice_type_name(cycle, suspect->owner).text, before);
     }
     if (suspect->owner != cm_cycle_edge(cycle, suspect->edge)->head) {
         return cm_sentence("let .%s be a function that captures "
