@@ -491,6 +491,7 @@ static const struct {
     {"gradient not cleared", cm_gradient_lingers, cm_gradient_say},
     {"gradients of more parameters", cm_gradient_is_of_more,
      cm_gradient_say_more},
+    {"parameters get larger", cm_weights_get_larger, cm_weights_say_larger},
     {"dead cycle", is_dead, say_dead},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},
@@ -540,9 +541,9 @@ cm_holding_advise(const struct cm_holding *self,
 {
     *result = (struct cm_holding_advice){0};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        bool known = self->count > 1 || is_outside(self)
-                     || cm_gradient_lingers(self)
-                     || cm_gradient_is_of_more(self);
+        bool known =
+            self->count > 1 || is_outside(self) || cm_gradient_lingers(self)
+            || cm_gradient_is_of_more(self) || cm_weights_get_larger(self);
         if (known && !rules[i].fits(self)) {
             continue;
         }

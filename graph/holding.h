@@ -23,6 +23,10 @@
 #define CM_HOLDING_LARGER "one that gets larger"
 /* Most are parameters' own: these are what grows. */
 #define CM_HOLDING_GRADIENTS "gradients of more parameters"
+/* As categories: parameters of which there are as many as before, with more
+ * bytes, and what there is for each. */
+#define CM_HOLDING_MODEL "parameters that get larger"
+#define CM_HOLDING_OF_MODEL "of parameters that get larger"
 /* As the first step: no root holds it. */
 #define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 

@@ -118,3 +118,44 @@ cm_weights_say_copy(const struct cm_holding *self)
                              "nothing has used this copy since",
                              name.text);
 }
+
+static bool
+is_category(const struct cm_holding *self, const char *name)
+{
+    return self->category != NULL && strcmp(self->category, name) == 0;
+}
+
+bool
+cm_weights_get_larger(const struct cm_holding *self)
+{
+    return is_category(self, CM_HOLDING_OF_MODEL)
+           || (is_category(self, CM_HOLDING_MODEL) && self->count > 1);
+}
+
+/* The module that has the parameter, "emb" of ._modules['emb']; else what is
+ * named last. */
+static size_t
+module_of(const struct cm_holding *self)
+{
+    size_t found = 0, named = 0;
+    for (size_t i = 1; i < self->count; i++) {
+        struct cm_text_id table = cm_way_step(self, i - 1)->edge;
+        found = cm_way_is(self, table, "._modules") ? i : found;
+        named = cm_way_is_named(self, i) ? i : named;
+    }
+    return found != 0 ? found : named;
+}
+
+/* One line makes the gradients of all: whose it is, the way does not say. */
+char *
+cm_weights_say_larger(const struct cm_holding *self)
+{
+    if (is_category(self, CM_HOLDING_OF_MODEL)) {
+        return cm_sentence("it is of a parameter that gets larger each time, "
+                           "which is told with who holds it: that is to be "
+                           "made once, or to stop at a bound");
+    }
+    return cm_sentence("%s gets larger each time: make it once with the size "
+                       "that it needs, or stop at a bound",
+                       cm_way_name_of(self, module_of(self)).text);
+}

@@ -276,13 +276,29 @@ note_names(struct cm_growth_look *self, PyObject *rows)
 /* ---- into the document */
 
 /* Far more bytes than so many new ones of their size would have. */
-bool
-cm_growing_larger(const struct cm_growth_row *row)
+static bool
+gets_larger(const struct cm_growth_row *row)
 {
     double bytes = row->result.bytes_per_iteration * (double)row->count;
     double more = row->result.count_per_iteration * (double)row->bytes;
+    return bytes > 4 * fabs(more);
+}
+
+bool
+cm_growing_larger(const struct cm_growth_row *row)
+{
     return (row->category == CM_OTHER || row->category == CM_SAVED)
-           && bytes > 4 * fabs(more);
+           && gets_larger(row);
+}
+
+/* An embedding that is made anew with more rows; its gradient and its state in
+ * the optimizer do as it does. */
+static bool
+is_of_larger_model(const struct cm_growth_row *row)
+{
+    return (row->category == CM_PARAMETER || row->category == CM_GRADIENT
+            || row->category == CM_OPTIMIZER)
+           && row->result.verdict != CM_VERDICT_LINGERING && gets_larger(row);
 }
 
 /* Gradients that pile up somewhere are no longer the parameters' own. */
@@ -295,6 +311,10 @@ category_for_advice(const struct cm_growing *finding)
     }
     if (cm_growing_larger(row)) {
         return CM_HOLDING_LARGER;
+    }
+    if (is_of_larger_model(row)) {
+        return row->category == CM_PARAMETER ? CM_HOLDING_MODEL
+                                             : CM_HOLDING_OF_MODEL;
     }
     if (row->category == CM_GRADIENT && row->owned_bytes > row->other_bytes
         && row->result.verdict != CM_VERDICT_LINGERING) {
