@@ -214,6 +214,31 @@ static const struct {
      1, 0, "container grows", "clear seen"},
     {"M||module a;O|.net|Net;D|.seen|dict of 90|90;T|[3]|Tensor [8]", NULL,
      NULL, 2, 0, "container grows", "clear seen"},
+    /* gradients keep their graph */
+    {"F||a.py:3 main;L|local params|list of 4|4;T|[0]|Parameter [4]",
+     "gradient", NULL, 1, 9, "gradient not cleared", "zero_grad"},
+    {"F||a.py:3 main;L|local params|list of 4|4;T|[0]|Parameter [4]", "other",
+     NULL, 1, 9, "gradients keep their graph", "create_graph=True"},
+    {"F||a.py:3 main;O|local net|Net;T|.weight|Parameter [4]", "other", NULL,
+     2, 9, "gradients keep their graph", "not to zero"},
+    {"F||a.py:3 main;L|local outs|list of 4|4;T|[0]|Tensor [4]", "other", NULL,
+     1, 9, "graph of kept outputs", "detach() before you keep it"},
+    {"F||a.py:3 main;L|local params|list of 4|4;T|[0]|Parameter [4]", "other",
+     NULL, 1, 0, "container grows", "clear params"},
+    /* parameters get larger */
+    {"F||a.py:3 main;O|local lm|LM;D|._modules|dict of "
+     "2|2;O|['emb']|Embedding;"
+     "D|._parameters|dict of 1|1;T|['weight']|Parameter [4]",
+     CM_HOLDING_MODEL, NULL, 2, 0, "parameters get larger",
+     "emb gets larger each time"},
+    {"F||a.py:3 main;O|local lm|LM;T|.table|Parameter [4]", CM_HOLDING_MODEL,
+     NULL, 2, 0, "parameters get larger", "table gets larger each time"},
+    {"M||module a", CM_HOLDING_OF_MODEL, NULL, 0, 0, "parameters get larger",
+     "of a parameter that gets larger"},
+    {"M||module a", CM_HOLDING_MODEL, NULL, 0, 0, "C++ only", "C extension"},
+    /* a tuple has no clear() */
+    {"F||a.py:3 main;t|local states|tuple of 9|9;T|[3]|Tensor [4]", NULL, NULL,
+     1, 0, "container grows", "set states = () when"},
 };
 
 #endif

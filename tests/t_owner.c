@@ -127,6 +127,24 @@ an_attribute_that_is_made_anew(void **state)
     assert_false(is_another_of_object("meter", true));
 }
 
+/* The loop's object leads to its class, which has one list for all. */
+static void
+a_container_of_the_class(void **state)
+{
+    static const char of_class[] =
+        "F||a.py:3 main;O|local meter|Meter;C|type|class Meter;"
+        "L|.outputs|list of 9|9;T|[3]|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, of_class, 3);
+    struct cm_store line = store(&way, CM_STORE_LOCAL, "meter", "", 5);
+    line.made = line.repeated = true;
+    struct cm_code_id code = add_code(&way, "main", &line, 1, false);
+    way.steps[0].code = code;
+    assert_false(is_emptied_by_all(&way, &code, 1));
+}
+
 int
 main(void)
 {
@@ -135,6 +153,7 @@ main(void)
         cmocka_unit_test(a_parameter_that_the_caller_makes),
         cmocka_unit_test(an_object_that_the_caller_makes),
         cmocka_unit_test(an_attribute_that_is_made_anew),
+        cmocka_unit_test(a_container_of_the_class),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

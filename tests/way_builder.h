@@ -30,10 +30,11 @@ struct way {
 static inline uint8_t
 species_of(char letter)
 {
-    static const char letters[] = "LDTOMFCXBft";
+    static const char letters[] = "LDTOMFCXBftmS";
     static const uint8_t species[] = {
-        CM_LIST, CM_DICT,      CM_TENSOR,    CM_OBJECT,   CM_MODULE, CM_FRAME,
-        CM_TYPE, CM_EXCEPTION, CM_TRACEBACK, CM_FUNCTION, CM_TUPLE};
+        CM_LIST,  CM_DICT,         CM_TENSOR,    CM_OBJECT,    CM_MODULE,
+        CM_FRAME, CM_TYPE,         CM_EXCEPTION, CM_TRACEBACK, CM_FUNCTION,
+        CM_TUPLE, CM_BOUND_METHOD, CM_SET};
     const char *at = strchr(letters, letter);
 
     assert_non_null(at);
@@ -50,6 +51,7 @@ role_of(const char *edge)
            : edge[0] == '['                     ? CM_ITEM
            : strcmp(edge, "__traceback__") == 0 ? CM_EXCEPTION_LINK
            : strcmp(edge, "tb_frame") == 0      ? CM_TB_FRAME
+           : strcmp(edge, "__self__") == 0      ? CM_BOUND_SELF
                                                 : CM_REFERENCE;
 }
 
@@ -87,14 +89,20 @@ way_init(struct way *self, const char *text_of_steps, size_t at)
 }
 
 static inline void
-set_module(struct way *self, size_t step, const char *module)
+set_type(struct way *self, size_t step, const char *module, const char *name)
 {
-    struct cm_type type = {.name = text(self, "Adam"),
+    struct cm_type type = {.name = text(self, name),
                            .module = text(self, module)};
 
     assert_int_equal(
         cm_records_add_type(self->records, &type, &self->steps[step].type),
         CM_OK);
+}
+
+static inline void
+set_module(struct way *self, size_t step, const char *module)
+{
+    set_type(self, step, module, "Adam");
 }
 
 static inline struct cm_code_id
