@@ -47,11 +47,25 @@ is_history_of_lbfgs(const struct cm_holding *self)
     return false;
 }
 
+/* An array has as many places as it was made with, but the list at one of them
+ * has no end. */
+static bool
+is_array_of_lists(const struct cm_holding *self, size_t at)
+{
+    bool list = false;
+    for (size_t i = at + 1; i < self->count; i++) {
+        const struct cm_holding_step *step = cm_way_step(self, i);
+        list |= step->counted && step->species != CM_TUPLE
+                && step->species != CM_DICT;
+    }
+    return list && is_of(cm_way_module(self, at), "numpy");
+}
+
 bool
 cm_bound_is_known(const struct cm_holding *self)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (cm_way_step(self, i)->bounded) {
+        if (cm_way_step(self, i)->bounded && !is_array_of_lists(self, i)) {
             return true;
         }
     }

@@ -8,21 +8,12 @@
 #include "jax_sharding.h"
 
 #include "fields.h"
+#include "numpy_array.h"
 #include "objects_private.h"
 #include "torch_layout.h" // cm_word_at()
 
 #define MOST_DEVICES 65536
 #define C_CONTIGUOUS 1
-
-/* What NumPy's C interface has fixed of an ndarray. */
-struct numbers {
-    PyObject_HEAD
-    char *data;
-    int dim_count;
-    const Py_ssize_t *sizes, *strides;
-    PyObject *base, *dtype;
-    int flags;
-};
 
 void
 cm_jax_named_release(struct cm_jax_named *self)
@@ -41,12 +32,13 @@ object_at(PyObject *object, Py_ssize_t offset)
 }
 
 /* NULL: they do not lie in a row. */
-static const struct numbers *
+static const struct cm_numpy_array *
 devices_of(const struct cm_jax_named *self, const struct cm_objects *objects,
            PyObject *mesh)
 {
     PyObject *devices = cm_attribute(objects, mesh, "devices");
-    const struct numbers *array = (const struct numbers *)devices;
+    const struct cm_numpy_array *array =
+        (const struct cm_numpy_array *)devices;
     return devices != NULL && Py_TYPE(devices) == self->numbers
                    && array->dim_count >= 0
                    && array->dim_count <= CM_JAX_MOST_DIMS
@@ -67,7 +59,7 @@ cm_jax_mesh_of(const struct cm_jax_named *self,
     if (mesh == NULL || Py_TYPE(mesh) != self->mesh_type) {
         return false;
     }
-    const struct numbers *devices = devices_of(self, objects, mesh);
+    const struct cm_numpy_array *devices = devices_of(self, objects, mesh);
     PyObject *axes = cm_attribute(objects, mesh, "axis_names");
     if (devices == NULL || axes == NULL || !PyTuple_CheckExact(axes)
         || PyTuple_GET_SIZE(axes) != devices->dim_count) {

@@ -17,6 +17,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
+#include "numpy_array.h"
 #include "unmet.h"
 
 enum { AHEAD = 12, TIME_CHECK_MASK = 1023 };
@@ -233,7 +234,7 @@ cm_reach_second(const struct cm_reach *self, uint32_t node)
 static void
 meet(struct cm_reach *self, uint32_t *slot, PyObject *object, uint32_t parent)
 {
-    if (!cm_can_traverse(object)) {
+    if (!cm_leads_on(self->arrays, object)) {
         *slot = LEAF;
         return;
     }
@@ -302,7 +303,7 @@ slot_of(struct cm_reach *self, PyObject *object)
 {
     uint32_t *slot =
         cm_page_table_near(&self->table, &self->cursor, (uintptr_t)object);
-    if (slot == NULL && cm_can_traverse(object)) {
+    if (slot == NULL && cm_leads_on(self->arrays, object)) {
         enum cm_status status =
             cm_page_table_make(&self->table, (uintptr_t)object, &slot);
         if (status != CM_OK) {
@@ -359,6 +360,9 @@ look_into(struct cm_reach *self, uint32_t node)
     self->parent = node;
     if (traverse != NULL) {
         (void)traverse(object, visit_referent, self);
+    }
+    if (Py_TYPE(object) == self->arrays) {
+        cm_numpy_visit(object, visit_referent, self);
     }
     show_more(self, object);
 }
@@ -495,6 +499,7 @@ begin(struct cm_reach *self)
     self->target_ways = cm_calloc(count, sizeof(*self->target_ways));
     self->next_same = cm_calloc(count, sizeof(*self->next_same));
     self->met_targets = cm_calloc(count, sizeof(*self->met_targets));
+    self->arrays = cm_numpy_type(self->roots);
     self->start_ns = cm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     self->status = self->target_nodes == NULL || self->target_ways == NULL
                            || self->next_same == NULL

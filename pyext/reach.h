@@ -103,6 +103,8 @@ struct cm_reach {
     uint32_t module_nodes;         /* modules and their dicts: nodes 1.. */
     const PyTypeObject *last_type; /* the one asked for last, and the answer */
     bool claimed;
+    PyTypeObject
+        *arrays; /* numpy.ndarray, which no collector walks; or NULL */
     bool passed;
     uint64_t start_ns;
     enum cm_status status;

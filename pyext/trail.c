@@ -11,6 +11,7 @@
 
 #include "../detector/alloc.h"
 #include "objects_private.h"
+#include "numpy_array.h"
 #include "phrase.h"
 #include "unnamed.h"
 
@@ -38,14 +39,20 @@ cm_item_count(PyObject *object, uint64_t *items)
              || strcmp(type->tp_name, "collections.deque") == 0) {
         count = Py_SIZE(object);
     }
+    else if (cm_numpy_is(object) && cm_numpy_has_places(object)) {
+        count = (Py_ssize_t)cm_numpy_places(object);
+    }
     *items = count < 0 ? 0 : (uint64_t)count;
     return count >= 0;
 }
 
-/* A deque with a maxlen; its getter is C. */
+/* A deque with a maxlen (its getter is C), an array of objects. */
 static bool
 is_bounded(PyObject *object)
 {
+    if (cm_numpy_is(object)) {
+        return cm_numpy_has_places(object);
+    }
     if (strcmp(Py_TYPE(object)->tp_name, "collections.deque") != 0) {
         return false;
     }
@@ -150,6 +157,12 @@ name_edge(const struct cm_reach *reach, PyObject *tail, struct cm_step *step)
 {
     struct cm_objects *objects = reach->roots->objects;
     struct naming naming = {.head = step->object};
+    if (cm_numpy_is(tail)) {
+        enum cm_role role;
+        step->edge = cm_numpy_edge(objects->texts, tail, step->object, &role);
+        step->role = (uint8_t)role;
+        return true;
+    }
     cm_objects_edges(objects, tail, is_head, see_name, &naming);
     if (cm_instance_dict(objects, tail) == step->object && !naming.found) {
         naming.label = cm_texts_intern(objects->texts, "__dict__");

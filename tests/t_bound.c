@@ -373,6 +373,33 @@ test_the_same_name_of_another(void **state)
     assert_true(is_emptied_by(attribute, 2, &own, &own, false));
 }
 
+static bool
+is_known(const char *steps, const char *module)
+{
+    struct way way;
+    way_init(&way, steps, 1);
+    set_module(&way, 1, module);
+    way.steps[1].bounded = true;
+    bool result = cm_bound_is_known(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_an_array_has_so_many_places(void **state)
+{
+    static const char tuples[] =
+        "F||a.py:3 main;O|local rows|ndarray of 9|9;t|[3]|tuple of 2|2;"
+        "T|[0]|Tensor [4]";
+    static const char lists[] =
+        "F||a.py:3 main;O|local rows|ndarray of 9|9;L|[3]|list of 2|2;"
+        "T|[0]|Tensor [4]";
+    (void)state;
+    assert_true(is_known(tuples, "numpy"));
+    assert_false(is_known(lists, "numpy"));
+    assert_true(is_known(lists, "collections")); /* a deque's last ones */
+}
+
 static void
 test_what_a_loop_leaves(void **state)
 {
@@ -474,6 +501,7 @@ main(void)
         cmocka_unit_test(test_a_new_one_is_taken),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
+        cmocka_unit_test(test_an_array_has_so_many_places),
         cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),
