@@ -74,7 +74,8 @@ struct cm_store {
     uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]`;
                             * CM_STORE_HAND: NAME is taken from an object */
     uint32_t trimmed : 1;  /* a part is left: `x = x[-n:]`, `del x[:n]`,
-                            * `del x[step - n]`, `x[step % n] = y` */
+                            * `del x[step - n]`, `x[step % n] = y`;
+                            * CM_STORE_COMPARE: NAME < ... */
     uint32_t carried : 1;  /* CM_STORE_LOCAL, in a loop: what it stores may be
                             * read in the next turn */
     uint32_t turn : 1;     /* `for NAME in ...` */

@@ -98,17 +98,36 @@ struct lines {
     uint32_t clear, trim, make, set, other, item, part, add, taken;
 };
 
+/* A method of that name runs again and again, as a rule. */
+static bool
+begins_anew(const struct cm_holding *self, const struct cm_code *code)
+{
+    static const char *const words[] = {"reset", "clear", "epoch", "episode"};
+    const char *name = cm_way_text(self, code->name);
+    bool found = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        found |= strstr(name, words[i]) != NULL;
+    }
+    return found;
+}
+
 /* for name in ...: setattr(self, name, ...) in a method called reset(). */
 static bool
 resets_all(const struct cm_holding *self, const struct cm_code *code,
            const struct cm_store *store, const struct place *place)
 {
-    const char *method = cm_way_text(self, code->name);
     return place->kind == CM_STORE_ATTRIBUTE && store->kind == CM_STORE_CALL
            && store->repeated && cm_way_is(self, store->name, "setattr")
-           && cm_way_is(self, store->owner, "self")
-           && (strstr(method, "reset") != NULL
-               || strstr(method, "clear") != NULL);
+           && cm_way_is(self, store->owner, "self") && begins_anew(self, code);
+}
+
+/* self.outputs = [] in on_epoch_start(). */
+static bool
+resets(const struct cm_holding *self, const struct cm_code *code,
+       const struct cm_store *store, bool set)
+{
+    return set && store->kind == CM_STORE_ATTRIBUTE && store->empty
+           && begins_anew(self, code);
 }
 
 /* `kept = []`, which is filled from x, and then x = kept. */
@@ -156,7 +175,8 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
                     && (store->empty || store->constant
                         || takes_new(self, code, i, place));
         lines->clear += cm_emptying_is(self, code, i, place->name)
-                        || resets_all(self, code, store, place);
+                        || resets_all(self, code, store, place)
+                        || resets(self, code, store, set);
         /* `x = x[-n:]`, `x = last(x)` */
         lines->trim +=
             set
@@ -256,6 +276,36 @@ has_parts(const struct cm_holding *self, const struct lines *lines)
            && cm_way_step(self, self->at)->items < self->through;
 }
 
+/* A function that is made in that one, and has no variable of its own of that
+ * name: it shares that one's. */
+static bool
+shares(const struct cm_holding *self, const struct place *place,
+       struct cm_code_id id)
+{
+    static const char within[] = ".<locals>.";
+    const struct cm_code *code = cm_records_code(self->records, id);
+    const struct cm_code *maker = cm_records_code(self->records, place->only);
+    const char *name = cm_way_text(self, code->qualified_name);
+    const char *made = cm_way_text(self, maker->qualified_name);
+    bool own = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        enum cm_store_kind kind = code->stores[i].kind;
+        own |= (kind == CM_STORE_LOCAL || kind == CM_STORE_PARAMETER)
+               && cm_way_is(self, code->stores[i].name, place->name);
+    }
+    return !own && cm_way_begins(name, made)
+           && cm_way_begins(name + strlen(made), within)
+           && cm_text_same(code->filename, maker->filename);
+}
+
+static bool
+is_asked(const struct cm_holding *self, const struct place *place,
+         struct cm_code_id id)
+{
+    return place->only.index == 0 || place->only.index == id.index
+           || shares(self, place, id);
+}
+
 static struct lines
 lines_of(const struct cm_holding *self)
 {
@@ -264,9 +314,7 @@ lines_of(const struct cm_holding *self)
     struct place place = place_of(self);
     place.name = name.text;
     for (size_t i = 0; i < self->code_count; i++) {
-        bool asked =
-            place.only.index == 0 || place.only.index == self->codes[i].index;
-        if (asked && !came_before(self, i)) {
+        if (is_asked(self, &place, self->codes[i]) && !came_before(self, i)) {
             count_lines(self, self->codes[i], &place, &lines);
         }
     }

@@ -128,13 +128,29 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
     return false;
 }
 
+/* `self.count += 1`, before the comparison. */
+static bool
+has_counted(const struct cm_code *code, uint32_t at)
+{
+    const struct cm_store *compare = &code->stores[at];
+    bool counted = false;
+    for (uint32_t i = 0; compare->trimmed && i < at; i++) {
+        const struct cm_store *store = &code->stores[i];
+        counted |= store->kind == CM_STORE_ATTRIBUTE && !store->constant
+                   && compare->name.index != 0
+                   && cm_text_same(store->name, compare->name)
+                   && cm_text_same(store->key, store->name);
+    }
+    return counted;
+}
+
 /* `if self.count < self.size: self.count += 1`, and an append there. */
 static bool
 counts(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
        const char *name)
 {
     const struct cm_store *compare = &code->stores[at];
-    bool filled = false, counted = false;
+    bool filled = false, counted = has_counted(code, at);
     for (uint32_t i = at + 1;
          compare->kind == CM_STORE_COMPARE && i < code->store_count
          && i - at <= compare->decides;

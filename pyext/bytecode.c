@@ -288,6 +288,16 @@ run_call(struct cm_pass *pass, enum action action, unsigned argument)
     pass->stack[0].called = name;
 }
 
+/* `with Meter() as x`: that is made there, as in x = Meter(). */
+static void
+enter_with(struct cm_pass *pass)
+{
+    bool made = pass->stack[0].made;
+    pop(pass, 1);
+    push(pass, NULL, NULL);
+    cm_pass_push(pass, (struct pushed){.made = made});
+}
+
 static void
 rearrange(struct cm_pass *pass, enum action action, unsigned argument)
 {
@@ -298,6 +308,7 @@ rearrange(struct cm_pass *pass, enum action action, unsigned argument)
         cm_pushed_swap(pass->stack, argument);
         break;
     case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
+    case ACT_WITH: enter_with(pass); break;
     case ACT_PUT_ASIDE: put_aside(pass); break;
     default: cm_pushed_swap(pass->stack, 2); pop(pass, 1);
     }
@@ -360,13 +371,6 @@ run_store(struct cm_pass *pass, enum action action, unsigned argument)
     }
 }
 
-/* Not whether there are any. */
-static bool
-is_compared(const struct pushed *length, const struct pushed *with)
-{
-    return length->length && (length->excess || !with->few);
-}
-
 /* `x[a:b]` and what is done to it, del x[k], len(x) < n. */
 static void
 run_part(struct cm_pass *pass, enum action action, unsigned argument)
@@ -394,18 +398,7 @@ run_part(struct cm_pass *pass, enum action action, unsigned argument)
         cm_pass_add_key(pass, CM_STORE_ASK, NULL, &last, &before);
         forget(pass);
         return;
-    default:
-        if (is_compared(&last, &before) || is_compared(&before, &last)) {
-            cm_pass_add(pass, CM_STORE_MEASURE, NULL,
-                        last.length ? last.of : before.of, NULL);
-            pass->measured = true;
-        }
-        else if (pass->own && (last.attribute || before.attribute)) {
-            cm_pass_add(pass, CM_STORE_COMPARE, before.name, last.name, NULL);
-            pass->measured = true;
-        }
-        pop(pass, 2);
-        cm_pass_push(pass, (struct pushed){.made = true});
+    default: cm_results_compare(pass, argument);
     }
 }
 

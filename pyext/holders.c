@@ -24,6 +24,7 @@
 enum {
     WAYS = 4, /* of each target that are counted */
     MOST_CODES = 512,
+    MOST_NESTED = 64, /* functions of one */
 };
 
 const struct cm_reach_bounds cm_holders_bounds = {.max_nodes = 20000000,
@@ -173,6 +174,41 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     }
 }
 
+/* The functions that are made within this one, and within these. */
+static void
+add_nested(struct codes *self, struct cm_objects *objects, PyCodeObject *code)
+{
+    PyCodeObject *found[MOST_NESTED] = {code};
+    size_t count = code != NULL;
+    for (size_t i = 0; i < count; i++) {
+        PyObject *constants = found[i]->co_consts;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant) && count < MOST_NESTED) {
+                found[count++] = (PyCodeObject *)constant;
+                add_code(self,
+                         cm_objects_code(objects, (PyCodeObject *)constant));
+            }
+        }
+    }
+}
+
+/* Who shares a variable of the function that is its root, or one that a
+ * function on the way has in its closure. */
+static void
+add_sharers(struct codes *self, struct cm_objects *objects,
+            const struct cm_trail *trail, size_t at)
+{
+    if (at == 1 && trail->root->kind == CM_ROOT_FRAME) {
+        add_nested(self, objects, cm_raw_frame_code(trail->root->frame));
+    }
+    for (size_t i = 1; i < at; i++) {
+        PyObject *object = trail->steps[i].object;
+        add_nested(self, objects,
+                   object != NULL ? cm_maker_code(object) : NULL);
+    }
+}
+
 /* Of the functions that are kept: a hook is registered where it is made. */
 static void
 add_makers(struct codes *self, struct cm_objects *objects,
@@ -250,6 +286,7 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
     }
     add_makers(codes, query->objects, trail, at);
     add_inner(codes, query->objects, trail, at);
+    add_sharers(codes, query->objects, trail, at);
 }
 
 /* A variable of a function that the target goes by; id 0: none.  *contained: an

@@ -24,6 +24,7 @@ static const struct {
     {"COPY", ACT_COPY},
     {"SWAP", ACT_SWAP},
     {"UNPACK_SEQUENCE", ACT_UNPACK},
+    {"BEFORE_WITH", ACT_WITH},
     {"BUILD_SLICE", ACT_SLICE},
     {"BINARY_SLICE", ACT_TAKE_SLICE},
     {"STORE_SLICE", ACT_STORE_SLICE},

@@ -28,6 +28,7 @@ enum action {
     ACT_COPY,
     ACT_SWAP,
     ACT_UNPACK,
+    ACT_WITH,         /* of what a `with` is given: what `as` names (3.13) */
     ACT_PUT_ASIDE,    /* what a variable was before a comprehension */
     ACT_SET_FUNCTION, /* its closure, its defaults: one more goes (3.13) */
     ACT_SLICE,        /* the key of an item */

@@ -214,3 +214,51 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     cm_pushed_pop(pass->stack, argument);
     cm_pass_push(pass, result);
 }
+
+/* ---- comparisons */
+
+enum {
+    LESS_OR_EQUAL = 1, /* Py_LE, as COMPARE_OP's argument has it above flags */
+    COMPARED = PY_VERSION_HEX >= 0x030D0000   ? 5
+               : PY_VERSION_HEX >= 0x030C0000 ? 4
+                                              : 0,
+};
+
+/* Not whether there are any. */
+static bool
+is_compared(const struct pushed *length, const struct pushed *with)
+{
+    return length->length && (length->excess || !with->few);
+}
+
+static void
+add_attributes_compared(struct cm_pass *pass, const struct pushed *left,
+                        const struct pushed *right, unsigned argument)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_COMPARE, left->name, right->name, NULL);
+    if (pass->count > before) {
+        pass->stores[before].trimmed = argument >> COMPARED <= LESS_OR_EQUAL;
+    }
+}
+
+/* len(x) < n, self.count < self.size */
+void
+cm_results_compare(struct cm_pass *pass, unsigned argument)
+{
+    struct pushed right = pass->stack[0], left = pass->stack[1];
+    bool of_length = is_compared(&right, &left) || is_compared(&left, &right);
+    bool of_attribute = pass->own && (right.attribute || left.attribute);
+    if (of_length) {
+        cm_pass_add(pass, CM_STORE_MEASURE, NULL,
+                    right.length ? right.of : left.of, NULL);
+    }
+    else if (of_attribute) {
+        add_attributes_compared(pass, &left, &right, argument);
+    }
+    if (of_length || of_attribute) {
+        pass->measured = true;
+    }
+    cm_pushed_pop(pass->stack, 2);
+    cm_pass_push(pass, (struct pushed){.made = true});
+}

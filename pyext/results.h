@@ -11,5 +11,7 @@
 
 void cm_results_take(struct cm_pass *pass, enum action action,
                      unsigned argument);
+/* Of the two that were pushed last: a length, or an attribute. */
+void cm_results_compare(struct cm_pass *pass, unsigned argument);
 
 #endif

@@ -373,6 +373,62 @@ test_the_same_name_of_another(void **state)
     assert_true(is_emptied_by(attribute, 2, &own, &own, false));
 }
 
+/* self.outputs = None in __init__, and a new list in that method. */
+static bool
+is_begun_in(const char *method, bool empty)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store none =
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 2);
+    struct cm_store made =
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 5);
+    none.constant = true;
+    made.empty = empty;
+    struct cm_code_id codes[] = {add_code(&way, "__init__", &none, 1, false),
+                                 add_code(&way, method, &made, 1, false)};
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+static void
+test_a_method_of_that_purpose(void **state)
+{
+    (void)state;
+    assert_true(is_begun_in("reset", true));
+    assert_true(is_begun_in("on_train_epoch_start", true));
+    assert_false(is_begun_in("setup", true));
+    assert_false(is_begun_in("reset", false));
+}
+
+/* A line of main, and outputs.clear() in another function, which has a variable
+ * of that name itself or not. */
+static bool
+is_emptied_within(const char *function, bool own)
+{
+    struct way way;
+    way_init(&way, variable, 1);
+    struct cm_store made = store(&way, CM_STORE_LOCAL, "outputs", "", 2);
+    struct cm_store lines[] = {
+        store(&way, CM_STORE_CALL, "clear", "outputs", 5),
+        store(&way, CM_STORE_LOCAL, "outputs", "", 4)};
+    struct cm_code_id codes[] = {
+        add_code(&way, "main", &made, 1, false),
+        add_code(&way, function, lines, 1 + own, false)};
+    way.steps[0].code = codes[0];
+    return is_emptied_by_all(&way, codes, 2);
+}
+
+static void
+test_a_function_within_shares_it(void **state)
+{
+    (void)state;
+    assert_true(is_emptied_within("main.<locals>.log", false));
+    assert_true(is_emptied_within("main.<locals>.wrap.<locals>.log", false));
+    assert_false(is_emptied_within("main.<locals>.log", true));
+    assert_false(is_emptied_within("domain.<locals>.log", false));
+    assert_false(is_emptied_within("log", false));
+}
+
 static bool
 is_known(const char *steps, const char *module)
 {
@@ -501,6 +557,8 @@ main(void)
         cmocka_unit_test(test_a_new_one_is_taken),
         cmocka_unit_test(test_a_variable_that_is_made_twice),
         cmocka_unit_test(test_the_same_name_of_another),
+        cmocka_unit_test(test_a_method_of_that_purpose),
+        cmocka_unit_test(test_a_function_within_shares_it),
         cmocka_unit_test(test_an_array_has_so_many_places),
         cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),

@@ -201,6 +201,32 @@ test_a_number_is_compared(void **state)
     assert_false(is_counted("count", 2, "others"));
 }
 
+/* `self.count += 1`, and then `if self.count <= self.size:` and an append. */
+static bool
+is_counted_before(const char *counted, const char *by, bool less)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_ATTRIBUTE, counted, "self", 3),
+        store(&way, CM_STORE_COMPARE, "count", "size", 4),
+        store(&way, CM_STORE_CALL, "append", "outputs", 5)};
+    stores[0].key = text(&way, by);
+    stores[1].decides = 1;
+    stores[1].trimmed = less;
+    return is_emptied_in(&way, stores, 3);
+}
+
+static void
+test_a_number_is_counted_before(void **state)
+{
+    (void)state;
+    assert_true(is_counted_before("count", "count", true));
+    assert_false(is_counted_before("count", "count", false)); /* warm-up */
+    assert_false(is_counted_before("count", "other", true));
+    assert_false(is_counted_before("size", "size", true));
+}
+
 /* Functions that hand it to each other come to an end. */
 static void
 test_functions_that_call_each_other(void **state)
@@ -235,6 +261,7 @@ main(void)
         cmocka_unit_test(test_a_function_gives_back_a_part),
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_a_number_is_compared),
+        cmocka_unit_test(test_a_number_is_counted_before),
         cmocka_unit_test(test_functions_that_call_each_other),
     };
 

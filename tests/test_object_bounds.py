@@ -3,6 +3,7 @@
 """What code says of how much stays in a container: what measures, trims, asks and carries."""
 
 import os
+import sys
 
 from objects_zoo import *  # noqa: F403
 
@@ -190,6 +191,32 @@ def test_what_numbers_decide_on(probe):
     told = probe.code(function_of(source).__code__)
     assert [store for store in told["own"] if store[0] == STORE_COMPARE] == [
         (STORE_COMPARE, "count", "size", "", 3, 0)]
+
+
+def test_which_of_two_numbers_is_less(probe):
+    source = """def f(self, x, n):
+ if self.count < self.size: self.rows.append(x)
+ if self.count <= n: self.rows.append(x)
+ if self.count > self.size: self.rows.append(x)
+ if self.count >= n: self.rows.append(x)
+ if self.count == n: self.rows.append(x)
+ if self.count != n: self.rows.append(x)
+"""
+    assert probe.code(function_of(source).__code__)["less"] == [(2, 1), (3, 1), (4, 0), (5, 0), (6, 0), (7, 0)]
+
+
+def test_what_a_with_makes(probe):
+    source = """def f(self, x, path):
+ with Meter(x) as meter: pass
+ with x as same: pass
+ with self.lock: pass
+ with Meter(x) as self.meter, open(path) as file: pass
+"""
+    told = probe.code(function_of(source).__code__)
+    made = {name: made for (kind, name, _, _), (made, _) in zip(told["stores"], told["values"])
+            if kind in (STORE_LOCAL, STORE_ATTRIBUTE)}
+    assert made["meter"] == made["file"] == 1
+    assert made["same"] == (sys.version_info >= (3, 14))  # there a call of __enter__()
 
 
 def test_what_a_length_decides_on(probe):

@@ -159,6 +159,25 @@ begin(PyObject *self, PyObject *list)
 
 /* ---- code, type, stack */
 
+/* (line, less) of each comparison of attributes. */
+static PyObject *
+less_stores(const struct cm_code *record)
+{
+    PyObject *found = PyList_New(0);
+    for (uint32_t i = 0; found != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        PyObject *item =
+            Py_BuildValue("Ii", (unsigned)store->line, (int)store->trimmed);
+        if (item == NULL
+            || (store->kind == CM_STORE_COMPARE
+                && PyList_Append(found, item) < 0)) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(item);
+    }
+    return found;
+}
+
 /* Those that only code has which is no library's: (kind, name, owner, within,
  * which, made). */
 static PyObject *
@@ -234,13 +253,13 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(turn);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
         (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
-        "own", own_stores(record));
+        "own", own_stores(record), "less", less_stores(record));
 }
 
 static PyObject *
