@@ -28,22 +28,15 @@ is_ndarray(const PyTypeObject *type)
 }
 
 PyTypeObject *
-cm_numpy_type(const struct cm_roots *roots)
+cm_numpy_type(PyObject *module)
 {
-    for (size_t i = 0; i < roots->count; i++) {
-        const struct cm_root *root = &roots->items[i];
-        const char *name = cm_texts_get(roots->objects->texts, root->name);
-        if (root->kind == CM_ROOT_MODULE
-            && strcmp(name, "module numpy") == 0) {
-            PyObject *found =
-                cm_dict_find(PyModule_GetDict(root->object), "ndarray");
-            return found != NULL && PyType_Check(found)
-                           && is_ndarray((PyTypeObject *)found)
-                       ? (PyTypeObject *)found
-                       : NULL;
-        }
-    }
-    return NULL;
+    PyObject *found = module != NULL
+                          ? cm_dict_find(PyModule_GetDict(module), "ndarray")
+                          : NULL;
+    return found != NULL && PyType_Check(found)
+                   && is_ndarray((PyTypeObject *)found)
+               ? (PyTypeObject *)found
+               : NULL;
 }
 
 bool

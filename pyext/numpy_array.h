@@ -7,7 +7,7 @@
  * whose memory they share (x.numpy()), but are no objects of the collector: no
  * tp_traverse shows these.  They are read, never asked; a subclass is not. */
 
-#include "roots.h"
+#include "objects_private.h"
 
 /* What NumPy's C interface has fixed of an ndarray. */
 struct cm_numpy_array {
@@ -19,8 +19,8 @@ struct cm_numpy_array {
     int flags;
 };
 
-/* [borrowed] numpy.ndarray; NULL: the program has not imported it. */
-PyTypeObject *cm_numpy_type(const struct cm_roots *roots);
+/* [borrowed; never] numpy.ndarray, of the module numpy; NULL: there is none. */
+PyTypeObject *cm_numpy_type(PyObject *module);
 bool cm_numpy_is(const PyObject *object);
 /* It keeps any object alive.  Before: it is an ndarray, as for all below. */
 bool cm_numpy_leads(PyObject *array);

@@ -499,7 +499,7 @@ begin(struct cm_reach *self)
     self->target_ways = cm_calloc(count, sizeof(*self->target_ways));
     self->next_same = cm_calloc(count, sizeof(*self->next_same));
     self->met_targets = cm_calloc(count, sizeof(*self->met_targets));
-    self->arrays = cm_numpy_type(self->roots);
+    self->arrays = cm_numpy_type(cm_roots_module(self->roots, "numpy"));
     self->start_ns = cm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     self->status = self->target_nodes == NULL || self->target_ways == NULL
                            || self->next_same == NULL

@@ -513,6 +513,22 @@ module_of(PyTypeObject *type)
     return module != NULL && PyUnicode_CheckExact(module) ? module : NULL;
 }
 
+PyObject *
+cm_roots_module(const struct cm_roots *self, const char *name)
+{
+    static const char kind[] = "module ";
+    for (size_t i = 0; i < self->count; i++) {
+        const struct cm_root *root = &self->items[i];
+        const char *text = cm_texts_get(self->objects->texts, root->name);
+        if (root->kind == CM_ROOT_MODULE
+            && strncmp(text, kind, sizeof kind - 1) == 0
+            && strcmp(text + sizeof kind - 1, name) == 0) {
+            return root->object;
+        }
+    }
+    return NULL;
+}
+
 bool
 cm_roots_own_type(const struct cm_roots *self, PyTypeObject *type)
 {

@@ -66,6 +66,8 @@ void cm_root_visit(const struct cm_root *self, visitproc visit, void *context);
 struct cm_text_id cm_root_edge(const struct cm_roots *self,
                                const struct cm_root *root, PyObject *referent,
                                enum cm_role *role);
+/* [borrowed; never] The module of this name; NULL: it is not imported. */
+PyObject *cm_roots_module(const struct cm_roots *self, const char *name);
 /* Whether a class is one of the user's: by the module that it names. */
 bool cm_roots_own_type(const struct cm_roots *self, PyTypeObject *type);
 
