@@ -80,7 +80,7 @@ struct cm_store {
                             * read in the next turn */
     uint32_t turn : 1;     /* `for NAME in ...` */
     uint32_t nested : 1;   /* and that loop stands in another one */
-    uint32_t unit : 24;    /* its instruction, for pyext/bytecode.c alone */
+    uint32_t unit : 24;    /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

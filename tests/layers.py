@@ -22,6 +22,10 @@ ARROWS = {
     "tests": {"allocator_hooks", "detector", "graph", "reports"},
 }
 
+# pyext's folders: a file in one may include from those before it.
+ROOMS = ("tables", "collector", "code", "objects", "torch", "frameworks",
+         "allocations", "frozen", "holders", "session", "module")
+
 # Foreign headers and the only files (or folder) that may include them.
 FOREIGN = {
     r"Python\.h|structmember\.h|frameobject\.h|internal/.*|cpython/.*": "pyext/",
@@ -75,6 +79,20 @@ def include_follows_the_arrows(files=None):
             other = target.relative_to(ROOT).parts[0]
             if other != folder and other not in ARROWS[folder]:
                 yield f"{name_of(path)}: {folder} may not include {other}/"
+
+
+def include_follows_the_rooms(files=None):
+    """Within pyext no file includes from a folder that stands on its own."""
+    for path in files or sorted((ROOT / "pyext").rglob("*.[ch]")):
+        room = path.parent.name
+        if room not in ROOMS:
+            yield f"{name_of(path)}: in none of pyext's folders"
+            continue
+        for quote, header in includes(path):
+            other = (path.parent / header).resolve().parent
+            if quote == '"' and other.name in ROOMS \
+                    and ROOMS.index(other.name) > ROOMS.index(room):
+                yield f"{name_of(path)}: pyext/{room} may not include {other.name}/"
 
 
 def one_foreign_library_one_file(files=None):
@@ -152,6 +170,7 @@ def every_folder_has_its_readme():
 
 RULES = [
     include_follows_the_arrows,
+    include_follows_the_rooms,
     one_foreign_library_one_file,
     every_c_test_has_its_module,
     no_file_is_long,

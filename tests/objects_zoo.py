@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""What the tests of the object reader (pyext/objects.h) read.
+"""What the tests of the object reader (pyext/objects/objects.h) read.
 
 CUMEM_OBJECTS_PROBE names a folder with a module built already
 (tests/objects_probe/build.py), else one is built here.

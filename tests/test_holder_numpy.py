@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""What NumPy's arrays keep alive, though no collector sees it (pyext/numpy_array.h)."""
+"""What NumPy's arrays keep alive, though no collector sees it (pyext/objects/numpy_array.h)."""
 
 import sys
 

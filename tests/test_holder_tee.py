@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
 """Of the iterators of an itertools.tee(), the one that lags behind is the
-holder (pyext/tee.h), whichever is met first.
+holder (pyext/holders/tee.h), whichever is met first.
 """
 
 import itertools

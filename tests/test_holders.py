@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""Who holds objects that grow in number (pyext/holders.h)."""
+"""Who holds objects that grow in number (pyext/holders/holders.h)."""
 
 import collections
 import gc

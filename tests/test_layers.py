@@ -27,6 +27,7 @@ def tree(tmp_path, monkeypatch):
         (tmp_path / folder / "README.md").write_text("Why.\n")
 
     def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"/* {layers.SPDX} */\n{text}")
 
     return write
@@ -37,6 +38,8 @@ CASES = [
     ("include_follows_the_arrows", "detector/a.h", '#  include "../graph/finding.h"\n'),
     ("include_follows_the_arrows", "graph/a.c", '#include "../../elsewhere.h"\n'),
     ("one_foreign_library_one_file", "reports/text.c", "#include <cJSON.h>\n"),
+    ("include_follows_the_rooms", "pyext/objects/a.c", '#include "../session/session.h"\n'),
+    ("include_follows_the_rooms", "pyext/a.c", "int x;\n"),
     ("one_foreign_library_one_file", "graph/a.c", "#include <Python.h>\n"),
     ("one_foreign_library_one_file", "reports/main.c", "#include <graphviz/gvc.h>\n"),
     ("every_c_test_has_its_module", "tests/t_nothing.c", "int x;\n"),
@@ -64,8 +67,8 @@ def test_licence_and_readme_are_asked_for(tree, tmp_path):
 
 def test_allowed_includes_are_no_breach(tree, tmp_path):
     tree("reports/leak_json.c", '#include <cJSON.h>\n#include "leak.h"\n#include "../graph/f.h"\n')
-    tree("pyext/core.c", '#include <Python.h>\n#include "../reports/leak.h"\n')
-    (tmp_path / "tests" / "x_probe").mkdir()
-    tree("tests/x_probe/x.c", '#include <Python.h>\n#include "../../pyext/objects.h"\n')
+    tree("pyext/session/core.c", '#include <Python.h>\n#include "../../reports/leak.h"\n#include "../objects/a.h"\n')
+    tree("tests/x_probe/x.c", '#include <Python.h>\n#include "../../pyext/objects/objects.h"\n')
     assert list(layers.include_follows_the_arrows()) == []
+    assert list(layers.include_follows_the_rooms()) == []
     assert list(layers.one_foreign_library_one_file()) == []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""What an object's references are called (pyext/objects.h)."""
+"""What an object's references are called (pyext/objects/objects.h)."""
 
 import collections
 import functools

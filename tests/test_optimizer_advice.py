@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
 """What is told of parameters that an optimizer has (graph/optimizer.h,
-pyext/pile.c): who else keeps them, else who gives it more.
+pyext/holders/pile.c): who else keeps them, else who gives it more.
 """
 
 import pytest

@@ -10,7 +10,7 @@ import time
 
 _UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
-# Those that a reader of the core can name (pyext/torch_reader.c).
+# Those that a reader of the core can name (pyext/frameworks/torch_reader.c).
 _DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
 _LETTERS = ("p", "r", "h", "t", "%")
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")

@@ -11,11 +11,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYEXT = {
+    "tables": "page_table huge_pages",
+    "collector": "gc_hook gc_list lure sentinel saveall scan trial",
+}
 SOURCES = [
     "tests/interceptor_probe/probe.c",
-    *(f"pyext/{name}.c" for name in
-      ("gc_hook", "gc_list", "lure", "sentinel", "saveall", "scan", "trial",
-       "page_table", "huge_pages")),
+    *(f"pyext/{room}/{name}.c" for room, names in PYEXT.items() for name in names.split()),
     "detector/alloc.c",
     "detector/status.c",
 ]

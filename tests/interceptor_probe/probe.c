@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "../../detector/alloc.h"
-#include "../../pyext/gc_list.h"
-#include "../../pyext/interceptor.h"
+#include "../../pyext/collector/gc_list.h"
+#include "../../pyext/collector/interceptor.h"
 
 enum { NAMES_MAX = 512, NAME_BYTES = 48 };
 

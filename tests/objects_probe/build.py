@@ -11,12 +11,14 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYEXT = {
+    "tables": "phrase addresses",
+    "code": "bytecode pass results opcodes line_table sieve spans",
+    "objects": "objects proofs describe edges builtins attributes frames codes deaths types stack stack_path",
+}
 SOURCES = [
     "tests/objects_probe/objects_probe.c",
-    *(f"pyext/{name}.c" for name in
-      ("objects", "proofs", "describe", "edges", "builtins", "attributes",
-       "frames", "codes", "deaths", "bytecode", "pass", "results", "opcodes", "line_table", "types", "stack", "stack_path",
-       "phrase", "sieve", "spans", "addresses")),
+    *(f"pyext/{room}/{name}.c" for room, names in PYEXT.items() for name in names.split()),
     *sorted(str(path.relative_to(ROOT))
             for path in (ROOT / "detector").glob("*.c")),
 ]

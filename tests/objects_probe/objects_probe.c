@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* For tests only: what pyext/objects.h tells of an object, as Python values.
+/* For tests only: what pyext/objects/objects.h tells of an object, as Python values.
  * Answers are collected in native memory first and become Python objects
  * afterwards, as cumem itself must do inside a collection. */
 
 #define PY_SSIZE_T_CLEAN
-#include "../../pyext/deaths.h"
-#include "../../pyext/objects.h"
-#include "../../pyext/objects_private.h"
-#include "../../pyext/stack_path.h"
+#include "../../pyext/objects/deaths.h"
+#include "../../pyext/objects/objects.h"
+#include "../../pyext/objects/objects_private.h"
+#include "../../pyext/objects/stack_path.h"
 
 #include <time.h>
 

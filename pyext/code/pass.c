@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "pass.h"
+
+#include "../tables/phrase.h"
+
+enum { UNIT_MASK = (1 << 24) - 1 };
+
+struct cm_text_id
+cm_pass_text(const struct cm_pass *pass, PyObject *string)
+{
+    struct cm_phrase phrase;
+    phrase.length = 0;
+    if (string == NULL || !PyUnicode_CheckExact(string)) {
+        return (struct cm_text_id){0};
+    }
+    cm_phrase_add_str(&phrase, string, CM_PHRASE_BYTES);
+    return cm_phrase_intern(&phrase, pass->texts);
+}
+
+void
+cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
+            PyObject *owner, PyObject *within)
+{
+    if (pass->count < pass->capacity) {
+        pass->stores[pass->count++] = (struct cm_store){
+            .kind = kind,
+            .name = cm_pass_text(pass, name),
+            .owner = cm_pass_text(pass, owner),
+            .within = cm_pass_text(pass, within),
+            .line = cm_line_table_at(&pass->lines, pass->unit),
+            .unit = (uint32_t)pass->unit & UNIT_MASK};
+    }
+}
+
+void
+cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
+                const struct pushed *of, const struct pushed *key)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, kind, name, of->name, of->within);
+    if (pass->count > before && !key->attribute) {
+        pass->stores[before].trimmed = key->modulo;
+        pass->stores[before].key =
+            cm_pass_text(pass, key->name != NULL ? key->name : key->from);
+    }
+}
+
+void
+cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                 const struct pushed *key, const struct pushed *value)
+{
+    uint32_t before = pass->count;
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, of, key);
+    if (pass->count > before) {
+        pass->stores[before].empty = value->empty && value->fresh;
+    }
+}
+
+void
+cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_REMOVE, NULL, cm_pushed_whole(from),
+                from->within);
+    if (pass->count > before) {
+        pass->stores[before].trimmed = part;
+    }
+}
+
+void
+cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
+                  PyObject *name, PyObject *owner, struct pushed value)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, kind, name, owner, NULL);
+    if (pass->count > before) {
+        pass->stores[before].constant = value.constant != NULL && value.fresh;
+        pass->stores[before].empty = value.empty && value.fresh;
+        pass->stores[before].made = value.made;
+        pass->stores[before].turn = value.turn;
+        pass->stores[before].trimmed =
+            (value.part && (value.of == NULL || value.of == name))
+            || (value.chosen && value.within == name);
+        if (kind == CM_STORE_ATTRIBUTE) {
+            pass->stores[before].key = cm_pass_text(pass, value.operand);
+        }
+        if (kind == CM_STORE_LOCAL) {
+            cm_spans_set(&pass->spans, &pass->stores[before], name);
+        }
+    }
+}
+
+/* ---- second names */
+
+/* By its address: names are interned. */
+static void
+remember_number(struct cm_pass *pass, PyObject *name,
+                const struct pushed *value)
+{
+    bool told = value->length || value->before || value->modulo;
+    uint32_t i = 0;
+    while (i < pass->number_count && pass->numbers[i].name != name) {
+        i++;
+    }
+    if (i == pass->number_count && told && i < CM_PASS_NUMBERS) {
+        pass->number_count++;
+    }
+    if (i < pass->number_count) {
+        pass->numbers[i].name = name;
+        pass->numbers[i].value = *value;
+    }
+}
+
+void
+cm_pass_recall(struct cm_pass *pass)
+{
+    struct pushed *last = &pass->stack[0];
+    for (uint32_t i = 0; i < pass->number_count; i++) {
+        const struct pushed *value = &pass->numbers[i].value;
+        if (last->name != NULL && pass->numbers[i].name == last->name) {
+            last->length = value->length;
+            last->excess = value->excess;
+            last->before = value->before;
+            last->modulo = value->modulo;
+            last->of = value->length ? value->of : NULL;
+        }
+    }
+}
+
+static bool
+has_name(const struct pushed *value)
+{
+    return value->name != NULL || value->within != NULL || value->from != NULL;
+}
+
+static PyObject *
+name_in(const struct pushed *value)
+{
+    return value->name != NULL ? value->name : value->from;
+}
+
+void
+cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
+                     PyObject *name, struct pushed value)
+{
+    uint32_t before;
+    cm_pass_add_value(pass, kind, name, NULL, value);
+    remember_number(pass, name, &value);
+    before = pass->count;
+    if (pass->own && has_name(&value)) {
+        cm_pass_add(pass, CM_STORE_ALIAS, name, name_in(&value), value.within);
+    }
+    if (pass->count > before) {
+        pass->stores[before].constant = value.from != NULL;
+    }
+}
+
+/* `self.x = y`, a variable: that goes by x too. */
+void
+cm_pass_add_attribute(struct cm_pass *pass, PyObject *name, PyObject *owner,
+                      struct pushed value)
+{
+    cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
+    if (pass->own && value.name != NULL && !value.attribute) {
+        cm_pass_add(pass, CM_STORE_ALIAS, name, value.name, NULL);
+    }
+}
+
+/* ---- what is handed on */
+
+static void
+add_numbered(struct cm_pass *pass, struct cm_store store)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, store.kind, NULL, NULL, NULL);
+    if (pass->count > before) {
+        store.line = pass->stores[before].line;
+        store.unit = pass->stores[before].unit;
+        pass->stores[before] = store;
+    }
+}
+
+static void
+hand(struct cm_pass *pass, PyObject *function, unsigned which,
+     const struct pushed *argument, bool method)
+{
+    add_numbered(
+        pass, (struct cm_store){.kind = CM_STORE_HAND,
+                                .name = cm_pass_text(pass, function),
+                                .owner = cm_pass_text(pass, name_in(argument)),
+                                .within = cm_pass_text(pass, argument->within),
+                                .decides = which,
+                                .constant = argument->from != NULL,
+                                .made = method});
+}
+
+void
+cm_pass_add_arguments(struct cm_pass *pass, unsigned below, unsigned arguments)
+{
+    unsigned first = below + arguments, named = 0;
+    PyObject *function = first + 1 < CM_PUSHED_DEPTH
+                             ? cm_pushed_function(pass->stack, first)
+                             : NULL;
+    if (!pass->own || function == NULL) {
+        return;
+    }
+    bool method = pass->stack[first].called != NULL;
+    for (unsigned i = 0; i < arguments; i++) {
+        const struct pushed *argument = &pass->stack[first - 1 - i];
+        if (has_name(argument)) {
+            named++;
+            hand(pass, function, i, argument, method);
+        }
+    }
+    if (named == 0 && !method) {
+        hand(pass, function, 0, &(struct pushed){0}, method);
+    }
+}
+
+void
+cm_pass_add_parameters(struct cm_pass *pass)
+{
+    PyObject *names = pass->code->co_localsplusnames;
+    int count = pass->code->co_argcount;
+    for (int i = 0; pass->own && i < count && i < PyTuple_GET_SIZE(names);
+         i++) {
+        add_numbered(
+            pass, (struct cm_store){
+                      .kind = CM_STORE_PARAMETER,
+                      .name = cm_pass_text(pass, PyTuple_GET_ITEM(names, i)),
+                      .decides = (uint32_t)i});
+    }
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_PUSHED_H
+#define CM_PUSHED_H
+
+#include <Python.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "../tables/phrase.h" // cm_str_is()
+
+/* What an instruction pushed: at most one of the first two is set. */
+struct pushed {
+    PyObject *name;
+    PyObject *constant;
+    PyObject *within;  /* of an item: the name of what it was taken from */
+    bool fresh;        /* no branch of its statement came before */
+    bool attribute;    /* the name is no variable's: the last one of y.x */
+    bool empty;        /* a new container without items */
+    bool made;         /* by a call, or a container that is written out */
+    bool slice;        /* a:b */
+    bool chosen;       /* of an item: its key is no constant */
+    bool part;         /* x[a:b] of `of`, or made of that */
+    bool few;          /* 0 or 1 */
+    bool length;       /* len(x) of `of` */
+    bool excess;       /* and less something: len(x) - n */
+    bool before;       /* step - n */
+    bool modulo;       /* step % n */
+    PyObject *of;      /* x of these two; NULL: what has no name */
+    PyObject *called;  /* a method: its name */
+    PyObject *from;    /* a text or a tuple: the one variable in it */
+    PyObject *whole;   /* made of the whole of what has this name */
+    PyObject *operand; /* of an operation: the attribute, the left one first */
+    bool turn;         /* of a loop: what it goes over */
+    bool listed;       /* the function of a comprehension */
+    bool sieved;       /* and that leaves items out */
+};
+
+#define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
+
+static inline void
+cm_pushed_push(struct pushed stack[CM_PUSHED_DEPTH], struct pushed last)
+{
+    memmove(stack + 1, stack, (CM_PUSHED_DEPTH - 1) * sizeof *stack);
+    stack[0] = last;
+}
+
+static inline void
+cm_pushed_pop(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    unsigned kept = count < CM_PUSHED_DEPTH ? CM_PUSHED_DEPTH - count : 0;
+    memmove(stack, stack + CM_PUSHED_DEPTH - kept, kept * sizeof *stack);
+    memset(stack + kept, 0, (CM_PUSHED_DEPTH - kept) * sizeof *stack);
+}
+
+/* a, b = x, None: what is to be stored, the last one first. */
+static inline void
+cm_pushed_swap(struct pushed stack[CM_PUSHED_DEPTH], unsigned with)
+{
+    struct pushed last = stack[0], other = {0};
+    if (with != 0 && with <= CM_PUSHED_DEPTH) {
+        other = stack[with - 1];
+        stack[with - 1] = last;
+    }
+    stack[0] = other;
+}
+
+/* a, b = 4, None: the items of a constant, the first one on top; or parts of
+ * what a loop goes over. */
+static inline void
+cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    struct pushed whole = stack[0];
+    PyObject *items = whole.constant;
+    bool known = items != NULL && PyTuple_CheckExact(items)
+                 && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
+    cm_pushed_pop(stack, known || whole.turn ? 1 : CM_PUSHED_DEPTH);
+    for (unsigned i = known || whole.turn ? count : 0; i > 0; i--) {
+        whole.constant = known ? PyTuple_GET_ITEM(items, i - 1) : NULL;
+        whole.few = false;
+        cm_pushed_push(stack, whole);
+    }
+}
+
+/* The one variable in so many things, besides constants; NULL: none, or more
+ * than one, or what is not known. */
+static inline PyObject *
+cm_pushed_source(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    PyObject *found = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (i < CM_PUSHED_DEPTH && stack[i].constant != NULL) {
+            continue;
+        }
+        PyObject *one = i >= CM_PUSHED_DEPTH || stack[i].attribute ? NULL
+                        : stack[i].name != NULL ? stack[i].name
+                                                : stack[i].from;
+        if (one == NULL || (found != NULL && found != one)) {
+            return NULL;
+        }
+        found = one;
+    }
+    return found;
+}
+
+/* What the call's function is named; its slot is the one before the arguments,
+ * or the one before that. */
+static inline PyObject *
+cm_pushed_function(const struct pushed stack[CM_PUSHED_DEPTH],
+                   unsigned arguments)
+{
+    if (arguments + 1 >= CM_PUSHED_DEPTH) {
+        return NULL;
+    }
+    const struct pushed *near = &stack[arguments], *far = near + 1;
+    return near->called != NULL ? near->called
+           : near->name != NULL ? near->name
+                                : far->name;
+}
+
+static inline bool
+cm_sets_attribute(PyObject *function, unsigned arguments)
+{
+    return (arguments == 3 && cm_str_is(function, "setattr"))
+           || ((arguments == 2 || arguments == 3)
+               && cm_str_is(function, "__setattr__"));
+}
+
+/* From 3.14 on a constant one is a constant. */
+static inline bool
+cm_is_slice(const struct pushed *key)
+{
+    return key->slice
+           || (key->constant != NULL && PySlice_Check(key->constant));
+}
+
+/* x[a:b], x[:, a:b] */
+static inline bool
+cm_is_part(const struct pushed *key)
+{
+    PyObject *items = key->constant;
+    bool part = cm_is_slice(key);
+    for (Py_ssize_t i = 0; !part && items != NULL && PyTuple_CheckExact(items)
+                           && i < PyTuple_GET_SIZE(items);
+         i++) {
+        part = PySlice_Check(PyTuple_GET_ITEM(items, i));
+    }
+    return part;
+}
+
+static inline PyObject *
+cm_pushed_whole(const struct pushed *self)
+{
+    return self->name != NULL ? self->name : self->whole;
+}
+
+/* The result is made of so many things: of a part of x, unless of x too. */
+static inline void
+cm_pushed_mix(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count,
+              struct pushed *result)
+{
+    PyObject *part = NULL;
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        PyObject *whole = cm_pushed_whole(&stack[i]);
+        part = stack[i].part && stack[i].of != NULL ? stack[i].of : part;
+        result->whole = result->whole != NULL ? result->whole : whole;
+    }
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        if (part != NULL && cm_pushed_whole(&stack[i]) == part) {
+            result->whole = part;
+            part = NULL;
+        }
+    }
+    if (part != NULL && !result->length) {
+        result->part = true;
+        result->of = part;
+    }
+}
+
+/* 0 or 1; needs no GIL. */
+static inline bool
+cm_is_few(PyObject *constant)
+{
+    int overflow = 0;
+    long number = constant != NULL && PyLong_CheckExact(constant)
+                      ? PyLong_AsLongAndOverflow(constant, &overflow)
+                      : 2;
+    return overflow == 0 && number < 2;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "sieve.h"
+
+#include "opcodes.h"
+#include "../tables/phrase.h" // cm_str_is()
+
+enum { LONGEST_HEAD = 4 }; /* units: the instruction and its prefixes */
+
+static bool
+is_open(const struct cm_sieve *self, Py_ssize_t unit)
+{
+    return self->end != 0 && unit < self->end;
+}
+
+void
+cm_sieve_begin(struct cm_sieve *self, PyObject *of, Py_ssize_t unit)
+{
+    if (!is_open(self, unit) && of != NULL) {
+        *self = (struct cm_sieve){.of = of};
+    }
+}
+
+void
+cm_sieve_turn(struct cm_sieve *self, Py_ssize_t unit, Py_ssize_t end)
+{
+    if (self->of != NULL && self->end == 0) {
+        self->head = unit;
+        self->end = end;
+    }
+}
+
+void
+cm_sieve_jump(struct cm_sieve *self, Py_ssize_t target)
+{
+    bool back = self->end != 0 && target <= self->head
+                && target > self->head - LONGEST_HEAD;
+    self->jumps += back;
+}
+
+PyObject *
+cm_sieve_end(struct cm_sieve *self, Py_ssize_t unit)
+{
+    PyObject *of = NULL;
+    if (self->end != 0 && unit >= self->end) {
+        of = self->jumps > 1 ? self->of : NULL;
+        *self = (struct cm_sieve){0};
+    }
+    return of;
+}
+
+bool
+cm_sieve_is_comprehension(PyObject *code)
+{
+    static const char *const names[] = {"<listcomp>", "<setcomp>",
+                                        "<dictcomp>", "<genexpr>"};
+    bool found = false;
+    for (size_t i = 0; code != NULL && PyCode_Check(code)
+                       && i < sizeof names / sizeof names[0];
+         i++) {
+        found |= cm_str_is(((PyCodeObject *)code)->co_name, names[i]);
+    }
+    return found;
+}
+
+bool
+cm_sieve_leaves_out(const struct cm_bytecode *tables, PyObject *code)
+{
+    const PyCodeObject *own = (const PyCodeObject *)code;
+    const uint8_t *bytes = (const uint8_t *)own->co_code_adaptive;
+    struct cm_sieve sieve = {.of = code};
+    unsigned argument = 0;
+    for (Py_ssize_t unit = 0, next; unit < Py_SIZE(own); unit = next) {
+        uint8_t opcode = tables->base[bytes[2 * unit]];
+        enum action action = tables->action[opcode];
+        argument = argument << 8 | bytes[2 * unit + 1];
+        next = unit + 1 + tables->caches[opcode];
+        if (action == ACT_TURN) {
+            cm_sieve_turn(&sieve, unit, next + (Py_ssize_t)argument);
+        }
+        else if (action == ACT_LOOP) {
+            cm_sieve_jump(&sieve, next - (Py_ssize_t)argument);
+        }
+        argument = action == ACT_EXTEND ? argument : 0;
+    }
+    return sieve.jumps > 1;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* In every GIL build from 3.11 to 3.15 the generations are consecutive
+ * structs {head; int threshold; int count} inside the interpreter state, and a
+ * newly tracked object is the last of the first one.  That is assumed only
+ * where it can be seen to be so.  A walk follows `next` and holds each `prev`
+ * against the node it came from: so it ends, even in a list that is not what
+ * it seems, and costs 3 to 12 ns an object. */
+
+#include "gc_list.h"
+
+#include "../../detector/alloc.h"
+#include "../../detector/hot.h"
+
+static PyObject *
+builtin_of(PyObject *names, PyObject *module, const char *name)
+{
+    PyObject *function = PyDict_GetItemString(names, name);
+    if (function == NULL || !PyCFunction_CheckExact(function)
+        || PyCFunction_GET_SELF(function) != module) {
+        PyErr_Format(PyExc_ImportError, "gc.%s is not CPython's own", name);
+        return NULL;
+    }
+    return Py_NewRef(function);
+}
+
+int
+cm_gc_module_init(struct cm_gc_module *self)
+{
+    struct cm_gc_module made = {0};
+    made.module = PyImport_ImportModule("gc");
+    if (made.module == NULL)
+        return -1;
+    PyObject *names = NULL;
+    if (PyModule_CheckExact(made.module))
+        names = PyModule_GetDict(made.module);
+    else
+        PyErr_SetString(PyExc_ImportError, "gc is not a module");
+    const struct {
+        const char *name;
+        PyObject **place;
+    } functions[] = {
+        {"get_debug", &made.get_debug},
+        {"set_debug", &made.set_debug},
+        {"get_threshold", &made.get_threshold},
+        {"get_count", &made.get_count},
+        {"get_freeze_count", &made.get_freeze_count},
+    };
+    for (size_t i = 0; names && i < Py_ARRAY_LENGTH(functions); i++) {
+        *functions[i].place =
+            builtin_of(names, made.module, functions[i].name);
+        if (*functions[i].place == NULL)
+            names = NULL;
+    }
+    if (names == NULL) {
+        cm_gc_module_release(&made);
+        return -1;
+    }
+    *self = made;
+    return 0;
+}
+
+void
+cm_gc_module_release(struct cm_gc_module *self)
+{
+    Py_CLEAR(self->get_freeze_count);
+    Py_CLEAR(self->get_count);
+    Py_CLEAR(self->get_threshold);
+    Py_CLEAR(self->set_debug);
+    Py_CLEAR(self->get_debug);
+    Py_CLEAR(self->module);
+}
+
+/* [new or NULL; never] */
+static PyObject *
+ask(PyObject *function, PyObject *argument)
+{
+    PyObject *answer = PyCFunction_GET_FUNCTION(function)(
+        PyCFunction_GET_SELF(function), argument);
+    if (answer == NULL)
+        PyErr_Clear();
+    return answer;
+}
+
+static long
+ask_number(PyObject *function)
+{
+    PyObject *answer = ask(function, NULL);
+    if (answer == NULL)
+        return -1;
+    long number = PyLong_AsLong(answer);
+    Py_DECREF(answer);
+    return number;
+}
+
+CM_HOT long
+cm_gc_debug(const struct cm_gc_module *self)
+{
+    return ask_number(self->get_debug);
+}
+
+void
+cm_gc_set_debug(const struct cm_gc_module *self, long flags)
+{
+    PyObject *number = PyLong_FromLong(flags); /* small: never fails */
+    if (number == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    Py_XDECREF(ask(self->set_debug, number));
+    Py_DECREF(number);
+}
+
+Py_ssize_t
+cm_gc_frozen(const struct cm_gc_module *self)
+{
+    return (Py_ssize_t)ask_number(self->get_freeze_count);
+}
+
+PyObject *
+cm_gc_list(const struct cm_gc_module *self, const char *name)
+{
+    PyObject *list =
+        PyDict_GetItemString(PyModule_GetDict(self->module), name);
+    if (list == NULL || !PyList_CheckExact(list)) {
+        PyErr_Format(PyExc_RuntimeError, "gc.%s is not a list", name);
+        return NULL;
+    }
+    return Py_NewRef(list);
+}
+
+enum cm_status
+cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
+{
+    if (self->count == self->capacity) {
+        enum cm_status status = cm_grow((void **)&self->items, &self->capacity,
+                                        self->count + 1, sizeof(*self->items));
+        if (status != CM_OK)
+            return status;
+    }
+    self->items[self->count++] = object;
+    return CM_OK;
+}
+
+#ifndef Py_GIL_DISABLED
+
+CM_HOT void
+cm_gc_link_first(struct cm_gc_head *node, struct cm_gc_head *head)
+{
+    struct cm_gc_head *before = cm_gc_prev(node), *after = cm_gc_next(node);
+    before->next = (before->next & CM_GC_FLAGS) | (uintptr_t)after;
+    after->prev = (after->prev & CM_GC_FLAGS) | (uintptr_t)before;
+    struct cm_gc_head *old = cm_gc_next(head);
+    node->next = (node->next & CM_GC_FLAGS) | (uintptr_t)old;
+    node->prev = (node->prev & CM_GC_FLAGS) | (uintptr_t)head;
+    old->prev = (old->prev & CM_GC_FLAGS) | (uintptr_t)node;
+    head->next = (head->next & CM_GC_FLAGS) | (uintptr_t)node;
+}
+
+struct generation {
+    struct cm_gc_head head;
+    int threshold, count;
+};
+
+/* A list of at least its head that closes on both sides. */
+static bool
+closes(const struct cm_gc_head *head)
+{
+    const struct cm_gc_head *next = cm_gc_next(head), *prev = cm_gc_prev(head);
+    if (next == NULL || prev == NULL)
+        return false;
+    return cm_gc_prev(next) == head && cm_gc_next(prev) == head;
+}
+
+static bool
+three_numbers(PyObject *function, long numbers[3])
+{
+    PyObject *tuple = ask(function, NULL);
+    bool fine = tuple != NULL && PyTuple_CheckExact(tuple)
+                && PyTuple_GET_SIZE(tuple) == 3;
+    for (Py_ssize_t i = 0; fine && i < 3; i++) {
+        numbers[i] = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+        fine = numbers[i] != -1;
+    }
+    if (!fine)
+        PyErr_Clear();
+    Py_XDECREF(tuple);
+    return fine;
+}
+
+/* The permanent generation follows: in some versions after a pointer to the
+ * first one, which has the alignment of a pointer where heads have less. */
+static struct cm_gc_head *
+permanent_of(struct generation *first)
+{
+    uintptr_t after = (uintptr_t)(first + 3);
+    uintptr_t aligned = (after + sizeof(void *) - 1) & ~(sizeof(void *) - 1);
+    struct generation *const *pointer = (void *)aligned;
+    if (*pointer == first)
+        after = (uintptr_t)(pointer + 1);
+    else if (after != aligned)
+        return NULL;
+    struct cm_gc_head *head = (struct cm_gc_head *)after;
+    return closes(head) ? head : NULL;
+}
+
+void
+cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
+                 PyObject *newest)
+{
+    long thresholds[3], counts[3];
+    *self = (struct cm_gc_heads){0};
+#ifdef CM_GC_HEADS_UNKNOWN /* in a test: a collector that nobody knows */
+    (void)gc;
+    (void)newest;
+    return;
+#endif
+    if (!three_numbers(gc->get_threshold, thresholds)
+        || !three_numbers(gc->get_count, counts))
+        return;
+    PyObject_GC_Track(newest);
+    struct generation *first =
+        (struct generation *)(void *)cm_gc_next(cm_gc_of(newest));
+    self->incremental = Py_Version >= 0x030E0000 && Py_Version < 0x030E0500;
+    bool proved = true;
+    for (int i = 0; i < 3 && proved; i++) {
+        /* The first count moved while gc was asked; on incremental
+         * collectors gc answers 0 for the last threshold. */
+        proved = (first[i].threshold == thresholds[i]
+                  || (i == 2 && self->incremental))
+                 && (i == 0 || first[i].count == counts[i])
+                 && closes(&first[i].head);
+        self->young[i] = &first[i].head;
+    }
+    self->permanent = proved ? permanent_of(first) : NULL;
+    self->known = proved;
+    PyObject_GC_UnTrack(newest);
+}
+
+/* Each time it is set. */
+static bool
+is_debug(const int *place, const struct cm_gc_module *gc, long flags)
+{
+    bool is = *place == flags;
+    for (long more = 1 << 8; is && more <= 1 << 10; more <<= 1) {
+        cm_gc_set_debug(gc, flags | more);
+        is = *place == (flags | more);
+    }
+    cm_gc_set_debug(gc, flags);
+    return is && *place == flags;
+}
+
+const int *
+cm_gc_debug_find(const struct cm_gc_heads *heads,
+                 const struct cm_gc_module *gc)
+{
+    long flags = cm_gc_debug(gc);
+    if (!heads->known || flags < 0) {
+        return NULL;
+    }
+    const int *first = (const int *)(void *)heads->young[0];
+    return is_debug(first - 1, gc, flags)   ? first - 1
+           : is_debug(first - 2, gc, flags) ? first - 2
+                                            : NULL;
+}
+
+CM_HOT enum cm_status
+cm_gc_read_garbage(PyObject *first, const PyObject *twin,
+                   struct cm_objects_array *result, struct cm_type_set *types)
+{
+    struct cm_gc_head *start = cm_gc_of(first), *from = start, *node;
+    size_t heads = 0, twins = 0;
+    result->count = 0;
+    *types = (struct cm_type_set){0};
+    for (node = cm_gc_next(start); node != start; node = cm_gc_next(node)) {
+        if (node == NULL || cm_gc_prev(node) != from)
+            return CM_BAD_INPUT;
+        from = node;
+        if (!cm_gc_collecting(node)) {
+            if (++heads > 1)
+                return CM_BAD_INPUT;
+            continue;
+        }
+        PyObject *object = cm_gc_object(node);
+        if (object == twin) {
+            twins++;
+            continue;
+        }
+        cm_type_set_add(types, Py_TYPE(object));
+        enum cm_status status = cm_objects_array_add(result, object);
+        if (status != CM_OK)
+            return status;
+    }
+    bool proved = cm_gc_prev(start) == from && heads == 1 && twins == 1;
+    return proved ? CM_OK : CM_BAD_INPUT;
+}
+
+#endif

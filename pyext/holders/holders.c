@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* One walk, then for each group: the place (pile.c), the way through it in
+ * words (trail.c), the code that fills it, what goes with it (retained.c), and
+ * the sentence for it (graph/holding.c). */
+
+#include "holders.h"
+
+#include "../../detector/alloc.h"
+#include "../../graph/bound.h"
+#include "helpers.h"
+#include "inner.h"
+#include "keys.h"
+#include "../objects/maker.h"
+#include "../tables/phrase.h"
+#include "pile.h"
+#include "retained.h"
+#include "../frameworks/tags.h"
+#include "tee.h"
+#include "trail.h"
+#include "turns.h"
+
+enum {
+    WAYS = 4, /* of each target that are counted */
+    MOST_CODES = 512,
+    MOST_NESTED = 64, /* functions of one */
+};
+
+const struct cm_reach_bounds cm_holders_bounds = {.max_nodes = 20000000,
+                                                  .max_edges = 80000000,
+                                                  .max_time_ns =
+                                                      UINT64_C(5000000000)};
+
+static void
+holder_release(struct cm_holder *self)
+{
+    cm_free(self->steps);
+    cm_free(self->advice);
+}
+
+void
+cm_holders_release(struct cm_holders *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        holder_release(&self->items[i]);
+    }
+    cm_free(self->items);
+    *self = (struct cm_holders){0};
+}
+
+/* Work space for all groups. */
+struct search {
+    const struct cm_holders_query *query;
+    struct cm_roots roots;
+    struct cm_reach reach;
+    struct cm_retained retained;
+    struct cm_piles piles;
+};
+
+static void
+search_release(struct search *self)
+{
+    cm_piles_release(&self->piles);
+    cm_retained_release(&self->retained);
+    cm_reach_release(&self->reach);
+    cm_roots_release(&self->roots);
+}
+
+/* ---- what is told of it */
+
+static enum cm_status
+copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
+{
+    holder->steps = cm_calloc(trail->count, sizeof(*holder->steps));
+    if (holder->steps == NULL) {
+        return CM_NO_MEMORY;
+    }
+    for (size_t i = 0; i < trail->count; i++) {
+        const struct cm_step *from = &trail->steps[i];
+        holder->steps[i] = (struct cm_holding_step){
+            .annotation = from->annotation,
+            .edge = from->edge,
+            .type = from->type,
+            .code = from->code,
+            .species = from->species,
+            .role = from->role,
+            .counted = from->counted,
+            .bounded = from->bounded,
+            .cache = from->cache,
+            .items = from->items,
+        };
+    }
+    holder->step_count = trail->count;
+    return CM_OK;
+}
+
+static bool
+is_named_key(const struct search *self, const struct cm_step *step)
+{
+    const char *edge = cm_texts_get(self->query->objects->texts, step->edge);
+    return step->role == CM_VALUE && strncmp(edge, "['", 2) == 0;
+}
+
+/* The step of the place, or of what was folded into the one before.  What
+ * holds a single object by a name is told as that name; the head of a chain
+ * as itself. */
+static size_t
+step_of(const struct search *self, const struct cm_trail *trail,
+        uint32_t place, const struct cm_holder *holder)
+{
+    bool single = holder->targets - holder->unreached == 1;
+    const struct cm_step *last = &trail->steps[trail->count - 1];
+    size_t at = 0;
+    for (size_t i = 1; i < trail->count; i++) {
+        uint32_t node = trail->steps[i].node;
+        at = node != 0 && node <= place ? i : at;
+    }
+    bool by_name =
+        !trail->steps[at].counted || (single && is_named_key(self, last));
+    if (at + 2 >= trail->count && by_name && holder->chain == 0) {
+        at = trail->count - 1;
+    }
+    return at;
+}
+
+/* ---- where it is filled */
+
+struct codes {
+    struct cm_code_id ids[MOST_CODES];
+    size_t count;
+};
+
+static void
+add_code(struct codes *self, struct cm_code_id code)
+{
+    if (code.index != 0 && self->count < MOST_CODES) {
+        self->ids[self->count++] = code;
+    }
+}
+
+static void
+add_methods(struct codes *self, const struct cm_records *records,
+            struct cm_type_id type)
+{
+    const struct cm_type *record = cm_records_type(records, type);
+    for (uint32_t i = 0; i < record->method_count; i++) {
+        add_code(self, record->methods[i]);
+    }
+}
+
+static void
+add_site(struct codes *self, const struct cm_records *records,
+         struct cm_site_id id)
+{
+    const struct cm_site *site = cm_records_site(records, id);
+    for (uint32_t i = 0; i < site->frame_count; i++) {
+        if (!cm_records_code(records, site->frames[i].code)->library) {
+            add_code(self, site->frames[i].code);
+        }
+    }
+}
+
+static void
+add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
+{
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (names != NULL && PyDict_Next(names, &position, &key, &value)) {
+        PyCodeObject *code = cm_function_code(value);
+        if (code != NULL) {
+            add_code(self, cm_objects_code(objects, code));
+        }
+    }
+}
+
+/* The functions that are made within this one, and within these. */
+static void
+add_nested(struct codes *self, struct cm_objects *objects, PyCodeObject *code)
+{
+    PyCodeObject *found[MOST_NESTED] = {code};
+    size_t count = code != NULL;
+    for (size_t i = 0; i < count; i++) {
+        PyObject *constants = found[i]->co_consts;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant) && count < MOST_NESTED) {
+                found[count++] = (PyCodeObject *)constant;
+                add_code(self,
+                         cm_objects_code(objects, (PyCodeObject *)constant));
+            }
+        }
+    }
+}
+
+/* Who shares a variable of the function that is its root, or one that a
+ * function on the way has in its closure. */
+static void
+add_sharers(struct codes *self, struct cm_objects *objects,
+            const struct cm_trail *trail, size_t at)
+{
+    if (at == 1 && trail->root->kind == CM_ROOT_FRAME) {
+        add_nested(self, objects, cm_raw_frame_code(trail->root->frame));
+    }
+    for (size_t i = 1; i < at; i++) {
+        PyObject *object = trail->steps[i].object;
+        add_nested(self, objects,
+                   object != NULL ? cm_maker_code(object) : NULL);
+    }
+}
+
+/* Of the functions that are kept: a hook is registered where it is made. */
+static void
+add_makers(struct codes *self, struct cm_objects *objects,
+           const struct cm_trail *trail, size_t at)
+{
+    for (size_t i = at + 1; i < trail->count; i++) {
+        PyCodeObject *code = cm_maker_code(trail->steps[i].object);
+        if (code != NULL) {
+            add_code(self, cm_objects_code(objects, code));
+        }
+    }
+}
+
+/* Functions within the methods of who has it, and in those of its module. */
+static void
+add_inner(struct codes *self, struct cm_objects *objects,
+          const struct cm_trail *trail, size_t at)
+{
+    for (size_t i = at; i-- > 1;) {
+        PyObject *owner = trail->steps[i].object;
+        PyTypeObject *type = owner == NULL         ? NULL
+                             : PyType_Check(owner) ? (PyTypeObject *)owner
+                                                   : Py_TYPE(owner);
+        cm_inner_find(objects, type != NULL ? type->tp_dict : NULL, self->ids,
+                      &self->count, MOST_CODES);
+    }
+    if (trail->root->kind == CM_ROOT_MODULE) {
+        cm_inner_find(objects, PyModule_GetDict(trail->root->object),
+                      self->ids, &self->count, MOST_CODES);
+    }
+}
+
+/* The methods of its owner, or of the class that it is an attribute of; the
+ * function whose variable leads there (or is it: then first); the stack that
+ * made the objects (which, of several that set an attribute, set it last: then
+ * before these); the functions of the module, and those within functions. */
+static void
+find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
+           struct cm_site_id site, PyObject *target, struct codes *codes)
+{
+    const struct cm_holders_query *query = self->query;
+    struct cm_records *records = query->objects->records;
+    const struct cm_tag *tag = cm_tags_find(target);
+    if (at == 1) {
+        add_code(codes, trail->root->code);
+    }
+    if (!trail->steps[at].counted) {
+        add_site(codes, records, site);
+    }
+    for (size_t i = at; i-- > 1;) {
+        PyObject *owner = trail->steps[i].object;
+        if (owner != NULL && PyType_Check(owner)) {
+            add_methods(
+                codes, records,
+                cm_objects_type(query->objects, (PyTypeObject *)owner));
+        }
+        else {
+            add_methods(codes, records, trail->steps[i].type);
+        }
+        add_code(codes, trail->steps[i].code);
+    }
+    add_code(codes, trail->root->code);
+    add_site(codes, records, site);
+    if (tag != NULL) {
+        add_site(codes, records, tag->site);
+    }
+    for (size_t i = at + 1; i + 1 < trail->count; i++) {
+        if (trail->steps[i + 1].counted) { /* each has one of its own */
+            add_methods(codes, records, trail->steps[i].type);
+        }
+    }
+    if (trail->root->kind == CM_ROOT_MODULE) {
+        add_functions(codes, query->objects,
+                      PyModule_GetDict(trail->root->object));
+    }
+    add_makers(codes, query->objects, trail, at);
+    add_inner(codes, query->objects, trail, at);
+    add_sharers(codes, query->objects, trail, at);
+}
+
+/* A variable of a function that the target goes by; id 0: none.  *contained: an
+ * object holds it too. */
+static struct cm_text_id
+variable_of(const struct search *self, uint32_t target, bool *contained)
+{
+    struct cm_text_id found = {0};
+    *contained = false;
+    for (uint32_t i = cm_piles_from(&self->piles, target);
+         i < cm_piles_to(&self->piles, target); i++) {
+        uint32_t parent = cm_piles_way(&self->piles, i)->parent;
+        enum cm_role role = CM_REFERENCE;
+        if (parent < CM_FROM_ROOT) {
+            *contained = true;
+            continue;
+        }
+        struct cm_text_id edge = cm_root_edge(
+            &self->roots, &self->roots.items[parent & ~CM_FROM_ROOT],
+            self->query->targets[target], &role);
+        found = role == CM_LOCAL ? edge : found;
+    }
+    return found;
+}
+
+static uint64_t
+bytes_of(const struct search *self, uint32_t target)
+{
+    struct cm_device_memory memory;
+    PyObject *object = self->query->targets[target];
+    return self->query->devices != NULL
+                   && cm_devices_read(self->query->devices, object, &memory)
+               ? memory.bytes
+               : 0;
+}
+
+/* Bytes of the first of the group that an object holds; 0: of none. */
+static uint64_t
+contained_bytes(const struct search *self, uint32_t group)
+{
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        bool contained = false;
+        if (self->query->groups[t] == group) {
+            (void)variable_of(self, t, &contained);
+        }
+        if (contained) {
+            return bytes_of(self, t);
+        }
+    }
+    return 0;
+}
+
+/* Best of one that lies where they pile up; else of one as large as those: the
+ * output that a loss was made of has the same memory behind it. */
+static struct cm_text_id
+kept_variable(const struct search *self, uint32_t group)
+{
+    struct cm_text_id best = {0};
+    int best_fit = -1;
+    uint64_t bytes = contained_bytes(self, group);
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        bool contained = false;
+        struct cm_text_id name = self->query->groups[t] == group
+                                     ? variable_of(self, t, &contained)
+                                     : (struct cm_text_id){0};
+        if (name.index == 0) {
+            continue;
+        }
+        int fit = contained ? 2 : bytes_of(self, t) == bytes;
+        if (fit > best_fit) {
+            best = name;
+            best_fit = fit;
+        }
+    }
+    return best;
+}
+
+static enum cm_status
+advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
+       PyObject *target, struct cm_holder *holder)
+{
+    const struct cm_holders_query *query = self->query;
+    struct cm_texts *texts = query->objects->texts;
+    struct cm_text_id kept = kept_variable(self, group);
+    const char *name = cm_texts_get(texts, kept);
+    struct codes codes = {.count = 0};
+    struct cm_site_id site =
+        query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
+    struct cm_holding_advice advice;
+    struct cm_holding holding = {
+        .records = query->objects->records,
+        .steps = holder->steps,
+        .count = holder->step_count,
+        .at = holder->at,
+        .through = holder->through,
+        .targets = holder->targets,
+        .stepped = holder->stepped,
+        .grows = query->growing != NULL && query->growing[group],
+        .chain = holder->chain,
+        .category =
+            query->categories != NULL ? query->categories[group] : NULL,
+        .autograd_depth =
+            query->autograd_depths != NULL ? query->autograd_depths[group] : 0,
+        .site = site,
+        .kept = kept.index != 0 ? name + strlen("local ") : NULL,
+    };
+    if (trail != NULL) {
+        find_codes(self, trail, holder->at, site, target, &codes);
+        holding.codes = codes.ids;
+        holding.code_count = codes.count;
+        holder->place_count = cm_holding_made(&holding, holder->places);
+        cm_helpers_find(&self->roots, &holding, codes.ids, MOST_CODES);
+        holder->emptied = cm_bound_is_emptied(&holding);
+    }
+    holder->bounded = cm_bound_is_known(&holding);
+    enum cm_status status = cm_holding_advise(&holding, &advice);
+    if (status == CM_OK) {
+        holder->rule = advice.rule;
+        holder->advice = advice.text; /* taken */
+    }
+    return status;
+}
+
+/* A storage of several tensors is looked at once. */
+static void
+add_shared(const struct search *self, uint32_t group, uint32_t place,
+           bool *seen, struct cm_holder *holder)
+{
+    const struct cm_holders_query *query = self->query;
+    const struct cm_retained *retained = &self->retained;
+    for (uint32_t t = 0; t < query->target_count; t++) {
+        uint32_t node = self->reach.target_nodes[t];
+        if (query->groups[t] != group || node == 0) {
+            continue;
+        }
+        struct cm_storage_id storage = cm_retained_storage(retained, node);
+        if (storage.index != 0 && !seen[storage.index]) {
+            seen[storage.index] = true;
+            holder->shared_bytes +=
+                cm_retained_goes(retained, place, storage)
+                    ? 0
+                    : retained->heap.storages[storage.index].bytes;
+        }
+    }
+}
+
+static enum cm_status
+weigh(const struct search *self, uint32_t group, uint32_t place,
+      struct cm_holder *holder)
+{
+    if (!self->retained.known || place == 0) {
+        return CM_OK;
+    }
+    bool *seen =
+        cm_calloc(self->retained.heap.storage_count + 1, sizeof(*seen));
+    if (seen == NULL) {
+        return CM_NO_MEMORY;
+    }
+    holder->retained_known = true;
+    holder->retained_bytes = cm_retained_bytes(&self->retained, place);
+    add_shared(self, group, place, seen, holder);
+    cm_free(seen);
+    return CM_OK;
+}
+
+static enum cm_status
+tell(struct search *self, uint32_t group, uint32_t place,
+     const struct cm_reach_hit *way, struct cm_holder *holder)
+{
+    struct cm_trail trail = {0};
+    PyObject *target = self->query->targets[way->target];
+    enum cm_status status =
+        cm_trail_find(&trail, &self->reach, way->parent, target);
+    if (status == CM_OK) {
+        status = copy_steps(holder, &trail);
+    }
+    if (status == CM_OK) {
+        holder->at = step_of(self, &trail, place, holder);
+        holder->steps[holder->at].keys =
+            (uint8_t)cm_keys_of(trail.steps[holder->at].object);
+        status = advise(self, group, &trail, target, holder);
+    }
+    if (status == CM_OK) {
+        uint32_t node =
+            place != 0 ? place : self->reach.target_nodes[way->target];
+        status = weigh(self, group, node, holder);
+    }
+    cm_trail_release(&trail);
+    return status;
+}
+
+/* ---- all of it */
+
+/* Variables have one or two, and nothing that Python knows of has the many
+ * others: no variable is what holds them. */
+static bool
+is_held_unseen(const struct search *self, uint32_t group,
+               const struct cm_pile *pile)
+{
+    bool graph = self->query->autograd_depths != NULL
+                 && self->query->autograd_depths[group] != 0;
+    uint32_t met = pile->targets - pile->unreached;
+    return pile->node == 0 && met * 2 < pile->unreached && !graph
+           && !self->reach.cut;
+}
+
+static enum cm_status
+find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
+{
+    struct cm_pile pile;
+    struct cm_turns turns = {&self->piles, self->query};
+    cm_piles_find(&self->piles, group, &pile);
+    holder->targets = pile.targets;
+    holder->unreached = pile.unreached;
+    holder->through = pile.through;
+    holder->chain = pile.chain;
+    holder->stepped = pile.stepped;
+    holder->renewed = cm_turns_renew(&turns, group);
+    /* of several variables, the one that a turn leaves to the next */
+    if (pile.node == 0 && pile.way != NULL) {
+        pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
+    }
+    bool unseen = is_held_unseen(self, group, &pile);
+    return unseen || pile.way == NULL
+               ? advise(self, group, NULL, NULL, holder)
+               : tell(self, group, pile.node, pile.way, holder);
+}
+
+static enum cm_status
+look(struct search *self, struct cm_holders *result)
+{
+    const struct cm_holders_query *query = self->query;
+    enum cm_status status = cm_roots_find(&self->roots, query->objects);
+    if (status != CM_OK) {
+        return status;
+    }
+    self->reach = (struct cm_reach){.roots = &self->roots,
+                                    .devices = query->devices,
+                                    .bounds = query->bounds,
+                                    .targets = query->targets,
+                                    .target_count = query->target_count,
+                                    .hidden = query->hidden,
+                                    .hidden_count = query->hidden_count,
+                                    .ways = WAYS};
+    status = cm_reach_run(&self->reach);
+    if (status == CM_OK) {
+        cm_tee_settle(&self->reach);
+        result->nodes = self->reach.node_count - self->reach.nodes_left;
+        result->nodes_left = self->reach.nodes_left;
+        result->cut = self->reach.cut;
+        status = cm_piles_init(&self->piles, &self->reach, query->groups);
+    }
+    if (status == CM_OK) {
+        status = cm_retained_find(&self->retained, &self->reach,
+                                  query->objects->records);
+    }
+    return status;
+}
+
+enum cm_status
+cm_holders_find(struct cm_holders *self, const struct cm_holders_query *query)
+{
+    struct search search = {.query = query};
+    *self = (struct cm_holders){0};
+    self->items =
+        cm_calloc((size_t)query->group_count + 1, sizeof(*self->items));
+    enum cm_status status = self->items == NULL ? CM_NO_MEMORY : CM_OK;
+    if (status == CM_OK) {
+        self->count = query->group_count;
+        status = look(&search, self);
+    }
+    for (uint32_t i = 0; i < self->count && status == CM_OK; i++) {
+        status = find_holder(&search, i, &self->items[i]);
+    }
+    search_release(&search);
+    if (status != CM_OK) {
+        cm_holders_release(self);
+    }
+    return status;
+}

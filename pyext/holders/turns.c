@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "turns.h"
+
+#include "../../graph/bound.h"
+#include "../tables/phrase.h"
+
+/* A variable of the frame, and what it refers to. */
+static bool
+is_carried_by(const struct cm_turns *self, const struct cm_root *root,
+              PyObject *referent)
+{
+    const struct cm_objects *objects = self->query->objects;
+    PyObject *name;
+    Py_ssize_t at = 0;
+    while ((name = cm_root_variable(root, referent, &at)) != NULL) {
+        struct cm_phrase phrase;
+        phrase.length = 0;
+        cm_phrase_add_str(&phrase, name, CM_PHRASE_BYTES);
+        if (cm_bound_is_carried(objects->records, root->code,
+                                cm_phrase_intern(&phrase, objects->texts))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct cm_root *
+root_of(const struct cm_turns *self, uint32_t parent)
+{
+    const struct cm_roots *roots = self->piles->reach->roots;
+    return &roots->items[parent & ~CM_FROM_ROOT];
+}
+
+/* Nothing but variables that each turn sets before it reads them, and what is
+ * computed with just now. */
+static bool
+is_of_one_turn(const struct cm_turns *self, uint32_t target)
+{
+    uint32_t first = cm_piles_from(self->piles, target);
+    uint32_t last = cm_piles_to(self->piles, target);
+    bool single = first < last;
+    for (uint32_t i = first; single && i < last; i++) {
+        uint32_t parent = cm_piles_way(self->piles, i)->parent;
+        const struct cm_root *root =
+            parent >= CM_FROM_ROOT ? root_of(self, parent) : NULL;
+        single = root != NULL
+                 && (root->kind == CM_ROOT_TEMPORARY
+                     || (root->kind == CM_ROOT_FRAME
+                         && !is_carried_by(self, root,
+                                           self->query->targets[target])));
+    }
+    return single;
+}
+
+bool
+cm_turns_renew(const struct cm_turns *self, uint32_t group)
+{
+    bool any = false;
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        if (self->query->groups[t] == group) {
+            any = true;
+            if (!is_of_one_turn(self, t)) {
+                return false;
+            }
+        }
+    }
+    return any;
+}
+
+/* The way begins at such a variable; *node: what that refers to, 0: the
+ * target. */
+static bool
+is_carried_way(const struct cm_turns *self, const struct cm_reach_hit *way,
+               uint32_t *node)
+{
+    const struct cm_reach *reach = self->piles->reach;
+    uint32_t parent = way->parent;
+    for (*node = 0; parent < CM_FROM_ROOT; parent = reach->parents[parent]) {
+        *node = parent;
+    }
+    const struct cm_root *root = root_of(self, parent);
+    PyObject *referent =
+        *node != 0 ? reach->objects[*node] : self->query->targets[way->target];
+    return root->kind == CM_ROOT_FRAME && is_carried_by(self, root, referent);
+}
+
+const struct cm_reach_hit *
+cm_turns_carried(const struct cm_turns *self, uint32_t group,
+                 const struct cm_reach_hit *way, uint32_t *node)
+{
+    uint32_t first;
+    if (is_carried_way(self, way, &first)) {
+        return way;
+    }
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        for (uint32_t i = cm_piles_from(self->piles, t);
+             self->query->groups[t] == group
+             && i < cm_piles_to(self->piles, t);
+             i++) {
+            if (is_carried_way(self, cm_piles_way(self->piles, i), &first)) {
+                *node = first;
+                return cm_piles_way(self->piles, i);
+            }
+        }
+    }
+    return way;
+}

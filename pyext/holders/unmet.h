@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_UNMET_H
+#define CM_UNMET_H
+
+/* What a walk from named roots did not meet: C code holds it, or it is dead. */
+
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include "../collector/gc_list.h"
+#include "../collector/interceptor.h"
+
+/* Shows each tracked object that `is_unmet` says yes to; with `held` only those
+ * that have more references than the others account for.  `unmet` is empty at
+ * first; with what it is left with the next call, which only fewer answer yes
+ * in, does not list the heap again.  It is the caller's to free.  Cost: about
+ * half a full collection, then a part of it.  CM_UNSUPPORTED where the heap
+ * cannot be listed. */
+enum cm_status cm_unmet_visit(struct cm_objects_array *unmet,
+                              cm_scan_pick *is_unmet, bool held,
+                              visitproc visit, void *context) CM_CHECKED;
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What the session tells Python: never under a lock of ours. */
+
+#include "session_private.h"
+
+#include <string.h>
+
+#include "../../detector/alloc.h"
+#include "../../detector/clock.h"
+#include "../../detector/hot.h"
+#include "../allocations/driver_events.h"
+
+void
+cm_session_deliver(struct cm_session *self, const char *kind,
+                   PyObject *payload)
+{
+    PyObject *callable = Py_XNewRef(self->deliver);
+    if (callable != NULL && payload != NULL) {
+        PyObject *answer =
+            PyObject_CallFunction(callable, "sO", kind, payload);
+        if (answer == NULL) {
+            PyErr_WriteUnraisable(callable);
+        }
+        Py_XDECREF(answer);
+    }
+    PyErr_Clear();
+    Py_XDECREF(payload);
+    Py_XDECREF(callable);
+}
+
+CM_HOT void
+cm_session_drain_warnings(struct cm_session *self)
+{
+    char *text;
+    bool finding;
+    while (self->deliver != NULL
+           && (text = cm_digest_take_warning(self->digest, &finding))
+                  != NULL) {
+        cm_session_deliver(
+            self, finding ? "finding" : "warning",
+            PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
+        cm_free(text);
+    }
+    const char *said;
+    while (self->deliver != NULL && cm_session_is_main(self)
+           && (said = cm_driver_events_warning()) != NULL) {
+        cm_session_deliver(self, "warning", PyUnicode_DecodeFSDefault(said));
+    }
+}
+
+/* One part in so many of the time goes into asking, which costs 0.1 to 4 ms;
+ * more in the beginning, when what leaks is to be found in ten iterations. */
+static uint64_t
+memory_share(uint64_t asked)
+{
+    enum { FIRST = 12, EARLY = 24 };
+    return asked <= FIRST ? 10 : asked <= EARLY ? 100 : 10000;
+}
+
+CM_HOT void
+cm_session_ask_memory(struct cm_session *self)
+{
+    uint64_t now = cm_clock_ns(CLOCK_MONOTONIC);
+    bool used = self->noticed || cm_devices_accelerator(self->devices);
+    if (used && now >= self->memory_not_before_ns) {
+        self->memory_not_before_ns = UINT64_MAX; /* the GIL is given away */
+        cm_session_deliver(self, "memory", Py_NewRef(Py_None));
+        uint64_t then = cm_clock_ns(CLOCK_MONOTONIC);
+        self->memory_not_before_ns =
+            then + (then - now) * memory_share(++self->memory_asked);
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_PRIVATE_H
+#define CM_GROWTH_PRIVATE_H
+
+/* What the files behind growth_look.h share.  Not for anyone else. */
+
+#include "growth_look.h"
+
+#include "../../detector/site_growth.h"
+#include "../../reports/growth_use.h"
+#include "../../reports/leak.h"
+#include "../allocations/allocations.h"
+#include "../holders/holders.h"
+
+enum {
+    MOST_FINDINGS = 64,
+    LONG_EPOCH = 1000,   /* iterations */
+    MOST_TARGETS = 4096, /* of one finding */
+    MOST_NAMES = 16,
+    MOST_OWNED_SITES = 1024,
+    MOST_WALKS = 400,
+    NO_GROUP = INT32_MAX,
+    MOST_POINTS = CM_SERIES_POINTS,
+};
+
+/* One line of the table that a person reads. */
+struct cm_growing {
+    struct cm_growth_row row;
+    uint32_t group;
+    bool bounded; /* a leak but for who holds it */
+    bool copy; /* of the model's weights: its targets are told, not sought */
+    uint32_t targets;              /* who have the memory themselves, or by a
+                                    * graph, once it is known which of them */
+    uint32_t behind;               /* who have it by a graph, ... */
+    uint32_t most_behind;          /* ... blocks behind one of these at most */
+    uint64_t steps_behind;         /* of backward, behind one of the targets */
+    const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
+    size_t name_count;
+    char device[CM_DEVICE_NAME_BYTES];
+    int64_t series[MOST_POINTS][CM_LEAK_SERIES_NUMBERS];
+    size_t point_count;
+};
+
+struct cm_growth_look {
+    struct cm_session *session;
+    struct cm_growing *findings; /* owned */
+    size_t count;
+    PyObject **targets; /* owned, of borrowed objects */
+    uint32_t *groups;   /* owned */
+    PyObject **hidden;  /* owned, of borrowed objects: who asks */
+    size_t hidden_count, hidden_capacity;
+    size_t target_count, target_capacity, group_capacity;
+    bool by_others[MOST_FINDINGS]; /* few tensors have this memory */
+    bool ending;                   /* the program's variables are gone */
+    size_t walks;
+    enum cm_status status;
+};
+
+/* The block that an object's memory lies in; false: none, or nobody but C++
+ * has the object. */
+bool cm_growing_block(struct cm_session *session, PyObject *object,
+                      struct cm_block *block);
+/* No more of them than before, and more bytes. */
+bool cm_growing_larger(const struct cm_growth_row *row);
+/* Gradients that linger: C++ holds them, behind their parameters. */
+bool cm_growing_gradients(const struct cm_growing *self);
+/* False: no memory. */
+bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
+                    PyObject *object);
+/* The tensors whose memory the findings' sites allocated, and those that have
+ * it behind them. */
+void cm_growing_find(struct cm_growth_look *look);
+
+/* ---- growth_bound.c: growth that has an end, and is no leak for that */
+
+/* A leak becomes growing where it has an end, or may have one. */
+void cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
+                      const struct cm_holder *holder);
+
+/* What is told of a finding, with all that it points to. */
+struct cm_growing_told {
+    struct cm_growth_use use;
+    struct cm_holder_use steps[CM_GROWTH_MAX_HOLDERS];
+    char behind[48];
+};
+
+/* `free_bytes`: {device: bytes that can still be allocated}. */
+void cm_growing_tell(const struct cm_growth_look *look,
+                     const struct cm_growing *self,
+                     const struct cm_holder *holder, PyObject *free_bytes,
+                     struct cm_growing_told *told);
+
+#endif

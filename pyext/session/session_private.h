@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_SESSION_PRIVATE_H
+#define CM_SESSION_PRIVATE_H
+
+/* The session's own state, for session.c and status.c alone. */
+
+#include "session.h"
+
+#include "../../detector/event.h"
+#include "../../detector/site_growth.h"
+#include "../../detector/iterations.h"
+#include "../../detector/steady.h"
+#include "../../reports/digest.h"
+#include "../../reports/worker.h"
+#include "../frameworks/devices.h"
+#include "../collector/interceptor.h"
+#include "looks.h"
+#include "../objects/objects.h"
+
+enum { CM_MAX_PENDING = 8, CM_MAX_SCANNED = 3 };
+
+enum { CM_MOST_STEP_ROWS = 64 };
+
+/* What a device held when an iteration began, ended, and at most in it. */
+struct cm_step_row {
+    int64_t number, start, end, peak;
+    int device;
+    bool counted; /* the four above are known */
+    enum cm_iterations_by by;
+    double seconds;
+    uint64_t bytes[CM_CATEGORIES];
+};
+
+struct cm_session {
+    PyObject *module;                /* borrowed: it owns us */
+    PyInterpreterState *interpreter; /* borrowed */
+    PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
+    struct cm_records *records;
+    uint32_t sourced; /* code whose text was looked for, of linecache.h */
+    struct cm_objects *objects;
+    struct cm_devices *devices;
+    struct cm_freezer *freezer;
+    struct cm_digest *digest;
+    struct cm_worker *worker;
+    const struct cm_interceptor_kind *kind;
+    struct cm_interceptor *interceptor; /* owned; NULL: not installed */
+    struct cm_interceptor_counts past;  /* of interceptors removed since */
+    const char *why;                    /* constant: why this interceptor */
+    const char *described_hook; /* constant: what the document says of it */
+    struct cm_heap spare;       /* empty, with room for the next one */
+    struct cm_heap pending[CM_MAX_PENDING];
+    size_t pending_count;
+    bool observed, warned; /* somebody wants pages; warnings */
+    bool silent;           /* a forked child */
+    bool stacks;           /* allocations are known by their stacks */
+    bool brief;            /* one question of other devices than observed */
+    bool noticed; /* the observers of torch's accelerator are attached */
+    bool used;    /* an accelerator, by whatever framework: Python was told */
+    bool notice_pending;
+    bool stepping;       /* torch's optimizers are heard */
+    Py_ssize_t imported; /* modules at the last collection */
+    bool due;            /* something waits for a collection's start */
+    uint32_t quiet_collections, rested, since_iteration;
+    PyObject
+        *cuda_dict; /* owned: of the module torch.cuda, once it is there */
+    PyObject *cuda_key, *initialized_key; /* owned: interned names */
+    PyObject *groups_key, *params_key;
+    struct cm_iterations iterations;
+    struct cm_steady steady;
+    uint64_t considered_ns; /* when slices of time were looked at last */
+    uint32_t each_tensor;   /* so many more look at the clock one by one */
+    bool slice_pending; /* a slice of time is over: at the next safe point */
+    bool looked_early;  /* while nobody was told yet */
+    int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
+    struct cm_growth growth;
+    uint64_t began_ns;                  /* the first iteration; 0: none yet */
+    double seconds;                     /* from then to the last boundary */
+    int64_t iteration;                  /* the one under way; -1: none ended */
+    int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
+    struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
+    size_t step_count;
+    bool collecting;    /* a collection is under way */
+    bool collector_off; /* by the program, when that was last seen */
+    struct cm_looks looks;
+    enum cm_trigger trigger; /* of the scan under way */
+    /* What is dead; what is dead but frozen; what no collection frees. */
+    struct cm_heap scanned[CM_MAX_SCANNED];
+    size_t scanned_count;
+    uint64_t memory_not_before_ns;
+    uint64_t memory_asked; /* how often */
+    uint64_t frozen_heaps, dropped_heaps, no_memory, longest_freeze_ns;
+};
+
+/* Counts of an interceptor that is over and of the one in use, added up. */
+void cm_session_counts(const struct cm_session *self,
+                       struct cm_interceptor_counts *result);
+/* A collection of ours has it switched on for its time. */
+static inline void
+cm_session_see_collector(struct cm_session *self)
+{
+    if (!self->looks.saving) {
+        self->collector_off = !PyGC_IsEnabled();
+    }
+}
+
+/* At an iteration's end: our place in the collector's lists. */
+void cm_session_check_collector(struct cm_session *self);
+/* Looks for what was imported or initialised since. */
+void cm_session_notice(struct cm_session *self);
+/* The same after imports, from now on, where the ends of code are heard. */
+void cm_session_hear_imports(void);
+/* What the devices hold by now, for the report and for what grows outside the
+ * frameworks; seldom. */
+void cm_session_ask_memory(struct cm_session *self);
+/* The objects that stand for memory without a hook; not while one question is
+ * of other devices. */
+void cm_session_see_objects(struct cm_session *self);
+/* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
+void cm_session_deliver(struct cm_session *self, const char *kind,
+                        PyObject *payload);
+/* Says the warnings that wait. */
+void cm_session_drain_warnings(struct cm_session *self);
+/* The session whose interpreter torch lives in; borrowed, NULL: none. */
+struct cm_session *cm_session_main(void);
+bool cm_session_is_main(const struct cm_session *self);
+/* This is its interpreter.  Not so in a pending call, perhaps: CPython 3.11
+ * gives what a native thread adds to the one that happens to run. */
+bool cm_session_is_here(const struct cm_session *self);
+/* Of tags.h: a tensor was made; how many more before the next call. */
+uint32_t cm_session_on_tensor(void);
+/* Something can be learnt, or CUDA is initialised by now: cm_session_notice()
+ * has something to do. */
+bool cm_session_has_news(struct cm_session *self);
+/* Tells the tags whether the allocator's hook has the stacks of all tensors
+ * that count: from its first block on. */
+void cm_session_know_blocks(struct cm_session *self);
+
+#endif
