@@ -173,5 +173,7 @@ main(void)
         cmocka_unit_test(objects_with_a_container_each),
         cmocka_unit_test(attribute_of_a_librarys_object),
     };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

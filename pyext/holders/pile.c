@@ -13,7 +13,7 @@
 
 #include "../../detector/alloc.h"
 #include "../tables/phrase.h" // cm_str_is()
-#include "trail.h"  // cm_item_count()
+#include "trail.h"            // cm_item_count()
 
 enum {
     MOST_CLIMBS = 50000000,
