@@ -87,95 +87,6 @@ named_before(const struct cm_holding *self, size_t from)
     return i;
 }
 
-/* ---- what stands on the way */
-
-size_t
-cm_way_lru_cache(const struct cm_holding *self)
-{
-    for (size_t i = 1; i + 1 < self->count; i++) {
-        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
-        if (cm_way_begins(what, "lru_cache of ")) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-const char *
-cm_way_cached(const struct cm_holding *self)
-{
-    size_t at = cm_way_lru_cache(self);
-    return cm_way_text(self, cm_way_step(self, at)->annotation)
-           + strlen("lru_cache of ");
-}
-
-static bool
-is_hook_table(const struct cm_holding *self, size_t i)
-{
-    const char *edge = edge_of(self, i);
-    size_t length = strlen(edge);
-    return cm_way_step(self, i)->species == CM_DICT
-           && cm_way_begins(edge, "._") && length > 6
-           && strcmp(edge + length - 6, "_hooks") == 0;
-}
-
-size_t
-cm_way_hooks(const struct cm_holding *self)
-{
-    for (size_t i = 1; i + 1 < self->count && i <= self->at; i++) {
-        if (is_hook_table(self, i) && cm_way_step(self, i)->items > 1) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-/* Handles of hooks are numbers. */
-static bool
-is_number_key(const char *edge)
-{
-    size_t digits = strspn(edge + (edge[0] == '['), "0123456789");
-    return edge[0] == '[' && digits > 0 && strcmp(edge + 1 + digits, "]") == 0;
-}
-
-size_t
-cm_way_lone_hook(const struct cm_holding *self)
-{
-    bool lone =
-        self->count > 3 && cm_way_step(self, 1)->species == CM_DICT
-        && cm_way_step(self, 1)->edge.index == 0
-        && cm_way_is(self, cm_way_step(self, 0)->annotation, "C++ only")
-        && cm_way_begins(cm_way_text(self, cm_way_step(self, 1)->annotation),
-                         "collections.OrderedDict");
-    return lone && cm_way_step(self, 2)->species == CM_FUNCTION
-                   && is_number_key(edge_of(self, 2))
-               ? 2
-               : 0;
-}
-
-size_t
-cm_way_default(const struct cm_holding *self)
-{
-    for (size_t i = 1; i < self->count; i++) {
-        if (cm_way_begins(edge_of(self, i), "default ")) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-size_t
-cm_way_finalizer(const struct cm_holding *self)
-{
-    for (size_t i = 1; i + 1 < self->count; i++) {
-        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
-        if (strcmp(what, "weakref.finalize._Info") == 0) {
-            return self->at < i || self->at + 1 == self->count ? i : 0;
-        }
-    }
-    return 0;
-}
-
 /* ---- how it is written */
 
 static void
@@ -418,7 +329,7 @@ is_librarys(const struct cm_holding *self, const struct cm_place *places,
            && cm_records_code(self->records, places[0].code)->library;
 }
 
-/* An attribute that a library's object gave itself. */
+/* An attribute of a library's object. */
 static bool
 is_in_library(const struct cm_holding *self, size_t step)
 {
@@ -427,6 +338,35 @@ is_in_library(const struct cm_holding *self, size_t step)
     return step > 1 && cm_way_step(self, step)->role == CM_ATTRIBUTE
            && cm_way_step(self, step - 1)->species == CM_OBJECT
            && owner->library;
+}
+
+/* One that the library's own code sets: a person's `self.queue` is another. */
+static bool
+is_set_in_library(const struct cm_holding *self, size_t step)
+{
+    struct cm_name name = cm_way_name_of(self, step);
+    bool found = false;
+    for (size_t i = 0;
+         is_in_library(self, step) && !found && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; code->library && !found && k < code->store_count;
+             k++) {
+            found = code->stores[k].kind == CM_STORE_ATTRIBUTE
+                    && cm_way_is(self, code->stores[k].name, name.text);
+        }
+    }
+    return found;
+}
+
+/* Its places are no line of the program's: who has the object is asked. */
+static bool
+goes_on(const struct cm_holding *self, size_t step,
+        const struct cm_way_name *name)
+{
+    return is_librarys(self, name->places, name->place_count)
+           || (name->place_count == 0 && is_in_library(self, step))
+           || is_set_in_library(self, step);
 }
 
 static void
@@ -446,7 +386,8 @@ try_name(const struct cm_holding *self, size_t step,
     }
     else if (is_key(self, step) && !is_module_key(self, step)) {
         look_for_key(self, &search);
-        if (search.count == 0 && named_before(self, step) != 0) {
+        if (search.count == 0 && named_before(self, step) != 0
+            && cm_way_step(self, self->at)->counted) {
             search.name = within.text;
             look_for_variable(self, named_before(self, step), &search);
         }
@@ -469,11 +410,7 @@ cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
     }
     try_name(self, step, result);
     other = *result;
-    for (int i = 0;
-         i < MOST_NAMES
-         && (is_librarys(self, other.places, other.place_count)
-             || (other.place_count == 0 && is_in_library(self, step)));
-         i++) {
+    for (int i = 0; i < MOST_NAMES && goes_on(self, step, &other); i++) {
         step = named_before(self, step);
         if (step == 0) {
             break;

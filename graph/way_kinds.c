@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* What stands on the way: steps by which a kind of holder is known, a cache, a
+ * table of hooks, a default, a finalizer.  O(steps). */
+
+#include "way.h"
+
+static const char *
+edge_of(const struct cm_holding *self, size_t i)
+{
+    return cm_way_text(self, cm_way_step(self, i)->edge);
+}
+
+size_t
+cm_way_lru_cache(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
+        if (cm_way_begins(what, "lru_cache of ")) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+const char *
+cm_way_cached(const struct cm_holding *self)
+{
+    size_t at = cm_way_lru_cache(self);
+    return cm_way_text(self, cm_way_step(self, at)->annotation)
+           + strlen("lru_cache of ");
+}
+
+static bool
+is_hook_table(const struct cm_holding *self, size_t i)
+{
+    const char *edge = edge_of(self, i);
+    size_t length = strlen(edge);
+    return cm_way_step(self, i)->species == CM_DICT
+           && cm_way_begins(edge, "._") && length > 6
+           && strcmp(edge + length - 6, "_hooks") == 0;
+}
+
+size_t
+cm_way_hooks(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count && i <= self->at; i++) {
+        if (is_hook_table(self, i) && cm_way_step(self, i)->items > 1) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* Handles of hooks are numbers. */
+static bool
+is_number_key(const char *edge)
+{
+    size_t digits = strspn(edge + (edge[0] == '['), "0123456789");
+    return edge[0] == '[' && digits > 0 && strcmp(edge + 1 + digits, "]") == 0;
+}
+
+size_t
+cm_way_lone_hook(const struct cm_holding *self)
+{
+    bool lone =
+        self->count > 3 && cm_way_step(self, 1)->species == CM_DICT
+        && cm_way_step(self, 1)->edge.index == 0
+        && cm_way_is(self, cm_way_step(self, 0)->annotation, "C++ only")
+        && cm_way_begins(cm_way_text(self, cm_way_step(self, 1)->annotation),
+                         "collections.OrderedDict");
+    return lone && cm_way_step(self, 2)->species == CM_FUNCTION
+                   && is_number_key(edge_of(self, 2))
+               ? 2
+               : 0;
+}
+
+size_t
+cm_way_default(const struct cm_holding *self)
+{
+    for (size_t i = 1; i < self->count; i++) {
+        if (cm_way_begins(edge_of(self, i), "default ")) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+size_t
+cm_way_finalizer(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
+        if (strcmp(what, "weakref.finalize._Info") == 0) {
+            return self->at < i || self->at + 1 == self->count ? i : 0;
+        }
+    }
+    return 0;
+}
