@@ -75,7 +75,7 @@ def cost(spec):
     empty = torch.empty
 
     def pairs():
-        for _ in range(50):
+        for _ in range(EACH):  # a tool's first events find pages that nobody has used
             empty(256, device=DEVICE)
         start = time.perf_counter_ns()
         for _ in range(EACH):
