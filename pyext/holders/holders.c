@@ -364,6 +364,15 @@ kept_variable(const struct search *self, uint32_t group)
     return best;
 }
 
+static bool
+is_on_host(const struct search *self, PyObject *target)
+{
+    struct cm_device_memory memory;
+    struct cm_devices *devices = self->query->devices;
+    return target != NULL && devices != NULL
+           && cm_devices_read(devices, target, &memory) && !memory.accelerator;
+}
+
 static enum cm_status
 advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -385,6 +394,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .targets = holder->targets,
         .stepped = holder->stepped,
         .grows = query->growing != NULL && query->growing[group],
+        .on_host = is_on_host(self, target),
         .chain = holder->chain,
         .category =
             query->categories != NULL ? query->categories[group] : NULL,
