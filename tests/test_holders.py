@@ -328,6 +328,27 @@ def test_hooks():
     assert "._forward_hooks (collections.OrderedDict, 4 items)" in str(found.path)
 
 
+def taps(functions):
+    """An object with a method of these functions, a line each."""
+    lines = [f"    def tap_{i}(x): {each}" for i, each in enumerate(functions)]
+    source, names = "\n".join(["def arm(self):", *lines]), {}
+    exec(compile(source, __file__, "exec"), names)
+    return type("Taps", (), {"arm": names["arm"]})()
+
+
+@pytest.mark.parametrize("functions, told", [
+    (["pass"] * 40 + ["self.seen.append(x)"], (42, "tap_40")),
+    (["self.seen.append(x)"] * 3, (2, "tap_0")),
+    (["return lambda: self.seen.append(x)", "self.seen.append(x)"], (3, "tap_1"))],
+    ids=["after many", "the first", "before those within"])  # fmt: skip
+def test_filled_by_a_function_within_a_method(functions, told):
+    owner = taps(functions)
+    owner.seen = [torch.zeros(4) for _ in range(5)]
+    (found,) = ask(list(owner.seen))
+    assert found.place == ("list of 5", ".seen")
+    assert [(line, name.rpartition(".")[2]) for line, name in found.lines] == [told]
+
+
 def test_kept_errors():
     kept = []
 

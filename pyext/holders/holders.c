@@ -24,7 +24,6 @@
 enum {
     WAYS = 4, /* of each target that are counted */
     MOST_CODES = 512,
-    MOST_NESTED = 64, /* functions of one */
 };
 
 const struct cm_reach_bounds cm_holders_bounds = {.max_nodes = 20000000,
@@ -174,22 +173,11 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     }
 }
 
-/* The functions that are made within this one, and within these. */
 static void
 add_nested(struct codes *self, struct cm_objects *objects, PyCodeObject *code)
 {
-    PyCodeObject *found[MOST_NESTED] = {code};
-    size_t count = code != NULL;
-    for (size_t i = 0; i < count; i++) {
-        PyObject *constants = found[i]->co_consts;
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
-            PyObject *constant = PyTuple_GET_ITEM(constants, k);
-            if (PyCode_Check(constant) && count < MOST_NESTED) {
-                found[count++] = (PyCodeObject *)constant;
-                add_code(self,
-                         cm_objects_code(objects, (PyCodeObject *)constant));
-            }
-        }
+    if (code != NULL) {
+        cm_inner_of(objects, code, self->ids, &self->count, MOST_CODES);
     }
 }
 
