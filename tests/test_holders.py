@@ -3,6 +3,7 @@
 """Who holds objects that grow in number (pyext/holders/holders.h)."""
 
 import collections
+import functools
 import gc
 import random
 import sys
@@ -328,21 +329,28 @@ def test_hooks():
     assert "._forward_hooks (collections.OrderedDict, 4 items)" in str(found.path)
 
 
-def taps(functions):
-    """An object with a method of these functions, a line each."""
+def wrapped(function):
+    return functools.wraps(function)(lambda *arguments: function(*arguments))
+
+
+def taps(functions, wrappers):
+    """An object with a method of these functions, a line each, behind so many decorators."""
     lines = [f"    def tap_{i}(x): {each}" for i, each in enumerate(functions)]
     source, names = "\n".join(["def arm(self):", *lines]), {}
     exec(compile(source, __file__, "exec"), names)
+    for _ in range(wrappers):
+        names["arm"] = wrapped(names["arm"])
     return type("Taps", (), {"arm": names["arm"]})()
 
 
-@pytest.mark.parametrize("functions, told", [
-    (["pass"] * 40 + ["self.seen.append(x)"], (42, "tap_40")),
-    (["self.seen.append(x)"] * 3, (2, "tap_0")),
-    (["return lambda: self.seen.append(x)", "self.seen.append(x)"], (3, "tap_1"))],
-    ids=["after many", "the first", "before those within"])  # fmt: skip
-def test_filled_by_a_function_within_a_method(functions, told):
-    owner = taps(functions)
+@pytest.mark.parametrize("functions, wrappers, told", [
+    (["pass"] * 40 + ["self.seen.append(x)"], 0, (42, "tap_40")),
+    (["self.seen.append(x)"] * 3, 0, (2, "tap_0")),
+    (["return lambda: self.seen.append(x)", "self.seen.append(x)"], 0, (3, "tap_1")),
+    (["self.seen.append(x)"], 7, (2, "tap_0"))],
+    ids=["after many", "the first", "before those within", "behind decorators"])  # fmt: skip
+def test_filled_by_a_function_within_a_method(functions, wrappers, told):
+    owner = taps(functions, wrappers)
     owner.seen = [torch.zeros(4) for _ in range(5)]
     (found,) = ask(list(owner.seen))
     assert found.place == ("list of 5", ".seen")

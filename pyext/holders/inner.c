@@ -5,7 +5,7 @@
 
 #include "inner.h"
 
-enum { MOST_WITHIN = 64, MOST_WRAPPERS = 4 };
+enum { MOST_WITHIN = 64 };
 
 void
 cm_inner_of(struct cm_objects *self, PyCodeObject *outer,
@@ -37,7 +37,8 @@ cm_inner_find(struct cm_objects *self, PyObject *names,
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (names != NULL && PyDict_Next(names, &position, &key, &value)) {
-        for (int depth = 0; value != NULL && depth < MOST_WRAPPERS; depth++) {
+        for (int depth = 0; value != NULL && depth < CM_MOST_WRAPPERS;
+             depth++) {
             PyCodeObject *code = cm_function_code(value);
             if (code != NULL && !cm_is_library(self, code->co_filename)) {
                 cm_inner_of(self, code, codes, count, capacity);
