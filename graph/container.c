@@ -54,9 +54,9 @@ cm_container_say_each(const struct cm_holding *self)
     cm_way_name(self, &name);
     return cm_sentence(
         "clear each %.*s in %s when it has been used, or keep "
-        "less in it (numbers, or tensors on the CPU)",
+        "less in it (%s)",
         (int)(end != NULL ? (size_t)(end - type) : strlen(type)), type,
-        name.text);
+        name.text, cm_way_less(self));
 }
 
 /* A function that is called again and again puts them there. */
@@ -141,7 +141,7 @@ cm_container_say(const struct cm_holding *self)
     return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
                                 inside.text)
                   : cm_sentence("%s %s%s when it has been used, or keep less "
-                                "in it (numbers, or tensors on the CPU)",
+                                "in it (%s)",
                                 tuple ? "set" : "clear", name.text,
-                                tuple ? " = ()" : "");
+                                tuple ? " = ()" : "", cm_way_less(self));
 }

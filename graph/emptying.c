@@ -7,6 +7,7 @@
 
 #include "alias.h"
 #include "name.h"
+#include "repeat.h"
 #include "way.h"
 
 enum { GUARDED_LINES = 6 };
@@ -214,6 +215,17 @@ empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
 
 /* ---- under another name */
 
+/* self of a method: what that is called on; id 0: it is none. */
+static struct cm_text_id
+receiver_of(const struct cm_holding *self, const struct cm_code *code)
+{
+    bool bound = code->store_count != 0
+                 && code->stores[0].kind == CM_STORE_PARAMETER
+                 && (cm_way_is(self, code->stores[0].name, "self")
+                     || cm_way_is(self, code->stores[0].name, "cls"));
+    return bound ? code->stores[0].name : (struct cm_text_id){0};
+}
+
 /* Of trim(items) and self.trim(items): the parameter that it is. */
 struct cm_text_id
 cm_emptying_parameter(const struct cm_holding *self,
@@ -228,28 +240,39 @@ cm_emptying_parameter(const struct cm_holding *self,
             names[store->decides - at] = store->name;
         }
     }
-    bool bound = handed->made && code->store_count != 0
-                 && code->stores[0].kind == CM_STORE_PARAMETER
-                 && (cm_way_is(self, code->stores[0].name, "self")
-                     || cm_way_is(self, code->stores[0].name, "cls"));
-    return names[bound];
+    return names[handed->made && receiver_of(self, code).index != 0];
+}
+
+/* trim(x), and x.run() of self in run(). */
+static bool
+gives(const struct cm_holding *self, const struct cm_code *caller,
+      const struct cm_store *store, const struct cm_alias *to)
+{
+    struct cm_text_id parameter = {0};
+    if (store->kind == CM_STORE_HAND
+        && cm_text_same(store->name, to->code->name)) {
+        parameter = cm_emptying_parameter(self, to->code, store);
+    }
+    else if (store->kind == CM_STORE_CALL
+             && cm_repeat_calls(self, caller, store, to->code)) {
+        parameter = receiver_of(self, to->code);
+    }
+    return parameter.index != 0 && store->owner.index != 0
+           && cm_text_same(parameter, to->name);
 }
 
 void
-cm_emptying_add_handed(const struct cm_holding *self,
-                       const struct cm_alias *to, struct cm_aliases *all)
+cm_emptying_add_callers(const struct cm_holding *self,
+                        const struct cm_alias *to, struct cm_aliases *all)
 {
-    for (size_t i = 0; i < self->code_count; i++) {
+    bool parameter = cm_repeat_has(to->code, CM_STORE_PARAMETER, to->name);
+    for (size_t i = 0; parameter && i < self->code_count; i++) {
         const struct cm_code *caller =
             cm_records_code(self->records, self->codes[i]);
         for (uint32_t k = 0; !caller->library && k < caller->store_count;
              k++) {
-            const struct cm_store *store = &caller->stores[k];
-            if (store->kind == CM_STORE_HAND && store->owner.index != 0
-                && cm_text_same(store->name, to->code->name)
-                && cm_text_same(cm_emptying_parameter(self, to->code, store),
-                                to->name)) {
-                cm_aliases_add(all, caller, store->owner);
+            if (gives(self, caller, &caller->stores[k], to)) {
+                cm_aliases_add(all, caller, caller->stores[k].owner);
             }
         }
     }

@@ -37,9 +37,11 @@ struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,
                                         const struct cm_store *handed);
 
-/* What callers hand to the code of `to` under that name. */
-void cm_emptying_add_handed(const struct cm_holding *self,
-                            const struct cm_alias *to, struct cm_aliases *all);
+/* What callers hand to the code of `to` under that name, a parameter of it;
+ * of self, what they call it on. */
+void cm_emptying_add_callers(const struct cm_holding *self,
+                             const struct cm_alias *to,
+                             struct cm_aliases *all);
 
 /* Functions that the holding's code hands something to, by name.  Answers how
  * many, at most `capacity`. */

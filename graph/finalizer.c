@@ -37,7 +37,7 @@ cm_finalizer_say(const struct cm_holding *self)
     }
     return cm_sentence("%s is an argument of weakref.finalize(), which keeps "
                        "it until the object is collected: pass what is needed "
-                       "(a key, a copy on the CPU), or call detach() on the "
-                       "finalizer",
-                       self->kept != NULL ? self->kept : "this");
+                       "(a key, %s), or call detach() on the finalizer",
+                       self->kept != NULL ? self->kept : "this",
+                       self->on_host ? "a number" : "a copy on the CPU");
 }

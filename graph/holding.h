@@ -67,6 +67,7 @@ struct cm_holding {
     uint32_t targets;     /* of so many */
     bool stepped;         /* an optimizer has them too */
     bool grows;           /* from iteration to iteration, as far as is known */
+    bool on_host;         /* in the CPU's memory, not in a device's */
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */

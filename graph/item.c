@@ -119,9 +119,8 @@ cm_item_say(const struct cm_holding *self)
                    "it has been used",
                    container.text, name.text, kept)
                : cm_sentence("each item of %s keeps its %s: delete that when "
-                             "it has been used, or keep less in it (numbers, "
-                             "or tensors on the CPU)",
-                             container.text, name.text);
+                             "it has been used, or keep less in it (%s)",
+                             container.text, name.text, cm_way_less(self));
 }
 
 uint32_t

@@ -121,7 +121,7 @@ is_set_again(const struct cm_holding *self, const struct cm_alias *variable,
         cm_aliases_add(all, variable->code, store->owner);
     }
     else if (store->kind == CM_STORE_PARAMETER) {
-        cm_emptying_add_handed(self, variable, all);
+        cm_emptying_add_callers(self, variable, all);
     }
     return (store->turn
             && (store->nested || cm_repeat_is_called(self, variable->code)))

@@ -68,32 +68,6 @@ any_makes_again(const struct cm_holding *self, const struct owner *owner)
     return again;
 }
 
-static bool
-is_first_parameter(const struct cm_code *code, struct cm_text_id name)
-{
-    return code->store_count != 0 && code->stores[0].kind == CM_STORE_PARAMETER
-           && cm_text_same(code->stores[0].name, name);
-}
-
-/* Of self in run(): x of x.run(). */
-static void
-add_receivers(const struct cm_holding *self, const struct cm_alias *to,
-              struct cm_aliases *all)
-{
-    for (size_t i = 0; i < self->code_count; i++) {
-        const struct cm_code *caller =
-            cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; !caller->library && k < caller->store_count;
-             k++) {
-            const struct cm_store *store = &caller->stores[k];
-            if (cm_repeat_calls(self, caller, store, to->code)
-                && store->kind == CM_STORE_CALL && store->owner.index != 0) {
-                cm_aliases_add(all, caller, store->owner);
-            }
-        }
-    }
-}
-
 /* A variable of a function is set by that; a parameter by who calls it. */
 static bool
 variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
@@ -107,12 +81,7 @@ variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
         struct owner owner = {cm_way_text(self, variable.name),
                               CM_STORE_LOCAL};
         again = makes_again(self, variable.code, &owner);
-        if (cm_repeat_has(variable.code, CM_STORE_PARAMETER, variable.name)) {
-            cm_emptying_add_handed(self, &variable, &all);
-        }
-        if (is_first_parameter(variable.code, variable.name)) {
-            add_receivers(self, &variable, &all);
-        }
+        cm_emptying_add_callers(self, &variable, &all);
     }
     return again;
 }

@@ -64,6 +64,9 @@ size_t cm_way_lone_hook(const struct cm_holding *self);
 /* What weakref.finalize() keeps of one call; nothing piles up inside it. */
 size_t cm_way_finalizer(const struct cm_holding *self);
 
+/* What could be kept in place of the growing ones, in words; a constant. */
+const char *cm_way_less(const struct cm_holding *self);
+
 /* "Net.scale" of "lru_cache of Net.scale". */
 const char *cm_way_cached(const struct cm_holding *self);
 

@@ -25,6 +25,13 @@ cm_way_lru_cache(const struct cm_holding *self)
 }
 
 const char *
+cm_way_less(const struct cm_holding *self)
+{
+    return self->on_host ? "numbers, or a summary of each"
+                         : "numbers, or tensors on the CPU";
+}
+
+const char *
 cm_way_cached(const struct cm_holding *self)
 {
     size_t at = cm_way_lru_cache(self);

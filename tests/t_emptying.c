@@ -227,6 +227,50 @@ test_a_number_is_counted_before(void **state)
     assert_false(is_counted_before("size", "size", true));
 }
 
+/* main() has `trainer.run(rows)`; what run() has as `parameter` goes by that
+ * name there, and by none where it is "". */
+static void
+assert_given(const char *first, const char *parameter, bool library,
+             const char *given)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store lines[] = {store(&way, CM_STORE_CALL, "run", "trainer", 5),
+                               store(&way, CM_STORE_HAND, "run", "rows", 5)};
+    struct cm_store parameters[] = {
+        store(&way, CM_STORE_PARAMETER, first, "", 8),
+        store(&way, CM_STORE_PARAMETER, "items", "", 8)};
+    lines[1].made = true;
+    parameters[1].decides = 1;
+    struct cm_code_id codes[] = {add_code(&way, "main", lines, 2, library),
+                                 add_code(&way, "run", parameters, 2, false)};
+    struct cm_alias to = {cm_records_code(way.records, codes[1]),
+                          text(&way, parameter)};
+    struct cm_aliases all = {.count = 0};
+    way.holding.codes = codes;
+    way.holding.code_count = 2;
+    cm_emptying_add_callers(&way.holding, &to, &all);
+    assert_int_equal(all.count, given[0] != '\0');
+    if (all.count != 0) {
+        assert_string_equal(cm_records_text(way.records, all.items[0].name),
+                            given);
+        assert_ptr_equal(all.items[0].code,
+                         cm_records_code(way.records, codes[0]));
+    }
+    cm_records_free(way.records);
+}
+
+static void
+test_what_callers_give(void **state)
+{
+    (void)state;
+    assert_given("self", "self", false, "trainer");
+    assert_given("self", "items", false, "rows");
+    assert_given("self", "items", true, "");
+    assert_given("self", "others", false, "");
+    assert_given("path", "path", false, "rows"); /* trainer is a module */
+}
+
 /* Functions that hand it to each other come to an end. */
 static void
 test_functions_that_call_each_other(void **state)
@@ -262,6 +306,7 @@ main(void)
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_a_number_is_compared),
         cmocka_unit_test(test_a_number_is_counted_before),
+        cmocka_unit_test(test_what_callers_give),
         cmocka_unit_test(test_functions_that_call_each_other),
     };
 

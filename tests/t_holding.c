@@ -66,6 +66,43 @@ test_weights_by_epoch(void **state)
     cm_records_free(way.records);
 }
 
+/* Who keeps tensors of the CPU is not told to keep tensors of the CPU. */
+static void
+test_less_of_what_is_on_the_cpu(void **state)
+{
+    static const struct {
+        const char *steps;
+        size_t at;
+        const char *rule, *of_device, *of_host;
+    } ways[] = {
+        {"F||a.py:3 main;L|local seen|list of 9|9;T|[3]|Tensor [4]", 1,
+         "container grows", "less in it (numbers, or tensors on the CPU)",
+         "less in it (numbers, or a summary of each)"},
+        {"M||module a;D|.rows|dict of 2|2;L|['x']|list of 9|9;"
+         "T|[3]|Tensor [4]",
+         1, "containers grow", "less in it (numbers, or tensors on the CPU)",
+         "less in it (numbers, or a summary of each)"},
+        {"M||module weakref;C|.finalize|class finalize;"
+         "D|._registry|dict of 9|9;"
+         "O|[<weakref.finalize>]|weakref.finalize._Info;"
+         "t|.args|tuple of 1|1;T|[0]|Tensor [4]",
+         2, "weakref.finalize", "(a key, a copy on the CPU)",
+         "(a key, a number)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct way way;
+
+        way_init(&way, ways[i].steps, ways[i].at);
+        way.holding.through = 9;
+        assert_advice(&way, ways[i].rule, ways[i].of_device);
+        way.holding.on_host = true;
+        assert_advice(&way, ways[i].rule, ways[i].of_host);
+        cm_records_free(way.records);
+    }
+}
+
 /* Its tables are told by the line that gives it more; one that fills them
  * itself has no such line. */
 static void
@@ -517,6 +554,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_weights_by_epoch),
+        cmocka_unit_test(test_less_of_what_is_on_the_cpu),
         cmocka_unit_test(test_optimizer_is_given_more),
         cmocka_unit_test(test_attributes_pile_up),
         cmocka_unit_test(test_optimizers),

@@ -324,6 +324,35 @@ def test_an_unreadable_value_is_one_warning(tmp_path, variable, value, why):
     assert "DEAD CYCLE x3" in done.err and "is not used" not in "".join(rest)
 
 
+NO_FOLDER = "cumem: CUMEM_OUTPUT='later/leak.json': no folder yet: mkdir -p "
+
+
+def test_a_folder_that_is_not_there_is_told_at_the_start(tmp_path):
+    """And once: the program starts, finds nothing, and makes no folder."""
+    done = run_ok("import cumem\ncumem.watch()", cwd=tmp_path, CUMEM_WARN_CYCLES=1,
+                  CUMEM_OUTPUT="later/leak.json")  # fmt: skip
+    assert done.err == f"{NO_FOLDER}{tmp_path}/later\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("program", [
+    "import os; os.mkdir('later')\n" + LEAK, LEAK + "import os; os.mkdir('later')\n"],
+    ids=["before a finding", "after it"])
+def test_a_folder_that_the_program_makes_has_the_report(tmp_path, program):
+    done = run_ok(program, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_OUTPUT="later/leak.json")
+    assert done.err.startswith(NO_FOLDER) and "DEAD CYCLE x3" in done.err, done.err
+    assert json.loads((tmp_path / "later" / "leak.json").read_text())["cycles"]
+
+
+@pytest.mark.parametrize("output, way_out", [
+    ("a b/", "no folder yet: mkdir -p '{}/a b'"), ("of-%r/", "no folder yet: mkdir -p {}/of-3"),
+    ("taken/", "{}/taken is no folder")])
+def test_the_folder_is_named_as_a_shell_takes_it(tmp_path, output, way_out):
+    (tmp_path / "taken").write_text("")
+    done = run_ok("", cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_OUTPUT=output, RANK=3)
+    assert done.err == f"[rank 3] cumem: CUMEM_OUTPUT={output!r}: {way_out.format(tmp_path)}\n"
+
+
 def test_no_least_bytes_on_request(tmp_path):
     assert "DEAD CYCLE" not in run_ok(LITTLE, cwd=tmp_path, CUMEM_WARN_CYCLES=1).err
     assert "DEAD CYCLE x3" in run_ok(LITTLE, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES=0).err

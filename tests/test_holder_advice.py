@@ -62,7 +62,7 @@ def gradients_kept_by_an_attribute():
     return ask([weight.main_grad], category="gradient")
 
 
-@program("container grows", "clear copies")
+@program("container grows", "clear copies", "(numbers, or a summary of each)")
 def copies_of_gradients():
     copies = []
     for _ in range(4):

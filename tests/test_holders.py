@@ -3,6 +3,7 @@
 """Who holds objects that grow in number (pyext/holders/holders.h)."""
 
 import collections
+import functools
 import gc
 import random
 import sys
@@ -326,6 +327,34 @@ def test_hooks():
                     for hook in layer._forward_hooks.values()])
     assert found.rule == "hooks pile up"
     assert "._forward_hooks (collections.OrderedDict, 4 items)" in str(found.path)
+
+
+def wrapped(function):
+    return functools.wraps(function)(lambda *arguments: function(*arguments))
+
+
+def taps(functions, wrappers):
+    """An object with a method of these functions, a line each, behind so many decorators."""
+    lines = [f"    def tap_{i}(x): {each}" for i, each in enumerate(functions)]
+    source, names = "\n".join(["def arm(self):", *lines]), {}
+    exec(compile(source, __file__, "exec"), names)
+    for _ in range(wrappers):
+        names["arm"] = wrapped(names["arm"])
+    return type("Taps", (), {"arm": names["arm"]})()
+
+
+@pytest.mark.parametrize("functions, wrappers, told", [
+    (["pass"] * 40 + ["self.seen.append(x)"], 0, (42, "tap_40")),
+    (["self.seen.append(x)"] * 3, 0, (2, "tap_0")),
+    (["return lambda: self.seen.append(x)", "self.seen.append(x)"], 0, (3, "tap_1")),
+    (["self.seen.append(x)"], 7, (2, "tap_0"))],
+    ids=["after many", "the first", "before those within", "behind decorators"])  # fmt: skip
+def test_filled_by_a_function_within_a_method(functions, wrappers, told):
+    owner = taps(functions, wrappers)
+    owner.seen = [torch.zeros(4) for _ in range(5)]
+    (found,) = ask(list(owner.seen))
+    assert found.place == ("list of 5", ".seen")
+    assert [(line, name.rpartition(".")[2]) for line, name in found.lines] == [told]
 
 
 def test_kept_errors():

@@ -33,6 +33,20 @@ watcher()
 """, cwd=tmp_path)
 
 
+def test_a_path_without_a_folder_is_told_at_once(tmp_path):
+    done = run_ok(START + """
+watcher = cumem.watch("later/here.json")
+print("began", file=sys.stderr)
+os.mkdir("later")
+make_pair(MIB // 2)
+gc.collect()
+watcher.remove()
+assert len(json.load(open("later/here.json"))["cycles"]) == 1
+""", cwd=tmp_path)
+    told = f"cumem.watch('later/here.json'): no folder yet: mkdir -p {tmp_path}/later"
+    assert [told] == [line.removeprefix("cumem: ") for line in done.err.partition("began")[0].splitlines()]
+
+
 def test_it_observes_at_once_until_it_is_removed(tmp_path):
     run_ok(START + """
 watcher = cumem.watch(devices="cpu", stacks=False)

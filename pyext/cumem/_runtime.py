@@ -285,7 +285,9 @@ def _read_environment(variable, text):
 
 def report_path():
     """As CUMEM_OUTPUT says, else the automatic name in the current directory."""
-    return _settings.output_path(_asked("CUMEM_OUTPUT"))
+    path = _settings.output_path(_asked("CUMEM_OUTPUT"))
+    _settings.note_folder(path, f"CUMEM_OUTPUT={os.environ.get('CUMEM_OUTPUT')!r}")
+    return path
 
 
 def _suppression_files():

@@ -2,6 +2,7 @@
 # Copyright the cumem authors
 """What the user asks for, by argument or by environment, in one form."""
 
+import functools
 import logging
 import os
 import re
@@ -166,6 +167,23 @@ def output_path(pattern=None):
     if name.endswith(os.sep) or os.path.isdir(name):
         name = os.path.join(name, _filled(_automatic_name()))
     return os.path.abspath(name)
+
+
+def note_folder(path, asked):
+    """Log, once, that the report at `path` has no folder yet; `asked`: who named it."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        _tell_of_folder(folder, asked)
+
+
+@functools.cache
+def _tell_of_folder(folder, asked):
+    """It is not made here: a program that makes it later finds it as it expects."""
+    import shlex
+
+    name = shlex.quote(folder)
+    what = f"{name} is no folder" if os.path.lexists(folder) else f"no folder yet: mkdir -p {name}"
+    warn_of([f"{asked}: {what}"])
 
 
 def _filled(pattern):

@@ -145,5 +145,13 @@ def watch(path=None, *, devices="auto", stacks=True):
         raise ValueError(f"not True or False: {stacks!r}")
     if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
         raise ValueError(f"not a file name: {path!r}; expected a path")
-    name = _runtime.report_path() if path is None else _settings.output_path(os.fsdecode(path))
-    return _runtime._add(Watcher(_settings.parse_devices(devices), name, stacks))
+    return _runtime._add(Watcher(_settings.parse_devices(devices), _path_of(path), stacks))
+
+
+def _path_of(path):
+    if path is None:
+        return _runtime.report_path()
+    text = os.fsdecode(path)
+    name = _settings.output_path(text)
+    _settings.note_folder(name, f"cumem.watch({text!r})")
+    return name

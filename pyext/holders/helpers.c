@@ -8,7 +8,7 @@
 #include "../../graph/emptying.h"
 #include "../tables/phrase.h"
 
-enum { MOST_NAMES = 64, ROUNDS = 2, MOST_WRAPPERS = 4 };
+enum { MOST_NAMES = 64, ROUNDS = 2 };
 
 static bool
 is_wanted(const struct cm_objects *self, PyObject *name,
@@ -41,7 +41,7 @@ struct found {
 static void
 add_function(struct cm_objects *self, PyObject *function, struct found *found)
 {
-    for (int depth = 0; depth < MOST_WRAPPERS; depth++) {
+    for (int depth = 0; depth < CM_MOST_WRAPPERS; depth++) {
         PyCodeObject *own = cm_function_code(function);
         if (own == NULL || found->count == found->capacity) {
             return;

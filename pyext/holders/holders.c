@@ -24,7 +24,6 @@
 enum {
     WAYS = 4, /* of each target that are counted */
     MOST_CODES = 512,
-    MOST_NESTED = 64, /* functions of one */
 };
 
 const struct cm_reach_bounds cm_holders_bounds = {.max_nodes = 20000000,
@@ -174,22 +173,11 @@ add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
     }
 }
 
-/* The functions that are made within this one, and within these. */
 static void
 add_nested(struct codes *self, struct cm_objects *objects, PyCodeObject *code)
 {
-    PyCodeObject *found[MOST_NESTED] = {code};
-    size_t count = code != NULL;
-    for (size_t i = 0; i < count; i++) {
-        PyObject *constants = found[i]->co_consts;
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
-            PyObject *constant = PyTuple_GET_ITEM(constants, k);
-            if (PyCode_Check(constant) && count < MOST_NESTED) {
-                found[count++] = (PyCodeObject *)constant;
-                add_code(self,
-                         cm_objects_code(objects, (PyCodeObject *)constant));
-            }
-        }
+    if (code != NULL) {
+        cm_inner_of(objects, code, self->ids, &self->count, MOST_CODES);
     }
 }
 
@@ -364,6 +352,15 @@ kept_variable(const struct search *self, uint32_t group)
     return best;
 }
 
+static bool
+is_on_host(const struct search *self, PyObject *target)
+{
+    struct cm_device_memory memory;
+    struct cm_devices *devices = self->query->devices;
+    return target != NULL && devices != NULL
+           && cm_devices_read(devices, target, &memory) && !memory.accelerator;
+}
+
 static enum cm_status
 advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -385,6 +382,7 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .targets = holder->targets,
         .stepped = holder->stepped,
         .grows = query->growing != NULL && query->growing[group],
+        .on_host = is_on_host(self, target),
         .chain = holder->chain,
         .category =
             query->categories != NULL ? query->categories[group] : NULL,

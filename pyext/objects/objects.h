@@ -40,6 +40,8 @@ cm_function_code(PyObject *object)
  * class methods, properties, functools.wraps() and functools.cached_property;
  * else NULL. */
 PyObject *cm_wrapped_by(const struct cm_objects *self, PyObject *value);
+/* So many decorators, one around the other, are looked through. */
+enum { CM_MOST_WRAPPERS = 8 };
 
 /* `records` is borrowed and outlives the result.  NULL: no memory.  Runs the
  * layout proofs (small functions and classes of our own; no collection). */

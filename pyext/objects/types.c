@@ -17,7 +17,7 @@
 #include "../../detector/alloc.h"
 #include "../tables/phrase.h"
 
-enum { MAX_METHODS = 256, MAX_WRAPPERS = 8 };
+enum { MAX_METHODS = 256 };
 
 PyObject *
 cm_dict_find(PyObject *dict, const char *name)
@@ -141,7 +141,7 @@ cm_wrapped_by(const struct cm_objects *self, PyObject *value)
 static void
 add_method(struct methods *methods, PyObject *value)
 {
-    for (int depth = 0; value != NULL && depth < MAX_WRAPPERS; depth++) {
+    for (int depth = 0; value != NULL && depth < CM_MOST_WRAPPERS; depth++) {
         if (PyFunction_Check(value)) {
             add_function(methods, value);
         }
