@@ -236,6 +236,16 @@ def test_in_a_directory_the_report_has_its_automatic_name(tmp_path, output, at):
         assert [path.relative_to(tmp_path / at) for path in tmp_path.rglob("*.json")] == [Path(name)]
 
 
+def test_where_the_current_directory_is_gone_the_report_alone_is_missing(tmp_path):
+    done = run_ok(NODES + """
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+cumem.find_cycles()
+cumem.warn_tensor_cycles()
+make_pair(1 << 20); gc.collect(); cumem.flush()
+""", cwd=tmp_path)
+    assert "DEAD CYCLE, 4.0 MiB" in done.err and "report is not written to leak-" in done.err
+
+
 def test_unreadable_values_are_named_and_the_default_is_used(tmp_path):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="much",
                   CUMEM_DEVICES="gpu?")  # fmt: skip

@@ -289,7 +289,7 @@ def report_path():
 
 
 def _suppression_files():
-    files = [_asked("CUMEM_SUPPRESSIONS"), os.path.abspath("cumem.supp")]
+    files = [_asked("CUMEM_SUPPRESSIONS"), _settings.absolute("cumem.supp")]
     return [path for path in files if path and os.path.isfile(path)]
 
 
