@@ -369,7 +369,7 @@ def _deliver(kind, payload):
     elif kind in ("finding", "warning"):
         if kind == "finding":
             _note_for_run(b"\0")
-        logging.getLogger("cumem").warning("%s", payload)
+        logging.getLogger("cumem").warning("%s", payload.rstrip("\n"))
     elif kind == "notice":
         _notice()
     elif kind == "device":
