@@ -4,7 +4,6 @@
 /* One mutex around one document.  The file is written when a finding is new or
  * has doubled, else after intervals that double up to a minute. */
 
-#define _GNU_SOURCE // strerror_r()
 #include "digest.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h> // S_ISREG()
-#include <unistd.h>
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
@@ -24,14 +22,11 @@
 #include "leak.h"
 #include "leak_json.h"
 #include "ledger.h"
-#include "summary.h"
 #include "suppress.h"
 
 #define LONGEST_INTERVAL_NS UINT64_C(60000000000)
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
 #define MAX_NAME_TRIES 1000
-/* Findings that one warning tells: a job's log is no report. */
-#define TOLD_AT_ONCE 5
 
 struct cm_digest *
 cm_digest_new(struct cm_records *records)
@@ -63,6 +58,7 @@ cm_digest_free(struct cm_digest *self)
                                % CM_DIGEST_MAX_WARNINGS]);
     }
     cm_growth_told_release(&self->told);
+    cm_backlog_release(&self->backlog);
     cm_suppressions_release(&self->suppressions);
     cm_recurrence_release(&self->recurrence);
     cm_leak_release(&self->leak);
@@ -321,105 +317,16 @@ write_report(struct cm_digest *self)
     return status;
 }
 
-/* --- findings ----------------------------------------------------------------- */
-
-/* A path as one would type it: relative where it is below this folder. */
-static const char *
-seen_from_here(const char *path)
-{
-    char folder[4096];
-    if (path == NULL || getcwd(folder, sizeof(folder)) == NULL) {
-        return path;
-    }
-    size_t length = strlen(folder);
-    bool below = strncmp(path, folder, length) == 0 && path[length] == '/';
-    return below ? path + length + 1 : path;
-}
-
-/* Before: lock held.  Said once: each finding would say it again. */
-static void
-add_trouble(struct cm_digest *self, struct cm_buffer *text)
-{
-    char room[128];
-    if (self->write_error != 0 && !self->told_write_error) {
-        self->told_write_error = true;
-        cm_buffer_addf(text, "cumem: the report is not written to %s: %s\n",
-                       seen_from_here(self->path_claimed
-                                          ? self->leak.source_path
-                                          : self->path),
-                       strerror_r(self->write_error, room, sizeof(room)));
-    }
-}
-
-/* Before: lock held, the document sorted. */
-static void
-queue_summary(struct cm_digest *self, const struct cm_summary_options *options)
-{
-    struct cm_buffer text = {0};
-    struct cm_summary_counts counts;
-    cm_summary_count(&self->leak, options, &counts, NULL);
-    if (cm_summary_write(&self->leak, options, &text) == CM_OK) {
-        add_trouble(self, &text);
-        cm_digest_queue(self, &text,
-                        !options->exhausted
-                            && counts.cycles + counts.faults != 0);
-    }
-    cm_buffer_release(&text);
-}
-
-/* Before: lock held.  The summary of what is new, the largest; of the others,
- * and of what is a library's own, its last line has the number. */
-static void
-add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
-{
-    struct cm_summary_options options = {
-        .min_bytes = self->min_bytes,
-        .top = TOLD_AT_ONCE,
-        .only = news->fingerprints,
-        .only_count = news->count,
-        .report_name = seen_from_here(self->leak.source_path),
-    };
-    struct cm_summary_counts counts;
-    cm_leak_sort(&self->leak);
-    cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown + counts.heavy != 0) {
-        queue_summary(self, &options);
-    }
-}
-
-/* Before: lock held.  What is new is in the file before it is said, so that
- * the file has a name. */
+/* Before: lock held.  Before something is said: so that the file has a name. */
 void
-cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
+cm_digest_write_first(struct cm_digest *self)
 {
-    if (news->count != 0 && self->warn && !self->held_back) {
-        if (write_is_due(self, true)) {
-            (void)write_report(self);
-        }
-        add_warning(self, news);
-    }
-}
-
-/* Before: lock held. */
-void
-cm_digest_say_exhausted(struct cm_digest *self, bool all)
-{
-    if (!self->warn) {
-        return;
-    }
     if (write_is_due(self, true)) {
         (void)write_report(self);
     }
-    struct cm_summary_options options = {
-        .min_bytes = self->min_bytes,
-        .top = TOLD_AT_ONCE,
-        .exhausted = !all,
-        .reason = cm_digest_note_reason(self),
-        .report_name = seen_from_here(self->leak.source_path),
-    };
-    cm_leak_sort(&self->leak);
-    queue_summary(self, &options);
 }
+
+/* --- findings ----------------------------------------------------------------- */
 
 /* Before: lock held. */
 static enum cm_status
@@ -432,7 +339,7 @@ record(struct cm_digest *self, const struct cm_heap *heap,
     if (status == CM_OK) {
         self->dirty = true;
         self->urgent |= news.count != 0;
-        cm_digest_say(self, &news);
+        status = cm_digest_say_found(self, &news);
     }
     cm_ledger_news_release(&news);
     return status;
@@ -547,6 +454,9 @@ cm_digest_write(struct cm_digest *self, bool now)
 {
     enum cm_status status = CM_OK;
     pthread_mutex_lock(&self->lock);
+    if (now) {
+        cm_digest_say_rest(self);
+    }
     if (write_is_due(self, now)) {
         status = write_report(self);
     }

@@ -3,12 +3,13 @@
 #ifndef CM_DIGEST_PRIVATE_H
 #define CM_DIGEST_PRIVATE_H
 
-/* The digest from inside: digest.c has findings, the file and the warnings,
- * digest_growth.c growth and the collections.  Not for others. */
+/* The digest from inside: digest.c has findings and the file, digest_say.c the
+ * warnings, digest_growth.c growth and the collections.  Not for others. */
 
 #include <pthread.h>
 
 #include "../graph/recurrence.h"
+#include "backlog.h"
 #include "digest.h"
 #include "growth_told.h"
 #include "leak.h"
@@ -41,6 +42,7 @@ struct cm_digest {
     struct cm_memory_rows rows; /* of the iterations */
     struct cm_timeline_rows timeline_rows;
     struct cm_growth_told told;
+    struct cm_backlog backlog; /* of cycles */
     bool demanded;
     bool ran_out, held_back; /* memory did; what is new is told with that */
     struct cm_digest_reason told_reason; /* of the last time */
@@ -56,6 +58,14 @@ struct cm_digest {
 /* Before: lock held.  Writes the report and queues a warning of what is new.
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
+/* Before: lock held.  The same of cycles, of which many wait for each other:
+ * those that are told now are left in `news`. */
+enum cm_status cm_digest_say_found(struct cm_digest *self,
+                                   struct cm_ledger_news *news) CM_CHECKED;
+/* Before: lock held.  And of all that wait. */
+void cm_digest_say_rest(struct cm_digest *self);
+/* Before: lock held.  Writes the report if it has anything new. */
+void cm_digest_write_first(struct cm_digest *self);
 
 /* Before: lock held.  Writes the report and queues that memory ran out; `all`
  * that is known by now too, or who held most alone. */

@@ -159,9 +159,9 @@ cm_growth_is_dead(const struct cm_leak *leak,
     return strcmp(cm_leak_text(leak, growth->rule), "dead cycle") == 0;
 }
 
-/* The finding that tells of the same objects once they are dead; NULL: none. */
-static const struct cm_leak_cycle *
-cycle_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+const struct cm_leak_cycle *
+cm_growth_cycle(const struct cm_leak *leak,
+                const struct cm_leak_growth *growth)
 {
     if (growth->site == 0 || !cm_growth_is_dead(leak, growth)) {
         return NULL;
@@ -179,7 +179,7 @@ cm_growth_add_advice(const struct cm_leak *leak,
                      const struct cm_leak_growth *growth,
                      struct cm_buffer *out)
 {
-    const struct cm_leak_cycle *cycle = cycle_of(leak, growth);
+    const struct cm_leak_cycle *cycle = cm_growth_cycle(leak, growth);
 
     if (cycle == NULL) {
         cm_buffer_add_text(out, cm_leak_text(leak, growth->advice));

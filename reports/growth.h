@@ -65,6 +65,9 @@ void cm_growth_add_advice(const struct cm_leak *leak,
 /* Nothing but a dead cycle holds it. */
 bool cm_growth_is_dead(const struct cm_leak *leak,
                        const struct cm_leak_growth *growth);
+/* The finding that tells of the same objects once they are dead; NULL: none. */
+const struct cm_leak_cycle *cm_growth_cycle(
+    const struct cm_leak *leak, const struct cm_leak_growth *growth);
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);

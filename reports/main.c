@@ -418,6 +418,17 @@ has_failed(const struct program *self)
            || (self->options.fail_on_growth && self->counts.faults > 0);
 }
 
+/* What is no result of an input; answers the exit status. */
+static int
+print(const char *text)
+{
+    if (fputs(text, stdout) == EOF || fflush(stdout) != 0) {
+        say("standard output: ", strerror(errno), "");
+        return EXIT_TROUBLE;
+    }
+    return EXIT_DONE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -431,9 +442,8 @@ main(int argc, char **argv)
         return EXIT_TROUBLE;
     }
     if (self.options.help || self.options.version) {
-        printf("%s", self.options.help ? cm_options_help
+        return print(self.options.help ? cm_options_help
                                        : "cyclereport " CUMEM_VERSION "\n");
-        return EXIT_DONE;
     }
     status = prepare(&self);
     if (status == CM_OK) {

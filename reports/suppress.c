@@ -401,13 +401,16 @@ names_cycle(const struct cm_suppressions *self, const struct cm_leak *leak,
     return named;
 }
 
-/* Types are those of cycles; a growth is named by its lines. */
+/* Types are those of cycles; a growth is named by its lines, and with the dead
+ * cycle that alone holds it. */
 static bool
 names_growth(const struct cm_suppressions *self, const struct cm_leak *leak,
              const struct cm_leak_growth *growth)
 {
+    const struct cm_leak_cycle *cycle = cm_growth_cycle(leak, growth);
     bool named = names_fingerprint(self, growth->fingerprint)
-                 || names_leak_site(self, leak, growth->site);
+                 || names_leak_site(self, leak, growth->site)
+                 || (cycle != NULL && names_cycle(self, leak, cycle));
 
     for (size_t i = 0; !named && i < growth->made_at_count; i++) {
         named = names_leak_frame(self, leak, &growth->made_at[i]);
@@ -459,6 +462,7 @@ size_t
 cm_suppressions_apply_leak(const struct cm_suppressions *self,
                            struct cm_leak *leak)
 {
-    return apply_to_cycles(self, leak)
-           + cm_suppressions_apply_growth(self, leak);
+    size_t told = cm_suppressions_apply_growth(self, leak);
+
+    return told + apply_to_cycles(self, leak);
 }

@@ -117,8 +117,8 @@ make_pair(1 << 20); gc.collect()
 assert cumem.flush(30)
 assert len(records) == 1 and records[0].levelno == logging.WARNING
 text = records[0].getMessage()
-assert "DEAD CYCLE, 4.0 MiB" in text, text
-name = text.strip().rsplit(" ", 1)[1]
+assert "DEAD CYCLE, 4.0 MiB" in text and text == text.rstrip(), text
+name = text.rsplit(" ", 1)[1]
 report = json.load(open(name))
 assert report["cycles"][0]["total_bytes"] == 4 << 20 and name.startswith("reports/")
 assert os.stat(name).st_mode & 0o777 == 0o600

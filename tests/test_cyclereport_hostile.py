@@ -71,10 +71,11 @@ def test_O2_disk_full_leaves_nothing(leak, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [leak.name]
 
 
-def test_O2_full_device(leak, tmp_path):
+@pytest.mark.parametrize("option", ["--format=json", "--help", "--version"])
+def test_O2_full_device(leak, tmp_path, option):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [leak_file.program(), leak.name, "--format=json"], cwd=tmp_path,
+            [leak_file.program(), leak.name, option], cwd=tmp_path,
             stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == \

@@ -236,6 +236,33 @@ def test_in_a_directory_the_report_has_its_automatic_name(tmp_path, output, at):
         assert [path.relative_to(tmp_path / at) for path in tmp_path.rglob("*.json")] == [Path(name)]
 
 
+def test_a_hundred_findings_do_not_fill_the_log(tmp_path):
+    """32 are told as they come, the next 32 together, what is left at exit; the report has all."""
+    done = run_ok(NODES + """
+kinds = [type(f"Kind{i}", (), {}) for i in range(100)]
+for kind in kinds:
+    a = kind()
+    a.me, a.tensor = a, torch.zeros(1 << 19)
+    del a
+    gc.collect()
+    cumem.flush()
+""", cwd=tmp_path, CUMEM_WARN_CYCLES=1)
+    assert done.err.count("DEAD CYCLE") == 32 + 5 + 5, done.err
+    assert "hidden: 27 more (at most 54 MiB)" in done.err and "hidden: 31 more" in done.err
+    report = json.loads((tmp_path / reports(tmp_path)[0]).read_text())
+    assert len(report["cycles"]) == 100
+
+
+def test_where_the_current_directory_is_gone_the_report_alone_is_missing(tmp_path):
+    done = run_ok(NODES + """
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+cumem.find_cycles()
+cumem.warn_tensor_cycles()
+make_pair(1 << 20); gc.collect(); cumem.flush()
+""", cwd=tmp_path)
+    assert "DEAD CYCLE, 4.0 MiB" in done.err and "report is not written to leak-" in done.err
+
+
 def test_unreadable_values_are_named_and_the_default_is_used(tmp_path):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="much",
                   CUMEM_DEVICES="gpu?")  # fmt: skip

@@ -34,6 +34,9 @@ def test_cumem_run_observes_one_command(tmp_path):
     assert done.returncode == 42
     done = cumem_run(tmp_path, "--error-exitcode", "42", "-m", "this")
     assert done.returncode == 0 and "Zen" in done.stdout
+    done = cumem_run(tmp_path, "-c", LEAK + "print(sys.argv); sys.exit(7)", "-m", "1")
+    assert (done.returncode, done.stdout) == (7, "['-c', '-m', '1']\n")
+    assert "DEAD CYCLE x3" in done.stderr
 
 
 @pytest.mark.parametrize("code", ["256", "0", "-1", "three"])

@@ -125,3 +125,18 @@ def test_every_parameter_and_result_is_annotated(name):
 def test_the_package_says_that_it_is_typed():
     assert (PACKAGE / "py.typed").exists()
     assert {*FOR_USERS, "cumem._core"} == {*stubs()}
+
+
+def section(text, title):
+    """What stands under a heading of a docstring."""
+    return (text + "\n").partition(f"\n{title}\n{'-' * len(title)}\n")[2].partition("\n\n")[0]
+
+
+@pytest.mark.parametrize("name", [name for name in cumem.__all__ if inspect.isfunction(getattr(cumem, name))])
+def test_help_says_what_goes_in_and_what_comes_out(name):
+    function = getattr(cumem, name)
+    signature, text = inspect.signature(function), inspect.getdoc(function)
+    parameters = section(text, "Parameters")
+    assert [one for one in signature.parameters if one not in parameters] == []
+    assert "devices" not in signature.parameters or "ValueError" in section(text, "Raises")
+    assert f"\n{name}" in f"\n{cumem.__doc__}".replace(":func:`", "\n")

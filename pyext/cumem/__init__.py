@@ -6,8 +6,16 @@ It says which line allocated it and which reference to cut::
 
     CUMEM_WARN_CYCLES=1 python train.py
 
-or, inside a program, :func:`warn_tensor_cycles`, :func:`observe_tensor_cycles`
-and :func:`find_cycles`.
+or, inside a program:
+
+* :func:`warn_tensor_cycles` does the same from there on, :func:`watch` for a part of it;
+  :func:`observe_tensor_cycles` calls back for each collection that found dead cycles;
+* :func:`find_cycles` says what a collection would free now, :func:`growth` what grows,
+  :func:`why_alive` what holds one object, :func:`memory` where a device's memory is;
+* :func:`step` ends an iteration, :func:`flush` waits for analysis that is under way,
+  :func:`status` says what is observed, and why something is not.
+
+``cyclereport leak-<pid>.json``, in a shell, shows a report that was written.
 """
 
 from ._growth import growth

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""``cumem run [options] script.py|-m module [args]``: one command, observed."""
+"""cumem run [options] script.py|-m module|-c code [args]: one command, observed."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="cumem", description=__doc__)
     parser.add_argument("--version", action="version", version=f"cumem {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="run a Python program and report dead cycles")
+    run = commands.add_parser("run", help="run a Python program; report dead cycles and growth")
     run.add_argument(
         "-o",
         "--output",
@@ -36,8 +36,17 @@ def _parser():
         metavar="FILE",
         help="report file (CUMEM_OUTPUT)",
     )
-    run.add_argument("--devices", type=_checked(_settings.parse_devices), help="default: auto")
-    run.add_argument("--min-bytes", type=_checked(_settings.parse_size), metavar="SIZE")
+    run.add_argument(
+        "--devices",
+        type=_checked(_settings.parse_devices),
+        help="what counts, as cuda:0,cuda:1; default: auto, every accelerator",
+    )
+    run.add_argument(
+        "--min-bytes",
+        type=_checked(_settings.parse_size),
+        metavar="SIZE",
+        help="tell nothing smaller; default: 1MiB",
+    )
     run.add_argument("--no-stacks", action="store_true", help="no allocation stacks")
     run.add_argument(
         "--error-exitcode",
@@ -45,9 +54,11 @@ def _parser():
         metavar="N",
         help="exit code, 1 to 255, when a dead cycle or growth was told",
     )
-    run.add_argument("-m", dest="module", action="store_true", help="run a module")
-    run.add_argument("program", help="script.py, or with -m a module")
-    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    what = run.add_mutually_exclusive_group()
+    what.add_argument("-m", dest="kind", action="store_const", const="-m", help="run a module")
+    what.add_argument("-c", dest="kind", action="store_const", const="-c", help="run code")
+    run.add_argument("program", help="script.py; with -m a module, with -c code")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     return parser
 
 
@@ -136,7 +147,7 @@ def _is_found(note, least):
 def main(arguments=None):
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    start = ["-m", options.program] if options.module else [options.program]
+    start = [options.kind, options.program] if options.kind else [options.program]
     with tempfile.TemporaryDirectory(prefix="cumem-") as folder:
         command = [sys.executable, *start, *options.arguments]
         code = _run(command, _environment(options, folder))

@@ -33,6 +33,7 @@ class Handle:
     """Takes back what observe_tensor_cycles() or warn_tensor_cycles() installed.
 
     Call it, call its ``remove()``, or use it in a ``with`` statement.  Twice is fine.
+    What others still observe stays observed.
     """
 
     def __init__(self, callback, devices, min_bytes, path=None, stacks=True):
@@ -43,7 +44,7 @@ class Handle:
         self._stacks = stacks
 
     def remove(self):
-        """Restore everything; nothing of cumem stays in the process."""
+        """Stop observing; with the last one everything in the process is as it was."""
         with _lock:
             if self in _handles:
                 _handles.remove(self)
@@ -106,16 +107,17 @@ def observe_tensor_cycles(callback, *, devices="auto", min_bytes=0):
 def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     """Log a warning for dead cycles that hold device memory, and write the report.
 
+    Growth and memory that ran out are told too.
     ``logging.getLogger("cumem").warning`` gets the summary text, with the path
     of the report (``leak.json``), at a finding's first occurrence and whenever
-    its bytes have doubled.  Analysis and writing happen on a native thread that
+    its bytes have doubled; after 32 of these several are told together.  Analysis and writing happen on a native thread that
     holds no GIL; :func:`flush` waits for it.
 
     Parameters
     ----------
     directory : path, optional
         Where the report is written, under its automatic name; default:
-        CUMEM_OUTPUT, else the current directory.  ValueError: there is none.
+        CUMEM_OUTPUT, else the current directory.
     devices, min_bytes
         As for :func:`observe_tensor_cycles`; default ``"1MiB"``.  All who
         warn share one report: it has the devices of each, and the least size.
@@ -123,6 +125,14 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     Returns
     -------
     Handle
+        ``handle()`` or ``handle.remove()`` takes everything back.
+
+    Raises
+    ------
+    ValueError
+        For a bad device or size, or a directory that is not there; it names the value.
+    RuntimeError
+        Where this interpreter cannot be observed; it says why.
     """
     path = report_path() if directory is None else _settings.output_path_in(directory)
     return _add(
@@ -133,10 +143,16 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
 def find_cycles(*, devices="auto"):
     """What would a collection free now?  Frees nothing, collects nothing.
 
+    Parameters
+    ----------
+    devices
+        As for :func:`observe_tensor_cycles`.
+
     Returns
     -------
     CycleReport
-        Its ``.report["cycles"]`` is empty when no dead cycle holds device memory.
+        Print its ``.text``; ``.save("cycle.html")`` writes the page.  Its
+        ``.report["cycles"]`` is empty when no dead cycle holds device memory.
 
     Raises
     ------
@@ -291,7 +307,7 @@ def report_path():
 
 
 def _suppression_files():
-    files = [_asked("CUMEM_SUPPRESSIONS"), os.path.abspath("cumem.supp")]
+    files = [_asked("CUMEM_SUPPRESSIONS"), _settings.absolute("cumem.supp")]
     return [path for path in files if path and os.path.isfile(path)]
 
 
@@ -355,7 +371,7 @@ def _deliver(kind, payload):
     elif kind in ("finding", "warning"):
         if kind == "finding":
             _note_for_run(b"\0")
-        logging.getLogger("cumem").warning("%s", payload)
+        logging.getLogger("cumem").warning("%s", payload.rstrip("\n"))
     elif kind == "notice":
         _notice()
     elif kind == "device":

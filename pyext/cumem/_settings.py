@@ -60,6 +60,14 @@ def _device_name(item):
     raise ValueError(f"not a device: {item!r}; expected 'auto', 'cuda', 'cuda:0', 'cpu', ...")
 
 
+def absolute(path):
+    """The path that a later chdir() does not move; as it is where the current directory is gone."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
+
+
 def parse_choice(*choices):
     """A parser that lets nothing pass but these words."""
     def parse(text):
@@ -166,7 +174,7 @@ def output_path(pattern=None):
     name = _filled(pattern or _automatic_name())
     if name.endswith(os.sep) or os.path.isdir(name):
         name = os.path.join(name, _filled(_automatic_name()))
-    return os.path.abspath(name)
+    return absolute(name)
 
 
 def note_folder(path, asked):

@@ -27,6 +27,10 @@ class Watcher(_runtime.Handle):
         self._calls = 0
 
     def __call__(self, function=None):
+        """Observe during each call of `function`; without one the same as :meth:`remove`.
+
+        Raises TypeError for what is no function, and for a generator.
+        """
         if function is None:
             return self.remove()
         if not callable(function):
@@ -94,7 +98,10 @@ class Watcher(_runtime.Handle):
         return json.loads(self._document())
 
     def save(self, path):
-        """Write the page to `path`; with a name that ends in ``.json`` the report."""
+        """Write the page to `path`; with a name that ends in ``.json`` the report.
+
+        The file appears whole or not at all.  Raises OSError.
+        """
         document = self._document()
         name = os.fsdecode(path)
         _report.write_whole(name, document if name.endswith(".json") else _report._draw(document).encode())
@@ -116,7 +123,9 @@ class Watcher(_runtime.Handle):
 
 
 def watch(path=None, *, devices="auto", stacks=True):
-    """Observe what CUMEM_WARN_CYCLES=1 observes: dead cycles, and memory that ran out.
+    """Observe what CUMEM_WARN_CYCLES=1 observes: dead cycles, growth, and memory that ran out.
+
+    What is found is logged and reported as by :func:`cumem.warn_tensor_cycles`.
 
     Parameters
     ----------
