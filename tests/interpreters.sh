@@ -18,7 +18,9 @@
 # Interpreters: the one of the system, python3.11 to python3.15 in PATH and in
 # ~/.pyenv/versions, the newest patch release of each; those of the trees that
 # CUMEM_TREES names (folders, separated by colons).  VERSIONS="3.12 3.14"
-# takes only those.  Environments are kept in BUILD (build/interpreters).
+# takes only those; TESTED names one whose tests have passed already, so that
+# its status alone is asked.  Environments are kept in BUILD
+# (build/interpreters).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-$PWD/build/interpreters}
@@ -76,6 +78,13 @@ if (status["interceptor"] != "sentinel"
 PY
 }
 
+# Is it the one that TESTED is, or was made from?
+is_tested() {
+    [ -n "${TESTED:-}" ] || return 1
+    local base='import sys; print(sys.base_prefix, sys.version)'
+    [ "$("$TESTED" -c "$base")" = "$("$1" -c "$base")" ]
+}
+
 # check_one PYTHON status|test
 check_one() {
     local folder
@@ -83,10 +92,11 @@ check_one() {
 print(platform.python_version())')
     echo "== $1"
     make_environment "$1" "$folder" && show_status "$folder" || return 1
-    [ "$2" = status ] || CUMEM_TEST_PYTHONS=$folder/bin/python \
+    [ "$2" = status ] || is_tested "$1" || CUMEM_TEST_PYTHONS=$folder/bin/python \
         "$folder/bin/python" -m pytest -q -p no:cacheprovider \
             tests/test_start_files.py tests/test_interceptors.py \
-            tests/test_object_*.py tests/test_why_alive.py
+            tests/test_conformance.py tests/test_object_*.py \
+            tests/test_why_alive.py
 }
 
 # For every interpreter here, then in every tree; all run, also after one
@@ -135,5 +145,5 @@ list) list; in_trees list ;;
 status | test) each "$1" ;;
 fetch) fetch "${2:?a folder}" ;;
 mount) mount_into "${2:?a folder}" ;;
-*) sed -n '5,21p' "$0" | cut -c3-; exit 2 ;;
+*) sed -n '5,23p' "$0" | cut -c3-; exit 2 ;;
 esac
