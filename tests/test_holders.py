@@ -111,6 +111,16 @@ def test_one_of_many_may_be_held_by_a_variable_alone():
     assert (found.through, found.targets) == (10, 11)
 
 
+def test_the_newest_may_be_two():
+    """A layer's weight and bias, where three others were put aside."""
+    net = torch.nn.Module()
+    net.aside = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+    net.head = torch.nn.Linear(4, 4)
+    (found,) = ask(list(net.parameters()))
+    assert "aside" in str(found.path.steps[found.at - 1]), found.path
+    assert (found.through, found.targets) == (6, 8)
+
+
 class Node:
     pass
 

@@ -115,11 +115,13 @@ take_back(struct cm_piles *self, uint32_t target)
 
 /* ---- the place */
 
-/* One may be held by a variable only as yet; of many, one in eight. */
+/* The newest may be held by a variable only as yet, and be two: a layer has a
+ * weight and a bias.  Of many, one in eight. */
 static bool
 has_most(uint32_t below, uint32_t met)
 {
-    uint32_t fewer = met >= 3 ? (met / 8 > 1 ? met / 8 : 1) : 0;
+    uint32_t newest = met / 3 < 2 ? met / 3 : 2;
+    uint32_t fewer = met / 8 > newest ? met / 8 : newest;
     return below + fewer >= met;
 }
 
