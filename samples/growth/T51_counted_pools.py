@@ -4,7 +4,6 @@ import copy
 import queue
 import random
 import threading
-import time
 
 import torch
 from torch import nn
@@ -30,13 +29,14 @@ class ImagePool:
 class Logger:
     def __init__(self):
         self.queue, self.sums, self.dropped = queue.Queue(maxsize=25), [], 0
+        self.closing = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
     def run(self):
         for x in iter(self.queue.get, None):
             self.sums.append(x.sum().item())
-            time.sleep(0.05)
+            self.closing.wait(0.5)
 
     def log(self, x):
         try:
@@ -45,6 +45,7 @@ class Logger:
             self.dropped += 1
 
     def close(self):
+        self.closing.set()
         self.queue.put(None)
         self.thread.join()
 
