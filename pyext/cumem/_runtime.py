@@ -110,8 +110,9 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     Growth and memory that ran out are told too.
     ``logging.getLogger("cumem").warning`` gets the summary text, with the path
     of the report (``leak.json``), at a finding's first occurrence and whenever
-    its bytes have doubled; after 32 of these several are told together.  Analysis and writing happen on a native thread that
-    holds no GIL; :func:`flush` waits for it.
+    its bytes have doubled; after 32 of these several are told together.  Analysis
+    and writing happen on a native thread that holds no GIL; :func:`flush` waits for
+    it.
 
     Parameters
     ----------
