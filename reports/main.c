@@ -381,13 +381,33 @@ write_result(const struct program *self)
     return CM_MISUSE;
 }
 
+/* What a job left behind is there once: -f does not reach it. */
+static enum cm_status
+spare_inputs(const struct cm_options *options)
+{
+    const char *const inputs[] = {options->input, options->baseline,
+                                  options->suppressions};
+
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        if (cm_output_is_input(options->output, inputs[i])) {
+            say(options->output, " is read and would be overwritten",
+                " (-o takes another name)");
+            return CM_MISUSE;
+        }
+    }
+    return CM_OK;
+}
+
 /* Everything but the result. */
 static enum cm_status
 prepare(struct program *self)
 {
     struct cm_summary_options options;
-    enum cm_status status = read_leak(self->options.input, &self->leak);
+    enum cm_status status = spare_inputs(&self->options);
 
+    if (status == CM_OK) {
+        status = read_leak(self->options.input, &self->leak);
+    }
     if (status == CM_OK) {
         status = apply_suppressions(self);
     }

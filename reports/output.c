@@ -146,6 +146,17 @@ cm_output_check(const char *path, bool force)
     return check_folder(path);
 }
 
+bool
+cm_output_is_input(const char *path, const char *input)
+{
+    struct stat output, read;
+
+    return path != NULL && input != NULL && strcmp(path, "-") != 0
+           && strcmp(input, "-") != 0 && stat(path, &output) == 0
+           && stat(input, &read) == 0 && S_ISREG(output.st_mode)
+           && output.st_dev == read.st_dev && output.st_ino == read.st_ino;
+}
+
 void
 cm_output_page_name(const char *input, struct cm_buffer *result)
 {

@@ -17,6 +17,9 @@ enum cm_status cm_output_write(const char *path,
     CM_CHECKED;
 /* What cm_output_write() would refuse for its place alone, without writing. */
 enum cm_status cm_output_check(const char *path, bool force) CM_CHECKED;
+/* Whether a result at `path` would take the place of the file `input`; either
+ * may be "-" or NULL. */
+bool cm_output_is_input(const char *path, const char *input);
 /* Where the page of `input` goes: cycle-X.html beside leak-X.json, else
  * cycle.html beside it.  Appended. */
 void cm_output_page_name(const char *input, struct cm_buffer *result);

@@ -286,6 +286,21 @@ def test_O13_existing_files_are_kept(leak, tmp_path):
     assert page.stat().st_ino != before
 
 
+def test_O13_what_is_read_is_never_overwritten(leak, tmp_path):
+    (tmp_path / "rules").write_text("none\n")
+    (tmp_path / "again.json").symlink_to(leak.name)
+    (tmp_path / "before.json").write_bytes(leak.read_bytes())
+    read = {name: (tmp_path / name).read_bytes() for name in (leak.name, "before.json", "rules")}
+    for output in (leak.name, f"./{leak.name}", "again.json", "before.json", "rules"):
+        for style in ([], ["--format=json"]):
+            run(leak.name, *style, "--baseline=before.json", "--suppressions=rules", "-f", "-o", output,
+                cwd=tmp_path, code=2)
+            assert run.error == (f"cyclereport: {output} is read and would be overwritten"
+                                 " (-o takes another name)\n")
+    assert {name: (tmp_path / name).read_bytes() for name in read} == read
+    run(leak.name, "--baseline=before.json", "-f", "-o", "page.html", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("mine", [
     "cyclereport leak.json > out.txt\n", "cumem: up to 5 MiB was dead\nepoch 1\n",
     '{"format":"cumem-leak","version":1}\n', "", "<!-- written by cyclereport --> and more\n"])
