@@ -54,12 +54,35 @@ named_optimizer(const struct cm_holding *self)
     return found;
 }
 
+/* The outermost module on the way; 0: none. */
+static size_t
+module_of(const struct cm_holding *self)
+{
+    for (size_t i = 1; i + 1 < self->count; i++) {
+        struct cm_text_id edge = cm_way_step(self, i + 1)->edge;
+        if (cm_way_is(self, edge, "._modules")
+            || cm_way_is(self, edge, "._parameters")) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 /* Of several optimizers one may be cleared in time. */
 char *
 cm_gradient_say(const struct cm_holding *self)
 {
     size_t at = named_optimizer(self);
-    struct cm_way_name name;
+    size_t module = self->of_several ? module_of(self) : 0;
+    struct cm_way_name name = {0};
+    if (at == 0 && module != 0) {
+        cm_way_name_at(self, module, &name);
+    }
+    if (name.step != 0) {
+        return cm_sentence("call zero_grad(set_to_none=True) on the optimizer "
+                           "of %s before the next forward pass",
+                           name.text);
+    }
     if (at == 0) {
         return cm_sentence("call optimizer.zero_grad(set_to_none=True) before "
                            "the next forward pass");

@@ -66,6 +66,7 @@ struct cm_holding {
     uint32_t through;     /* so many of them hang from it, */
     uint32_t targets;     /* of so many */
     bool stepped;         /* an optimizer has them too */
+    bool of_several;      /* optimizers that have stepped */
     bool grows;           /* from iteration to iteration, as far as is known */
     bool on_host;         /* in the CPU's memory, not in a device's */
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */

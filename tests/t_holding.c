@@ -286,6 +286,28 @@ test_gradients_of_an_optimizer_with_a_name(void **state)
     cm_records_free(way.records);
 }
 
+static void
+test_gradients_of_one_of_several_optimizers(void **state)
+{
+    static const char way_text[] =
+        "M||module a;O|.gan|Gan;O|.critic|Net;D|._modules|dict of 1|1;"
+        "O|['0']|Linear;D|._parameters|dict of 1|1;T|['weight']|Parameter [4];"
+        "T|.grad|Tensor [4]";
+    struct way way;
+
+    (void)state;
+    way_init(&way, way_text, 2);
+    way.holding.category = "gradient";
+    assert_advice(&way, "gradient not cleared", "call optimizer.zero_grad(");
+    way.holding.of_several = true;
+    assert_advice(&way, "gradient not cleared",
+                  "call zero_grad(set_to_none=True) on the optimizer of "
+                  "critic before");
+    way.holding.count = 3; /* no module is known by its tables */
+    assert_advice(&way, "gradient not cleared", "call optimizer.zero_grad(");
+    cm_records_free(way.records);
+}
+
 /* ---- where it is filled */
 
 /* By the stack that allocated them; a program's own file of that name is not
@@ -563,6 +585,7 @@ main(void)
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
         cmocka_unit_test(test_gradients_of_an_optimizer_with_a_name),
+        cmocka_unit_test(test_gradients_of_one_of_several_optimizers),
         cmocka_unit_test(test_gradients_that_lightning_clears),
         cmocka_unit_test(test_line_that_was_running),
         cmocka_unit_test(test_first_code_that_fills_it),

@@ -37,13 +37,15 @@ print("whole")
 
 def test_handle_is_a_context_manager_and_restores_everything(tmp_path):
     run_ok(NODES + """
-before = (list(gc.callbacks), gc.get_debug(), sys.getprofile(), sys.gettrace(),
-          torch.Tensor.__dict__.keys())
+def state():
+    return (list(gc.callbacks), gc.get_debug(), sys.getprofile(), sys.gettrace(),
+            dict(vars(torch.Tensor)))
+before = state()
 with cumem.observe_tensor_cycles(print) as handle:
-    assert cumem.status()["interceptor"] in ("sentinel", "saveall")
-assert (list(gc.callbacks), gc.get_debug(), sys.getprofile(), sys.gettrace(),
-        torch.Tensor.__dict__.keys()) == before
-assert cumem.status()["interceptor"] == "none"
+    assert cumem.status()["interceptor"] in ("sentinel", "saveall"), cumem.status()
+after = state()
+assert after == before, [pair for pair in zip(before, after) if pair[0] != pair[1]]
+assert cumem.status()["interceptor"] == "none", cumem.status()
 """, cwd=tmp_path)
 
 

@@ -478,7 +478,10 @@ with cumem.observe_tensor_cycles(print):
         of_second.step()
     row, = cumem.growth()
 assert row["verdict"] == "lingering" and row["bytes"] < 1024 * 1024 * 4, row
-assert row["holder"][1]["edge"] in (".second", ".of_second"), row["holder"]
+edge = row["holder"][1]["edge"]
+calls = {".second": "zero_grad(set_to_none=True) on the optimizer of second",
+         ".of_second": "of_second.zero_grad(set_to_none=True)"}
+assert f"call {calls[edge]} before" in row["advice"], row
 """, cwd=tmp_path)
 
 

@@ -27,6 +27,7 @@ struct cm_holders_query {
     const bool *growing;
     PyObject *const *hidden; /* the asker's own lists; may be NULL */
     size_t hidden_count;
+    bool several_optimizers;       /* have stepped */
     struct cm_reach_bounds bounds; /* max_edges 0: retained is not known */
 };
 

@@ -373,6 +373,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .growing = growing,
         .hidden = self->hidden,
         .hidden_count = self->hidden_count,
+        .several_optimizers = self->session->iterations.active_count > 1,
         .bounds = cm_holders_bounds,
     };
     query.bounds.max_edges = 0;
