@@ -52,7 +52,7 @@ list() {
 # make_environment PYTHON FOLDER: with cumem built for it.
 make_environment() {
     [ -x "$2/bin/python" ] || "$1" -m venv "$2"
-    "$2/bin/python" -m pip install -q pytest hypothesis jsonschema
+    "$2/bin/python" -m pip install -q pytest pytest-xdist hypothesis jsonschema
     # Speaks of its stacks where there is a build of it for this version.
     "$2/bin/python" -m pip install -q --only-binary :all: greenlet || true
     "$2/bin/python" -m pip install -q --force-reinstall --no-deps .
@@ -93,7 +93,7 @@ print(platform.python_version())')
     echo "== $1"
     make_environment "$1" "$folder" && show_status "$folder" || return 1
     [ "$2" = status ] || is_tested "$1" || CUMEM_TEST_PYTHONS=$folder/bin/python \
-        "$folder/bin/python" -m pytest -q -p no:cacheprovider \
+        "$folder/bin/python" -m pytest -q -p no:cacheprovider -n 2 --dist loadfile \
             tests/test_start_files.py tests/test_interceptors.py \
             tests/test_conformance.py tests/test_object_*.py \
             tests/test_why_alive.py

@@ -64,7 +64,17 @@ check_tidy() {
             2>/dev/null | { grep 'error: ' || true; }
 }
 
-check_python() { "$bin/python" -m pytest -q tests; }
+# The samples' programs run on all cores; the other files beside each other.
+check_python() {
+    local samples=(tests/test_samples.py tests/test_growth_samples.py)
+    local cores status=0
+    cores=$(nproc)
+    "$bin/python" -m pytest -q "${samples[@]}" || status=1
+    "$bin/python" -m pytest -q tests "${samples[@]/#/--ignore=}" \
+        --numprocesses "$((cores < 4 ? cores : 4))" --dist loadfile \
+        || status=1
+    return "$status"
+}
 
 for name in "${@:-${all[@]}}"; do
     echo "== $name"
