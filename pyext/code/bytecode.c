@@ -298,6 +298,16 @@ enter_with(struct cm_pass *pass)
     cm_pass_push(pass, (struct pushed){.made = made});
 }
 
+/* The method, and what it is bound to. */
+static void
+load_with_method(struct cm_pass *pass, unsigned method)
+{
+    bool made = pass->stack[0].made;
+    pop(pass, 1);
+    cm_pass_push(pass, (struct pushed){.enters = method == 0});
+    cm_pass_push(pass, (struct pushed){.made = made});
+}
+
 static void
 rearrange(struct cm_pass *pass, enum action action, unsigned argument)
 {
@@ -309,6 +319,7 @@ rearrange(struct cm_pass *pass, enum action action, unsigned argument)
         break;
     case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
     case ACT_WITH: enter_with(pass); break;
+    case ACT_WITH_METHOD: load_with_method(pass, argument); break;
     case ACT_PUT_ASIDE: put_aside(pass); break;
     default: cm_pushed_swap(pass->stack, 2); pop(pass, 1);
     }

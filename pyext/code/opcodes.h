@@ -29,6 +29,7 @@ enum action {
     ACT_SWAP,
     ACT_UNPACK,
     ACT_WITH,         /* of what a `with` is given: what `as` names (3.13) */
+    ACT_WITH_METHOD,  /* its __enter__ (0), __exit__ (1), ...: a call (3.14) */
     ACT_PUT_ASIDE,    /* what a variable was before a comprehension */
     ACT_SET_FUNCTION, /* its closure, its defaults: one more goes (3.13) */
     ACT_SLICE,        /* the key of an item */

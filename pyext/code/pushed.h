@@ -35,6 +35,7 @@ struct pushed {
     bool turn;         /* of a loop: what it goes over */
     bool listed;       /* the function of a comprehension */
     bool sieved;       /* and that leaves items out */
+    bool enters;       /* the __enter__() of a `with` */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */

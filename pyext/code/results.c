@@ -114,6 +114,9 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     if (arguments == 0 && pass->stack[1].listed) {
         return result_of_comprehension(pass);
     }
+    if (arguments == 0 && pass->stack[1].enters) {
+        return (struct pushed){.made = pass->stack[0].made};
+    }
     if (function != NULL && PyUnicode_Check(function)) {
         result.empty = makes_empty(function, arguments);
     }
