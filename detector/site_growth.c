@@ -398,6 +398,15 @@ cm_growth_own(struct cm_growth *self, int device, struct cm_site_id site,
     state->owns = true;
 }
 
+/* Those of the forward before are live as well: somebody gathers them, as a
+ * list of gradients does, whether they are cleared in time or not. */
+static bool
+are_gathered(const struct cm_growth_state *state, uint64_t kept, uint64_t now)
+{
+    return state->forward_bytes != 0 && now > state->forward_bytes
+           && now - state->forward_bytes >= kept - kept / 4;
+}
+
 /* What is kept is told, and once that nothing is any more. */
 static void
 note_gradient(struct cm_growth *self,
@@ -406,6 +415,10 @@ note_gradient(struct cm_growth *self,
 {
     struct cm_growth_state *state = &self->states[gradient->series];
     uint64_t kept = state->bytes != 0 ? kept_gradients(state, now) : 0;
+    if (are_gathered(state, kept, now)) {
+        kept = 0;
+    }
+    state->forward_bytes = now;
     state->looked = true;
     if (kept == 0 && !state->kept) {
         return;

@@ -47,7 +47,8 @@ struct cm_growth_state {
      * workspace of cuBLAS that a backward pass left, or old optimizers'; of
      * that the least that was counted so far, which did not grow. */
     uint64_t owned_bytes, other_bytes, least_other;
-    bool owns; /* the three are known */
+    bool owns;              /* the three are known */
+    uint64_t forward_bytes; /* live at the last forward that looked */
 };
 
 struct cm_growth_gradient {

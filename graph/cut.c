@@ -85,6 +85,18 @@ advise(const struct rule *rule, const struct cm_cycle *cycle,
     return advice != NULL ? CM_OK : CM_NO_MEMORY;
 }
 
+/* What a library's line is to be is for its authors to read. */
+static enum cm_status
+advise_program(struct cm_cut *result)
+{
+    char *advice = cm_sentence("%s; in the program: gc.collect() when done",
+                               result->advice);
+
+    cm_free(result->advice);
+    result->advice = advice;
+    return advice != NULL ? CM_OK : CM_NO_MEMORY;
+}
+
 enum cm_status
 cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
 {
@@ -102,7 +114,11 @@ cm_cut_find(struct cm_cycle *cycle, struct cm_cut *result)
         status = advise(rule, cycle, result);
     }
     if (status == CM_OK) {
-        status = cm_made_library(cycle, &result->made, &result->library);
+        status = cm_made_library(cycle, &result->suspect, &result->made,
+                                 &result->library);
+    }
+    if (status == CM_OK && result->library != NULL) {
+        status = advise_program(result);
     }
     if (status != CM_OK) {
         cm_cut_release(result);

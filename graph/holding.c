@@ -404,6 +404,18 @@ say_longer(const struct cm_holding *self)
                                        : "");
 }
 
+/* outputs.append({"loss": loss, "preds": preds}) */
+static char *
+say_scalars_inside(const struct cm_holding *self)
+{
+    struct cm_text_id edge = step_at(self, self->at + 2)->edge;
+    struct cm_name key = cm_name_of_label(self->records, edge);
+    bool named = cm_way_begins(text_of(self, edge), "['");
+    return cm_sentence("keep `%s.item()` in what is appended to %s",
+                       kept_name(self, named ? key.text : "x"),
+                       name_of_place(self).text);
+}
+
 static char *
 say_scalars(const struct cm_holding *self)
 {
@@ -412,6 +424,10 @@ say_scalars(const struct cm_holding *self)
     bool list = step->species == CM_LIST && !sums;
     const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
+    if (list && self->at + 2 < self->count
+        && step_at(self, self->at + 1)->counted) {
+        return say_scalars_inside(self);
+    }
     if (list && place.step < self->at) {
         return cm_sentence("give `%s.item()` to %s instead: it keeps what it "
                            "is given",

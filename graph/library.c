@@ -2,12 +2,14 @@
  * Copyright the cumem authors */
 
 /* Whose cycle it is.  A library's own is one that lives wholly inside it: the
- * place of the cut is the library's, or is not known and all allocation frames
- * are, and nothing of the user's is a member: no instance of a class of the
- * user's, no function, frame or generator.  What the user stores through a
- * library (queue.put(self), future.set_exception(error)) stays the user's.
- * The package is read off the path of its file.  Cost: one walk over the
- * members. */
+ * place of the cut is the library's and nothing of the user's is in the ring
+ * that it cuts, or the place is not known, all allocation frames are a
+ * library's, and nothing of the user's is a member: no instance of a class of
+ * the user's, no function, frame or generator.  What the user stores through a
+ * library (queue.put(self), future.set_exception(error)) stays the user's;
+ * what merely hangs on a library's ring (a trainer's model) does not make that
+ * ring the user's.  The package is read off the path of its file.  Cost: one
+ * walk over the members, one search. */
 
 #include "made.h"
 
@@ -150,6 +152,29 @@ look_at_members(const struct cm_cycle *cycle)
     return result;
 }
 
+/* Of the shortest ring through the edge; of all members where none is found. */
+static struct members
+look_at_ring(struct cm_cycle *cycle, uint32_t edge)
+{
+    struct members result = {0};
+    const struct cm_edge *cut = cm_cycle_edge(cycle, edge);
+    uint32_t node = cut->tail;
+
+    if (edge == 0
+        || (node != cut->head
+            && cm_cycle_reach(cycle, cut->head, node, CM_ROLES_ALL) == 0)) {
+        return look_at_members(cycle);
+    }
+    look_at_member(cycle, cm_cycle_node(cycle, node), &result);
+    while (node != cut->head) {
+        uint32_t came_by = cycle->came_by[cm_cycle_place(cycle, node)];
+
+        node = cm_cycle_edge(cycle, came_by)->tail;
+        look_at_member(cycle, cm_cycle_node(cycle, node), &result);
+    }
+    return result;
+}
+
 /* A class made by a library brings its cycle along, whoever allocates. */
 static bool
 is_born_in_library(const struct cm_cycle *cycle, const struct members *members)
@@ -172,19 +197,40 @@ package_of_type(const struct cm_cycle *cycle, const struct cm_type *type)
     return cm_sentence("%.*s", (int)strcspn(module, "."), module);
 }
 
+/* What a library keeps on the program's object under a name of its own, in a
+ * function that no stack remembers: accelerate's prepare(). */
+static bool
+is_kept_by_accelerate(const struct cm_cycle *cycle,
+                      const struct cm_suspect *suspect)
+{
+    struct cm_link link;
+
+    return suspect->held != 0
+           && strcmp(cm_cycle_edge_name(cycle, suspect->held).text,
+                     "_original_forward")
+                  == 0
+           && cm_cycle_link(cycle, suspect->held, &link)
+           && !cm_suspect_is_set_by_program(cycle, link);
+}
+
 enum cm_status
-cm_made_library(const struct cm_cycle *cycle, const struct cm_made *made,
-                char **package)
+cm_made_library(struct cm_cycle *cycle, const struct cm_suspect *suspect,
+                const struct cm_made *made, char **package)
 {
     struct cm_code_id code = made->places[0].code;
     bool placed = made->place_count > 0;
     struct members members;
 
     *package = NULL;
+    if (is_kept_by_accelerate(cycle, suspect)) {
+        *package = cm_sentence("accelerate");
+        return *package != NULL ? CM_OK : CM_NO_MEMORY;
+    }
     if (placed && !cm_records_code(cycle->records, code)->library) {
         return CM_OK;
     }
-    members = look_at_members(cycle);
+    members =
+        placed ? look_at_ring(cycle, suspect->edge) : look_at_members(cycle);
     if (members.users) {
         return CM_OK;
     }

@@ -57,9 +57,10 @@ cm_made_finder cm_made_by_class;     /* the class statement */
 cm_made_finder cm_made_by_torch;     /* no line: torch made it */
 cm_made_finder cm_made_nowhere;
 
-/* `package` becomes the installed package that the whole cycle lives in, the
- * place with it; NULL: something of it is the user's own. */
-enum cm_status cm_made_library(const struct cm_cycle *cycle,
+/* `package` becomes the installed package that the cycle lives in, the place
+ * with it; NULL: something of it is the user's own. */
+enum cm_status cm_made_library(struct cm_cycle *cycle,
+                               const struct cm_suspect *suspect,
                                const struct cm_made *made, char **package)
     CM_CHECKED;
 

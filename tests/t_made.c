@@ -128,6 +128,47 @@ test_what_the_user_stores_through_a_library(void **state)
                   NULL);
 }
 
+/* A trainer and its loop know each other; the user's model hangs on them. */
+static void
+test_what_hangs_on_a_librarys_ring(void **state)
+{
+    static const char trainer[] =
+        "code i /v/site-packages/lit/t.py:3 Trainer.__init__ lib;"
+        "store i attr loop self 4; methods Trainer i; library Trainer lit;"
+        "library Loop lit; o Trainer; l Loop; m Model; t Tensor 8;"
+        "o .loop l; l .trainer o; l .data t;";
+    char heap[1024];
+
+    (void)state;
+    snprintf(heap, sizeof heap, "%s o .model m; m .trainer o", trainer);
+    check_library(heap, "lit");
+    /* The user's callback is what leads back. */
+    check_library("code i /v/site-packages/lit/c.py:3 Base.__init__ lib;"
+                  "store i attr locals self 4; methods Base i;"
+                  "library Base lit; c Mine; o Base; t Tensor 8;"
+                  "o .locals c; c .base o; o .t t",
+                  NULL);
+}
+
+/* accelerate's prepare() wraps a forward; a program may use its name. */
+static void
+test_what_accelerate_keeps(void **state)
+{
+    static const char init[] = "code init m.py:1 Net.__init__;";
+    static const char net[] =
+        "code f m.py:3 Net.forward; methods Net init f; o Net;"
+        "m method code=f label=method_forward; t Tensor 8;"
+        "o ._original_forward m; m __self__ o; o .t t";
+    char heap[1024];
+
+    (void)state;
+    snprintf(heap, sizeof heap, "%s %s", init, net);
+    check_library(heap, "accelerate");
+    snprintf(heap, sizeof heap,
+             "%s store init attr _original_forward self 2; %s", init, net);
+    check_library(heap, NULL);
+}
+
 /* The user's object is the last of many members. */
 static void
 test_one_of_the_users_among_many(void **state)
@@ -333,6 +374,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_library),
         cmocka_unit_test(test_what_the_user_stores_through_a_library),
+        cmocka_unit_test(test_what_hangs_on_a_librarys_ring),
+        cmocka_unit_test(test_what_accelerate_keeps),
         cmocka_unit_test(test_one_of_the_users_among_many),
         cmocka_unit_test(test_reason_when_there_is_no_place),
         cmocka_unit_test(test_line_in_no_file),

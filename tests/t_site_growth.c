@@ -165,6 +165,26 @@ tells_gradients_that_a_forward_finds(void **state)
     end(&job);
 }
 
+/* zero_grad() comes in time; a list has each of them. */
+static void
+leaves_gathered_gradients_to_who_gathers_them(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row = {0};
+    struct cm_site_id site = {7};
+    cm_growth_categorize(&job.growth, site, CM_GRADIENT);
+    for (uint64_t i = 1; i <= 24; i++) {
+        allocate(&job, 7, 4 * MIB);
+        cm_growth_own(&job.growth, 0, site, 4 * MIB, i * 4 * MIB);
+        step(&job);
+        cm_growth_forward(&job.growth, job.blocks, job.iteration);
+        assert_int_equal(rows_of(&job, CM_VERDICT_LINGERING, &row), 0);
+    }
+    assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 1);
+    end(&job);
+}
+
 /* What was there beside them, a workspace, is not what came. */
 static void
 tells_what_came_beside_what_parameters_own(void **state)
@@ -461,6 +481,7 @@ main(void)
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
+        cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),
         cmocka_unit_test(tells_what_came_beside_what_parameters_own),
         cmocka_unit_test(is_calm_where_nothing_is_suspect),

@@ -120,15 +120,23 @@ add_escaped(struct cm_phrase *self, Py_UCS4 c, bool is_text)
     }
 }
 
+/* Of a long one the end says more: a parameter's name has the module's path
+ * before it. */
 static void
 add_quoted_str(struct cm_phrase *self, PyObject *string)
 {
+    enum { FIRST = 12 };
     Py_ssize_t length = is_readable(string) ? PyUnicode_GET_LENGTH(string) : 0;
+    Py_ssize_t left_out = length - CM_PHRASE_VALUE_CHARS;
     cm_phrase_add(self, "'");
-    for (Py_ssize_t i = 0; i < length && i < CM_PHRASE_VALUE_CHARS; i++) {
+    for (Py_ssize_t i = 0; i < length; i++) {
+        if (left_out > 0 && i == FIRST) {
+            cm_phrase_add(self, "...");
+            i += left_out;
+        }
         add_escaped(self, PyUnicode_READ_CHAR(string, i), true);
     }
-    cm_phrase_add(self, length > CM_PHRASE_VALUE_CHARS ? "...'" : "'");
+    cm_phrase_add(self, "'");
 }
 
 static void

@@ -30,7 +30,7 @@ void cm_phrase_add_number(struct cm_phrase *self, long long number);
 void cm_phrase_add_str(struct cm_phrase *self, PyObject *string,
                        size_t max_chars);
 /* None, bool, int, float and a str that is a name (of letters, digits and
- * "_.-/:") by value, as repr() would, cut at CM_PHRASE_VALUE_CHARS; with
+ * "_.-/:") by value, as repr() would, CM_PHRASE_VALUE_CHARS of it; with
  * `texts` every str and bytes: they may be what nobody is to read.  False, and
  * nothing added, for all else. */
 bool cm_phrase_add_value(struct cm_phrase *self, PyObject *object, bool texts);
