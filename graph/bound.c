@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "emptying.h"
+#include "kept.h"
 #include "memo.h"
 #include "name.h"
 #include "owner.h"
@@ -330,6 +331,14 @@ is_in_graph(const struct cm_holding *self)
 }
 
 static bool
+is_drained_queue(const struct cm_holding *self)
+{
+    return cm_kept_in_queue(self)
+           && cm_emptying_takes_all(self,
+                                    cm_way_name_of(self, self->at - 1).text);
+}
+
+static bool
 is_emptied_there(const struct cm_holding *self)
 {
     struct cm_holding named = named_place(self);
@@ -338,7 +347,7 @@ is_emptied_there(const struct cm_holding *self)
     }
     struct lines lines = lines_of(&named);
     if ((named.at == self->at && lines.trim > 0 && !is_in_graph(self))
-        || cm_memo_fills(self)) {
+        || cm_memo_fills(self) || is_drained_queue(self)) {
         return true;
     }
     /* Each epoch makes it longer from nothing. */
