@@ -35,6 +35,17 @@ cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 }
 
 void
+cm_pass_add_call(struct cm_pass *pass, PyObject *name,
+                 const struct pushed *bound)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_CALL, name, bound->name, bound->within);
+    if (pass->count > before && bound->fresh) {
+        pass->stores[before].key = cm_pass_text(pass, bound->by);
+    }
+}
+
+void
 cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
                 const struct pushed *of, const struct pushed *key)
 {
