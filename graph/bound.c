@@ -62,17 +62,6 @@ is_array_of_lists(const struct cm_holding *self, size_t at)
     return list && is_of(cm_way_module(self, at), "numpy");
 }
 
-bool
-cm_bound_is_known(const struct cm_holding *self)
-{
-    for (size_t i = 0; i < self->count; i++) {
-        if (cm_way_step(self, i)->bounded && !is_array_of_lists(self, i)) {
-            return true;
-        }
-    }
-    return is_history_of_lbfgs(self);
-}
-
 /* ---- what is emptied */
 
 /* What a person calls the place, and how a line sets that. */
@@ -385,6 +374,39 @@ cm_bound_is_emptied(const struct cm_holding *self)
     }
     return self->count >= 2 && self->at != 0
            && (is_emptied_there(self) || is_emptied_below(self));
+}
+
+/* ---- a size */
+
+/* rows = np.append(rows, x): each has a place more. */
+static bool
+is_array_made_longer(const struct cm_holding *self, size_t at)
+{
+    struct cm_holding array = *self;
+    array.at = at;
+    return is_of(cm_way_module(self, at), "numpy")
+           && cm_way_is_variable(cm_way_step(self, at))
+           && lines_of(&array).add > 0;
+}
+
+/* The deque that each of these has is no bound of how many there are. */
+static bool
+is_of_each(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    return at > self->at && place->counted && place->items >= self->through;
+}
+
+bool
+cm_bound_is_known(const struct cm_holding *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (cm_way_step(self, i)->bounded && !is_of_each(self, i)
+            && !is_array_of_lists(self, i) && !is_array_made_longer(self, i)) {
+            return true;
+        }
+    }
+    return is_history_of_lbfgs(self);
 }
 
 /* ---- what a loop leaves */
