@@ -378,15 +378,17 @@ cm_bound_is_emptied(const struct cm_holding *self)
 
 /* ---- a size */
 
-/* rows = np.append(rows, x): each has a place more. */
+/* rows = np.append(rows, x): each has a place more.  So has that of a frame of
+ * pandas, by df.loc[len(df)] = x. */
 static bool
 is_array_made_longer(const struct cm_holding *self, size_t at)
 {
     struct cm_holding array = *self;
     array.at = at;
     return is_of(cm_way_module(self, at), "numpy")
-           && cm_way_is_variable(cm_way_step(self, at))
-           && lines_of(&array).add > 0;
+           && ((at > 0 && is_of(cm_way_module(self, at - 1), "pandas"))
+               || (cm_way_is_variable(cm_way_step(self, at))
+                   && lines_of(&array).add > 0));
 }
 
 /* The deque that each of these has is no bound of how many there are. */

@@ -483,6 +483,8 @@ test_sizes_that_bound_nothing(void **state)
     assert_false(cm_bound_is_known(&way.holding));
     way.holding.through = 10; /* they pile up in these */
     assert_true(cm_bound_is_known(&way.holding));
+    set_module(&way, 1, "pandas.core.internals.blocks");
+    assert_false(cm_bound_is_known(&way.holding));
     cm_records_free(way.records);
 }
 
@@ -511,7 +513,6 @@ static void
 test_history_of_an_optimizer(void **state)
 {
     struct way way;
-
     (void)state;
     way_init(&way,
              "F||a.py:3 main;O|local opt|LBFGS;D|.state|defaultdict of 1|1;"
@@ -545,7 +546,6 @@ static void
 test_metrics(void **state)
 {
     struct way way;
-
     (void)state;
     way_init(&way,
              "F||a.py:3 main;O|local auroc|BinaryAUROC;L|.preds|list of 9|9;"

@@ -52,6 +52,18 @@ def f(self, rows, x):
                 ("rows", 3), ("rows", 4), ("rows", 6)]
 
 
+def test_what_is_put_in_a_frame_of_pandas(probe):
+    source = """def f(self, df, x, k):
+ df.loc[len(df)] = x
+ self.df.at[k, 'x'] = x
+ loc[k] = x
+ self.rows[k] = x
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [(owner, line) for kind, _, owner, line in told["stores"] if kind == STORE_ITEM] == [
+        ("df", 2), ("df", 3), ("loc", 4), ("rows", 5)]
+
+
 def test_what_an_object_without_a_name_is_made_by(probe):
     source = """def f(self, x):
  Epoch(x).run()

@@ -58,12 +58,25 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
     }
 }
 
+/* df.loc[k] = y is done to the frame. */
+static struct pushed
+frame_of(const struct pushed *of)
+{
+    struct pushed frame = *of;
+    bool view = cm_str_is(of->name, "loc") || cm_str_is(of->name, "at");
+    if (of->attribute && of->object != NULL && view) {
+        frame.name = of->object;
+    }
+    return frame;
+}
+
 void
 cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
                  const struct pushed *key, const struct pushed *value)
 {
     uint32_t before = pass->count;
-    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, of, key);
+    struct pushed frame = frame_of(of);
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
     if (pass->count > before) {
         pass->stores[before].empty = value->empty && value->fresh;
     }
