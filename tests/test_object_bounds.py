@@ -38,7 +38,7 @@ def test_what_bounds_a_container(probe):
 
 
 def test_what_numpy_makes_longer(probe):
-    source = """import numpy as np
+    source = """import math as np
 def f(self, rows, x):
  self.rows = np.append(self.rows, x)
  rows = numpy.append(rows, x)
