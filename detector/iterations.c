@@ -14,6 +14,9 @@ enum { FEW = 4 };
 /* So many of each length: ten of them are a sixth to a third of the run. */
 enum { SLICES = 32 };
 
+/* Of these epochs are told: iterations; slices from the beginning of the run. */
+enum { LONG_EPOCH = 1000, HALF_AN_HOUR = 9 * SLICES };
+
 #define FIRST_SLICE_NS UINT64_C(100000000)
 
 static bool
@@ -142,6 +145,16 @@ cm_iterations_time(struct cm_iterations *self, uint64_t now_ns)
     self->slice_ns = cm_iterations_slice_ns(self)
                      << ((self->done + 1) % SLICES == 0 ? 1 : 0);
     return end(self, CM_BY_TIME);
+}
+
+int64_t
+cm_iterations_epoch_end(const struct cm_iterations *self, int64_t since)
+{
+    if (self->by != CM_BY_TIME) {
+        return since + LONG_EPOCH;
+    }
+    int64_t twice = since + SLICES;
+    return twice > HALF_AN_HOUR ? twice : HALF_AN_HOUR;
 }
 
 const char *

@@ -53,6 +53,12 @@ bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);
 /* How long slices are by now. */
 uint64_t cm_iterations_slice_ns(const struct cm_iterations *self);
 
+/* Where an epoch that began at `since` is over at the latest: a thousand of the
+ * program's iterations later.  Slices would take years for so many: they have
+ * half an hour, and the run must be twice as long as it was. */
+int64_t cm_iterations_epoch_end(const struct cm_iterations *self,
+                                int64_t since);
+
 /* "step", "optimizer" or "time". */
 const char *cm_iterations_name(enum cm_iterations_by by);
 

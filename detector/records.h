@@ -61,7 +61,7 @@ struct cm_store {
     struct cm_text_id within;
     /* k of x[k] and `k in x`, where it is a variable; of CM_STORE_ATTRIBUTE the
      * attribute that an operation makes it of: "sum" in self.avg = self.sum / n
-     * and in self.sum += x */
+     * and in self.sum += x; of F(...).NAME(...) F */
     struct cm_text_id key;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind

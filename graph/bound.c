@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "emptying.h"
+#include "kept.h"
 #include "memo.h"
 #include "name.h"
 #include "owner.h"
@@ -59,17 +60,6 @@ is_array_of_lists(const struct cm_holding *self, size_t at)
                 && step->species != CM_DICT;
     }
     return list && is_of(cm_way_module(self, at), "numpy");
-}
-
-bool
-cm_bound_is_known(const struct cm_holding *self)
-{
-    for (size_t i = 0; i < self->count; i++) {
-        if (cm_way_step(self, i)->bounded && !is_array_of_lists(self, i)) {
-            return true;
-        }
-    }
-    return is_history_of_lbfgs(self);
 }
 
 /* ---- what is emptied */
@@ -330,6 +320,14 @@ is_in_graph(const struct cm_holding *self)
 }
 
 static bool
+is_drained_queue(const struct cm_holding *self)
+{
+    return cm_kept_in_queue(self)
+           && cm_emptying_takes_all(self,
+                                    cm_way_name_of(self, self->at - 1).text);
+}
+
+static bool
 is_emptied_there(const struct cm_holding *self)
 {
     struct cm_holding named = named_place(self);
@@ -338,7 +336,7 @@ is_emptied_there(const struct cm_holding *self)
     }
     struct lines lines = lines_of(&named);
     if ((named.at == self->at && lines.trim > 0 && !is_in_graph(self))
-        || cm_memo_fills(self)) {
+        || cm_memo_fills(self) || is_drained_queue(self)) {
         return true;
     }
     /* Each epoch makes it longer from nothing. */
@@ -376,6 +374,41 @@ cm_bound_is_emptied(const struct cm_holding *self)
     }
     return self->count >= 2 && self->at != 0
            && (is_emptied_there(self) || is_emptied_below(self));
+}
+
+/* ---- a size */
+
+/* rows = np.append(rows, x): each has a place more.  So has that of a frame of
+ * pandas, by df.loc[len(df)] = x. */
+static bool
+is_array_made_longer(const struct cm_holding *self, size_t at)
+{
+    struct cm_holding array = *self;
+    array.at = at;
+    return is_of(cm_way_module(self, at), "numpy")
+           && ((at > 0 && is_of(cm_way_module(self, at - 1), "pandas"))
+               || (cm_way_is_variable(cm_way_step(self, at))
+                   && lines_of(&array).add > 0));
+}
+
+/* The deque that each of these has is no bound of how many there are. */
+static bool
+is_of_each(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    return at > self->at && place->counted && place->items >= self->through;
+}
+
+bool
+cm_bound_is_known(const struct cm_holding *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (cm_way_step(self, i)->bounded && !is_of_each(self, i)
+            && !is_array_of_lists(self, i) && !is_array_made_longer(self, i)) {
+            return true;
+        }
+    }
+    return is_history_of_lbfgs(self);
 }
 
 /* ---- what a loop leaves */

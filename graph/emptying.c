@@ -204,6 +204,44 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
     return filled || !is_running(self, code);
 }
 
+/* Lines that ask how many a queue has, that take one out in a loop, and that may
+ * end the loop before. */
+struct takes {
+    uint32_t ask, take, limit;
+};
+
+static void
+count_takes(const struct cm_holding *self, const struct cm_code *code,
+            const char *name, struct takes *takes)
+{
+    static const char *const asks[] = {"empty", "qsize", NULL};
+    static const char *const gets[] = {"get", "get_nowait", NULL};
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool about = cm_emptying_is_about(self, store, name);
+        takes->ask += about && calls_one_of(self, store, asks);
+        takes->take +=
+            about && store->repeated && calls_one_of(self, store, gets);
+        takes->limit += store->kind == CM_STORE_MEASURE;
+    }
+}
+
+bool
+cm_emptying_takes_all(const struct cm_holding *self, const char *name)
+{
+    bool all = false;
+    for (size_t i = 0; !all && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        struct takes takes = {0};
+        if (!code->library && !is_running(self, code)) {
+            count_takes(self, code, name, &takes);
+        }
+        all = takes.ask > 0 && takes.take > 0 && takes.limit == 0;
+    }
+    return all;
+}
+
 static bool
 empties(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
         const char *name)

@@ -32,6 +32,10 @@ bool cm_emptying_removes(const struct cm_holding *self,
 bool cm_emptying_is_about(const struct cm_holding *self,
                           const struct cm_store *store, const char *name);
 
+/* A function takes all out of a library's queue of that name:
+ * `while not q.empty(): q.get()`, `[q.get() for _ in range(q.qsize())]`. */
+bool cm_emptying_takes_all(const struct cm_holding *self, const char *name);
+
 /* The parameter of this code that a function of its name is handed. */
 struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,

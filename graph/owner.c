@@ -68,10 +68,42 @@ any_makes_again(const struct cm_holding *self, const struct owner *owner)
     return again;
 }
 
+/* Epoch(n).run() */
+static bool
+calls_on_new(const struct cm_holding *self, const struct cm_code *caller,
+             struct cm_text_id method, const char *type)
+{
+    bool again = false;
+    for (uint32_t i = 0; !caller->library && !again && i < caller->store_count;
+         i++) {
+        const struct cm_store *store = &caller->stores[i];
+        again = store->kind == CM_STORE_CALL && store->owner.index == 0
+                && store->key.index != 0 && cm_way_is(self, store->key, type)
+                && cm_text_same(store->name, method)
+                && cm_repeat_runs(self, caller, store);
+    }
+    return again;
+}
+
+/* The self of a method. */
+static bool
+is_called_on_new(const struct cm_holding *self,
+                 const struct cm_alias *variable, const char *type)
+{
+    bool again = false;
+    bool own = cm_way_is(self, variable->name, "self");
+    for (size_t i = 0; own && !again && i < self->code_count; i++) {
+        again =
+            calls_on_new(self, cm_records_code(self->records, self->codes[i]),
+                         variable->code->name, type);
+    }
+    return again;
+}
+
 /* A variable of a function is set by that; a parameter by who calls it. */
 static bool
 variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
-                       struct cm_text_id name)
+                       struct cm_text_id name, const char *type)
 {
     struct cm_aliases all = {.count = 0};
     bool again = false;
@@ -80,7 +112,8 @@ variable_is_made_again(const struct cm_holding *self, struct cm_code_id code,
         const struct cm_alias variable = all.items[i];
         struct owner owner = {cm_way_text(self, variable.name),
                               CM_STORE_LOCAL};
-        again = makes_again(self, variable.code, &owner);
+        again = makes_again(self, variable.code, &owner)
+                || is_called_on_new(self, &variable, type);
         cm_emptying_add_callers(self, &variable, &all);
     }
     return again;
@@ -112,8 +145,9 @@ is_another(const struct cm_holding *self, size_t at)
         return false;
     }
     if (step->role == CM_LOCAL) {
-        return variable_is_made_again(self, frame,
-                                      name_in(self, frame, name.text));
+        struct cm_name type = cm_name_of_type(self->records, step->type);
+        return variable_is_made_again(
+            self, frame, name_in(self, frame, name.text), type.text);
     }
     bool global = at == 1 && cm_way_step(self, 0)->species == CM_MODULE;
     struct owner owner = {name.text, global ? CM_STORE_GLOBAL

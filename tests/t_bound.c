@@ -457,10 +457,41 @@ test_an_array_has_so_many_places(void **state)
 }
 
 static void
+test_sizes_that_bound_nothing(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, variable, 1);
+    set_module(&way, 1, "numpy");
+    way.steps[1].bounded = true;
+    struct cm_store append =
+        store(&way, CM_STORE_CALL, "append", "outputs", 9);
+    struct cm_code_id code = add_code(&way, "main", &append, 1, false);
+    way.holding.codes = &code;
+    assert_true(cm_bound_is_known(&way.holding));
+    way.holding.code_count = 1;
+    assert_false(cm_bound_is_known(&way.holding));
+    cm_records_free(way.records);
+    /* Each frame of a list has an array of one object. */
+    way_init(&way,
+             "M||module a;L|.frames|list of 9|9;O|[3]|ndarray of 1|1;"
+             "T|[0]|Tensor [4]",
+             1);
+    set_module(&way, 2, "numpy");
+    way.steps[2].bounded = true;
+    way.holding.through = 9;
+    assert_false(cm_bound_is_known(&way.holding));
+    way.holding.through = 10; /* they pile up in these */
+    assert_true(cm_bound_is_known(&way.holding));
+    set_module(&way, 1, "pandas.core.internals.blocks");
+    assert_false(cm_bound_is_known(&way.holding));
+    cm_records_free(way.records);
+}
+
+static void
 test_what_a_loop_leaves(void **state)
 {
     struct way way;
-
     (void)state;
     way_init(&way, variable, 1);
     struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "x", "", 2),
@@ -482,7 +513,6 @@ static void
 test_history_of_an_optimizer(void **state)
 {
     struct way way;
-
     (void)state;
     way_init(&way,
              "F||a.py:3 main;O|local opt|LBFGS;D|.state|defaultdict of 1|1;"
@@ -516,7 +546,6 @@ static void
 test_metrics(void **state)
 {
     struct way way;
-
     (void)state;
     way_init(&way,
              "F||a.py:3 main;O|local auroc|BinaryAUROC;L|.preds|list of 9|9;"
@@ -560,6 +589,7 @@ main(void)
         cmocka_unit_test(test_a_method_of_that_purpose),
         cmocka_unit_test(test_a_function_within_shares_it),
         cmocka_unit_test(test_an_array_has_so_many_places),
+        cmocka_unit_test(test_sizes_that_bound_nothing),
         cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),

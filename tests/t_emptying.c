@@ -295,6 +295,51 @@ test_functions_that_call_each_other(void **state)
     cm_records_free(way.records);
 }
 
+/* `[todo.get() for _ in range(todo.qsize())]` in drain(). */
+struct queue_drain {
+    const char *asked, *taken;
+    bool once, limited, running;
+};
+
+static bool
+is_queue_drained(const struct queue_drain *how)
+{
+    struct way way;
+    way_init(&way,
+             "M||module a;O|.todo|queue.Queue;L|.queue|deque of 9|9;"
+             "T|[3]|Tensor [4]",
+             2);
+    set_type(&way, 1, "queue", "Queue");
+    struct cm_store ask[] = {store(&way, CM_STORE_CALL, how->asked, "todo", 5),
+                             store(&way, CM_STORE_CALL, how->taken, "todo", 5),
+                             store(&way, CM_STORE_MEASURE, "", "batch", 5)};
+    ask[1].repeated = !how->once;
+    struct cm_code_id code =
+        add_code(&way, "drain", ask, how->limited ? 3 : 2, false);
+    way.steps[0].code = how->running ? code : (struct cm_code_id){0};
+    return is_emptied_by_all(&way, &code, 1);
+}
+
+static void
+test_a_queue_is_drained(void **state)
+{
+    const struct queue_drain right = {"qsize", "get", false, false, false};
+    struct queue_drain one = right;
+    (void)state;
+    assert_true(is_queue_drained(&one));
+    one.once = true;
+    assert_false(is_queue_drained(&one));
+    one = right;
+    one.asked = "put";
+    assert_false(is_queue_drained(&one));
+    one = right;
+    one.limited = true; /* `while len(batch) < 8 and not todo.empty()` */
+    assert_false(is_queue_drained(&one));
+    one = right;
+    one.running = true;
+    assert_false(is_queue_drained(&one));
+}
+
 int
 main(void)
 {
@@ -306,6 +351,7 @@ main(void)
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_a_number_is_compared),
         cmocka_unit_test(test_a_number_is_counted_before),
+        cmocka_unit_test(test_a_queue_is_drained),
         cmocka_unit_test(test_what_callers_give),
         cmocka_unit_test(test_functions_that_call_each_other),
     };

@@ -138,6 +138,24 @@ lengthens_its_slices_with_the_run(void **state)
     assert_in_range(iterations.done, 300, 500);
 }
 
+/* What is emptied at the end of an epoch is no leak until then. */
+static void
+an_epoch_of_slices_ends_too(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    uint64_t now = SECOND;
+    int64_t end = cm_iterations_epoch_end(&iterations, 2);
+    while (iterations.done < end) {
+        now += SECOND / 10;
+        cm_iterations_time(&iterations, now);
+    }
+    assert_in_range(now / SECOND, 25 * 60, 35 * 60);
+    assert_int_equal(cm_iterations_epoch_end(&iterations, end), end + 32);
+    cm_iterations_told(&iterations);
+    assert_int_equal(cm_iterations_epoch_end(&iterations, 2), 1002);
+}
+
 static void
 begins_anew_where_something_steps(void **state)
 {
@@ -171,6 +189,7 @@ main(void)
         cmocka_unit_test(believes_the_program_above_all),
         cmocka_unit_test(takes_slices_of_time_where_nobody_steps),
         cmocka_unit_test(lengthens_its_slices_with_the_run),
+        cmocka_unit_test(an_epoch_of_slices_ends_too),
         cmocka_unit_test(begins_anew_where_something_steps),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -94,6 +94,51 @@ an_object_that_the_caller_makes(void **state)
     assert_false(is_another_that_is_called("other"));
 }
 
+/* `[Epoch(n).run() for _ in range(4)]`: of self in run(), or in what that calls
+ * on self. */
+static bool
+is_another_without_a_name(const char *made_by, bool repeated, bool step)
+{
+    static const char ways[][80] = {
+        "F||a.py:3 run;O|local self|Epoch;L|.outputs|list of 9|9;"
+        "T|[3]|Tensor [4]",
+        "F||a.py:3 add;O|local self|Epoch;L|.outputs|list of 9|9;"
+        "T|[3]|Tensor [4]"};
+    struct way way;
+    way_init(&way, ways[step], 2);
+    set_type(&way, 1, "__main__", "Epoch");
+    struct cm_store lines[2] = {store(&way, CM_STORE_PARAMETER, "self", "", 1),
+                                store(&way, CM_STORE_CALL, "add", "self", 2)};
+    struct cm_store call = store(&way, CM_STORE_CALL, "run", "", 6);
+    call.key = text(&way, made_by);
+    call.repeated = repeated;
+    struct cm_code run = {.name = text(&way, "run"),
+                          .qualified_name = text(&way, "Epoch.run"),
+                          .stores = lines,
+                          .store_count = 2};
+    struct cm_code add = {.name = text(&way, "add"),
+                          .qualified_name = text(&way, "Epoch.add"),
+                          .stores = lines,
+                          .store_count = 1};
+    struct cm_code_id codes[3] = {
+        {0}, {0}, add_code(&way, "<listcomp>", &call, 1, false)};
+    assert_int_equal(cm_records_add_code(way.records, &run, &codes[0]), CM_OK);
+    assert_int_equal(cm_records_add_code(way.records, &add, &codes[1]), CM_OK);
+    way.steps[0].code = codes[step];
+    return is_emptied_by_all(&way, codes, 3);
+}
+
+static void
+an_object_without_a_name(void **state)
+{
+    (void)state;
+    assert_true(is_another_without_a_name("Epoch", true, false));
+    assert_true(is_another_without_a_name("Epoch", true, true));
+    assert_false(is_another_without_a_name("Epoch", false, false));
+    assert_false(is_another_without_a_name("current", true, false));
+    assert_false(is_another_without_a_name("", true, false));
+}
+
 /* `self.meter = Meter()` in a method that main() calls in its loop, or
  * `self.meter = wrap(self.meter)`. */
 static bool
@@ -152,6 +197,7 @@ main(void)
         cmocka_unit_test(a_variable_that_a_loop_makes),
         cmocka_unit_test(a_parameter_that_the_caller_makes),
         cmocka_unit_test(an_object_that_the_caller_makes),
+        cmocka_unit_test(an_object_without_a_name),
         cmocka_unit_test(an_attribute_that_is_made_anew),
         cmocka_unit_test(a_container_of_the_class),
     };

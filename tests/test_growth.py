@@ -238,6 +238,24 @@ assert told == [wanted], told
 """, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("size, wanted", [("64", "growing"), ("1e6", "growing"), ("float('inf')", "leak")])
+def test_a_cache_of_cachetools_may_fill(size, wanted, tmp_path):
+    run_ok(LOOP + f"size, wanted = {size}, {wanted!r}" + """
+class Cache:
+    def __init__(self, maxsize):
+        self.__maxsize, self.__data = maxsize, {}
+    def put(self, tensor):
+        self.__data[len(self.__data)] = tensor
+class Features(Cache):
+    pass
+cache = Features(size)
+with cumem.observe_tensor_cycles(print):
+    train(cache.put)
+    told = [row["verdict"] for row in cumem.growth() if row["verdict"] != "settled"]
+assert told == [wanted], told
+""", cwd=tmp_path)
+
+
 def test_who_held_it_is_told_when_main_has_returned(tmp_path):
     """The trainer refers to itself, and so dies with main() as a cycle; that is not why it grew."""
     run_ok(LOOP + """

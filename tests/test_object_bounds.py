@@ -36,6 +36,47 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_what_numpy_makes_longer(probe):
+    source = """import math as np
+def f(self, rows, x):
+ self.rows = np.append(self.rows, x)
+ rows = numpy.append(rows, x)
+ rows = np.append(rows[1:], x)
+ self.rows.append(rows, x)
+ x = np.stack(self.rows, rows)
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [(owner, line) for kind, name, owner, line in told["stores"]
+            if (kind, name) == (STORE_CALL, "append") and owner not in ("np", "numpy", "")] == [
+                ("rows", 3), ("rows", 4), ("rows", 6)]
+
+
+def test_what_is_put_in_a_frame_of_pandas(probe):
+    source = """def f(self, df, x, k):
+ df.loc[len(df)] = x
+ self.df.at[k, 'x'] = x
+ loc[k] = x
+ self.rows[k] = x
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [(owner, line) for kind, _, owner, line in told["stores"] if kind == STORE_ITEM] == [
+        ("df", 2), ("df", 3), ("loc", 4), ("rows", 5)]
+
+
+def test_what_an_object_without_a_name_is_made_by(probe):
+    source = """def f(self, x):
+ Epoch(x).run()
+ models.Epoch(x, n=3).run(x)
+ [Epoch(y).run() for y in x]
+ self.epoch.run()
+ (x or Epoch(3)).run()
+"""
+    told = probe.code(function_of(source).__code__)
+    made = {line: key for (kind, name, _, line), (key, _, _) in zip(told["stores"], told["keys"])
+            if (kind, name) == (STORE_CALL, "run")}
+    assert made == {2: "Epoch", 3: "Epoch", 4: "Epoch", 5: "", 6: ""}
+
+
 def test_a_part_of_it_in_what_is_set(probe):
     source = """def f(self, x, n):
  self.k = self.k[:, -n:]

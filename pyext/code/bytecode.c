@@ -64,9 +64,11 @@ forget(struct cm_pass *pass)
 static void
 push_attribute(struct cm_pass *pass, PyObject *name)
 {
+    PyObject *object = pass->stack[0].name;
     pop(pass, 1);
     push(pass, name, NULL);
     pass->stack[0].attribute = true;
+    pass->stack[0].object = object;
 }
 
 static void
@@ -249,12 +251,12 @@ run_load(struct cm_pass *pass, enum action action, unsigned argument)
 static void
 run_method(struct cm_pass *pass, PyObject *name)
 {
-    cm_pass_add(pass, CM_STORE_CALL, name, pass->stack[0].name,
-                pass->stack[0].within);
     struct pushed bound = pass->stack[0];
+    cm_pass_add_call(pass, name, &bound);
     pop(pass, 1);
     push(pass, NULL, NULL);
     cm_pass_push(pass, (struct pushed){.called = name,
+                                       .object = bound.name,
                                        .within = bound.within,
                                        .part = bound.part,
                                        .of = bound.of,

@@ -35,6 +35,17 @@ cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
 }
 
 void
+cm_pass_add_call(struct cm_pass *pass, PyObject *name,
+                 const struct pushed *bound)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_CALL, name, bound->name, bound->within);
+    if (pass->count > before && bound->fresh) {
+        pass->stores[before].key = cm_pass_text(pass, bound->by);
+    }
+}
+
+void
 cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
                 const struct pushed *of, const struct pushed *key)
 {
@@ -47,12 +58,25 @@ cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
     }
 }
 
+/* df.loc[k] = y is done to the frame. */
+static struct pushed
+frame_of(const struct pushed *of)
+{
+    struct pushed frame = *of;
+    bool view = cm_str_is(of->name, "loc") || cm_str_is(of->name, "at");
+    if (of->attribute && of->object != NULL && view) {
+        frame.name = of->object;
+    }
+    return frame;
+}
+
 void
 cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
                  const struct pushed *key, const struct pushed *value)
 {
     uint32_t before = pass->count;
-    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, of, key);
+    struct pushed frame = frame_of(of);
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
     if (pass->count > before) {
         pass->stores[before].empty = value->empty && value->fresh;
     }

@@ -51,6 +51,9 @@ struct cm_text_id cm_pass_text(const struct cm_pass *pass, PyObject *string);
 /* Nothing where there is no room any more. */
 void cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
                  PyObject *owner, PyObject *within);
+/* x.NAME(...): what x is. */
+void cm_pass_add_call(struct cm_pass *pass, PyObject *name,
+                      const struct pushed *bound);
 /* x[k], k in x, x[k] = ...: what is `of`. */
 void cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind,
                      PyObject *name, const struct pushed *of,

@@ -29,6 +29,8 @@ struct pushed {
     bool modulo;       /* step % n */
     PyObject *of;      /* x of these two; NULL: what has no name */
     PyObject *called;  /* a method: its name */
+    PyObject *object;  /* y of y.x, an attribute or a method */
+    PyObject *by;      /* f of f(...), what a call has made */
     PyObject *from;    /* a text or a tuple: the one variable in it */
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */

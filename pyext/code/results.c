@@ -101,6 +101,18 @@ result_of_comprehension(const struct cm_pass *pass)
     return (struct pushed){.made = true, .part = of != NULL, .of = of};
 }
 
+/* np.append(x, y), not x.append(y).  A name that a module imports is loaded
+ * as an attribute, before the arguments or one place further. */
+static bool
+is_append_of_numpy(PyObject *function, const struct pushed *stack,
+                   unsigned arguments)
+{
+    PyObject *near = stack[arguments].object;
+    PyObject *object = near != NULL ? near : stack[arguments + 1].object;
+    return cm_str_is(function, "append") && object != NULL
+           && (cm_str_is(object, "np") || cm_str_is(object, "numpy"));
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -119,6 +131,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     }
     if (function != NULL && PyUnicode_Check(function)) {
         result.empty = makes_empty(function, arguments);
+        result.by = function;
     }
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
         cm_pass_add_arguments(pass, 0, arguments);
@@ -136,7 +149,8 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else if (cm_sets_attribute(function, arguments)) {
         add_attribute_call(pass, function, arguments);
     }
-    else if (is_one_of(function, told)) {
+    else if (is_one_of(function, told)
+             || is_append_of_numpy(function, pass->stack, arguments)) {
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
     }
     else if (cm_str_is(function, "pop") && first->before) {
@@ -201,6 +215,7 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
         argument += 2;
         break;
     case ACT_TAKE_CALL_KEYS:
+        result.by = cm_pushed_function(pass->stack, argument + 1);
         cm_pass_add_arguments(pass, 1, argument);
         argument += 3;
         break;

@@ -63,21 +63,29 @@ is_bounded(PyObject *object)
     return bounded;
 }
 
-/* queue.Queue(maxsize=n), and asyncio's. */
 static bool
-is_queue_with_end(const struct cm_objects *objects, const struct cm_step *step)
+is_finite(PyObject *most)
+{
+    int overflow = 0;
+    return most != NULL
+           && (PyLong_CheckExact(most)
+                   ? PyLong_AsLongAndOverflow(most, &overflow) > 0
+                   : PyFloat_CheckExact(most)
+                         && PyFloat_AS_DOUBLE(most) < (double)PY_SSIZE_T_MAX);
+}
+
+/* queue.Queue(maxsize=n), and asyncio's; a cache of cachetools, which a
+ * person's class may inherit from. */
+static bool
+is_sized(const struct cm_objects *objects, const struct cm_step *step)
 {
     const struct cm_type *type = cm_records_type(objects->records, step->type);
     const char *module = cm_texts_get(objects->texts, type->module);
-    bool plain = strcmp(module, "queue") == 0;
-    if (!plain && strcmp(module, "asyncio.queues") != 0) {
-        return false;
-    }
-    int overflow = 0;
-    PyObject *most =
-        cm_attribute(objects, step->object, plain ? "maxsize" : "_maxsize");
-    return most != NULL && PyLong_CheckExact(most)
-           && PyLong_AsLongAndOverflow(most, &overflow) > 0;
+    const char *name = strcmp(module, "queue") == 0 ? "maxsize"
+                       : strcmp(module, "asyncio.queues") == 0
+                           ? "_maxsize"
+                           : "_Cache__maxsize";
+    return is_finite(cm_attribute(objects, step->object, name));
 }
 
 /* ---- the objects of the way */
@@ -260,8 +268,7 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->type = node.type;
     step->code = node.code;
     step->counted = cm_item_count(step->object, &step->items);
-    step->bounded = is_bounded(step->object)
-                    || is_queue_with_end(objects, step)
+    step->bounded = is_bounded(step->object) || is_sized(objects, step)
                     || cm_unnamed_is_bounded(objects, step->object);
     struct cm_text_id device = cm_device_label_of(
         reach->devices, objects->texts, step->object, &step->species);

@@ -54,7 +54,8 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
 {
     struct cm_verdict_result *result = &self->row.result;
     struct cm_session *session = look->session;
-    int64_t lapses = result->since_iteration + LONG_EPOCH;
+    int64_t lapses =
+        cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool known = holder->bounded || is_of_parameters(look, self)
                  || (holder->renewed && cm_growing_larger(&self->row));
     bool emptied = holder->emptied && session->iteration < lapses;

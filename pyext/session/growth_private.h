@@ -15,7 +15,6 @@
 
 enum {
     MOST_FINDINGS = 64,
-    LONG_EPOCH = 1000,   /* iterations */
     MOST_TARGETS = 4096, /* of one finding */
     MOST_NAMES = 16,
     MOST_OWNED_SITES = 1024,
