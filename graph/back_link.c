@@ -287,20 +287,26 @@ is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
            && !is_in_key(cycle, edge);
 }
 
+/* A module's table of submodules, or an entry in it. */
+static bool
+is_of_table(const struct cm_cycle *cycle, struct cm_link link)
+{
+    return cm_cycle_is_part(cycle, link) || cm_cycle_is_table(cycle, link);
+}
+
 /* The link by which what belongs to an owner knows it; that may lie in a list
  * only where a module's table says whose part it is. */
 static bool
 find_link_up(struct cm_cycle *cycle, struct cm_link down,
              struct cm_link *result)
 {
-    bool part = cm_cycle_is_part(cycle, down);
+    bool part = is_of_table(cycle, down);
     struct cm_link link;
     uint32_t edge = 0;
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (!is_candidate(cycle, edge, &link) || link.owner == down.owner
-            || cm_cycle_is_part(cycle, link)
-            || cm_cycle_is_table(cycle, link)) {
+            || is_of_table(cycle, link)) {
             continue;
         }
         uint32_t last = part ? innermost(cycle, link) : link.edge;
@@ -338,7 +344,7 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
         if (find_link_up(cycle, down, result)) {
             return true;
         }
-        if (!cm_cycle_is_part(cycle, down)
+        if (!is_of_table(cycle, down)
             || !find_whole(cycle, down.owner, &down)) {
             return false;
         }

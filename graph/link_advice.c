@@ -19,7 +19,7 @@ is_kept_on_context(const struct cm_cycle *cycle,
 {
     return cm_name_ends_with(cm_advice_type_name(cycle, suspect->owner).text,
                              "Backward")
-           && cm_advice_species(cycle, suspect->held) == CM_TENSOR;
+           && cm_advice_species(cycle, suspect->edge) == CM_TENSOR;
 }
 
 /* "tuples", "Entry objects": what has the reference within what a person
@@ -123,13 +123,13 @@ advise_attribute(const struct cm_cycle *cycle,
     if (suspect->maker != 0) {
         return cm_advice_captured(cycle, suspect, object);
     }
-    if (suspect->edge != held || cm_advice_leads_into_container(cycle, held)) {
-        return advise_items(cycle, suspect, object);
-    }
     if (is_kept_on_context(cycle, suspect)) {
         return cm_sentence("keep it by ctx.save_for_backward() instead of in "
                            "%s.%s",
                            object, name.text);
+    }
+    if (suspect->edge != held || cm_advice_leads_into_container(cycle, held)) {
+        return advise_items(cycle, suspect, object);
     }
     if (cm_advice_species(cycle, held) == CM_BOUND_METHOD) {
         return cm_sentence("store a weakref.WeakMethod in %s.%s, or set it to "

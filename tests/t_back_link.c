@@ -188,6 +188,12 @@ test_ownership(void **state)
          "x FBackward; y Tensor 4096 site=s; x .y y; y ref x",
          "back_link", "x .y y", "c.py:6",
          "keep it by ctx.save_for_backward() instead of in FBackward.y"},
+        {"the same in a list, ctx.kept = [x, y]",
+         "code f c.py:5 F.forward; store f attr kept ctx 6; site s f:6;"
+         "x FBackward; y Tensor 4096 site=s; k list; x .kept k; k [0] y;"
+         "y ref x",
+         "back_link", "k [0] y", "c.py:6",
+         "keep it by ctx.save_for_backward() instead of in FBackward.kept"},
     };
 
     (void)state;
@@ -212,6 +218,13 @@ test_nested_modules(void **state)
         {"it has the model by a call around the module's own",
          BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
          "make Block.net a weakref.ref, or set it to None when done"},
+        {"a head has the model in a list, the model's table has the weights",
+         "code init n.py:3 Head.__init__; store init attr net self 5;"
+         "methods Head init; n Net; nd dict; nm dict; h Head; hd dict; k list;"
+         "t Tensor 4096; n __dict__ nd; nd ['_modules'] nm; nm ['w'] t;"
+         "nm ['head'] h; h __dict__ hd; hd ['net'] k; k [0] n",
+         "back_link", "k [0] n", "n.py:5",
+         "keep weakref.ref objects in Head.net, or clear it when done"},
         {"look-alike: it has the list that it stands in",
          BLOCKS "bd ['net'] l; l .of n", "back_link", "bd ['net'] l", "n.py:5",
          NULL},
