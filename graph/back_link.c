@@ -352,7 +352,8 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
     return false;
 }
 
-/* A queue's list, a weak dictionary's dict: a person has what it is in. */
+/* A queue's list, a weak dictionary's dict, what a loader keeps of what it was
+ * given: a person has what it is in. */
 static bool
 leave_library(struct cm_cycle *cycle, struct cm_link *link)
 {
@@ -360,8 +361,6 @@ leave_library(struct cm_cycle *cycle, struct cm_link *link)
     struct cm_link outer;
 
     if (!cm_cycle_is_library_object(cycle, link->owner)
-        || !cm_cycle_is_container(cycle,
-                                  cm_cycle_edge(cycle, link->edge)->head)
         || cm_suspect_is_set_by_program(cycle, *link)
         || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
         || !is_candidate(cycle, outer.edge, &outer)) {
@@ -387,7 +386,9 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         result->held = link.edge;
         result->owner = link.owner;
     }
-    if (result->maker != 0) {
+    if (result->maker != 0
+        || cm_cycle_is_library_object(cycle,
+                                      cm_cycle_edge(cycle, edge)->tail)) {
         return true;
     }
     result->edge = inside ? edge : result->edge;

@@ -83,6 +83,16 @@ is_callable(const struct cm_cycle *cycle, uint32_t edge)
            || species == CM_BUILTIN_METHOD;
 }
 
+/* An attribute of a library's object, which the library uses as it is. */
+static bool
+is_out_of_sight(const struct cm_cycle *cycle, uint32_t edge)
+{
+    struct cm_link link;
+
+    return cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner);
+}
+
 static char *
 advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
              const char *object)
@@ -93,7 +103,8 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     const char *weak = method ? "weakref.WeakMethod" : "weakref.ref";
 
     if (!cm_advice_can_be_weak(cycle, suspect->edge)
-        || is_callable(cycle, suspect->edge)) {
+        || is_callable(cycle, suspect->edge)
+        || is_out_of_sight(cycle, suspect->edge)) {
         return cm_advice_clearing(cycle, suspect->held, object, "");
     }
     if (tail != cm_cycle_edge(cycle, suspect->held)->head

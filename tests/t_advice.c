@@ -205,6 +205,14 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "c.py:5",
          "give .parser a function that captures weakref.ref(self) instead of "
          "self.convert, or set .parser = None when done"},
+        {"a function has self and the method that it stands before",
+         "code f w.py:4 wrap.<locals>.forward; o Net; t Tensor 4096; o .t t;"
+         "f function code=f; c cell; d cell; m method; o .forward f;"
+         "f __closure__ c; f __closure__ d; c cell:self o; d cell:inner m;"
+         "m __self__ o",
+         "lambda_on_self", "c cell self o", "w.py:4",
+         "capture weakref.ref(self) and weakref.WeakMethod(inner) in forward, "
+         "or set self.forward = None when done"},
         {"super() is no method",
          "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
          "bound_method_on_self", "s __self__ o", "",

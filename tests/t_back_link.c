@@ -164,14 +164,6 @@ test_ownership(void **state)
          "ms ['head'] h; h __dict__ hd; hd ['model'] m; hd ['w'] t",
          "back_link", "hd ['model'] m", "m.py:5",
          "make Head.model a weakref.ref, or set it to None when done"},
-        {"callbacks in a deque: theirs is the way back",
-         "code con s.py:4 Signal.connect; store con call append slots 4;"
-         "methods Signal con; w Widget; s Signal; d collections.deque;"
-         "m method; t Tensor 4096; w .changed s; s .slots d; d [0] m;"
-         "m __self__ w; w .t t",
-         "back_link", "d [0] m", "s.py:4",
-         "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
-         "done"},
         {"made where it is stored: nobody else has it",
          "code init c.py:3 Req.__init__; store init attr ctx self 6 made;"
          "methods Req init; r Req; c Context; t Tensor 4096; r .ctx c;"
@@ -194,6 +186,32 @@ test_ownership(void **state)
          "y ref x",
          "back_link", "k [0] y", "c.py:6",
          "keep it by ctx.save_for_backward() instead of in FBackward.kept"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_library_object_between(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"callbacks in a deque: theirs is the way back",
+         "code con s.py:4 Signal.connect; store con call append slots 4;"
+         "methods Signal con; w Widget; s Signal; d collections.deque;"
+         "m method; t Tensor 4096; w .changed s; s .slots d; d [0] m;"
+         "m __self__ w; w .t t",
+         "back_link", "d [0] m", "s.py:4",
+         "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
+         "done"},
+        {"a loader that was given its data, in a sampler of its own",
+         "code init d.py:3 Data.__init__; store init attr loader self 5 made;"
+         "methods Data init; library Loader torch.utils;"
+         "library Sampler torch.utils; d Data; l Loader; s Sampler;"
+         "t Tensor 4096; d .loader l; l .dataset d; l .sampler s; s .source d;"
+         "d .t t",
+         "back_link", "s .source d", "d.py:5",
+         "set Data.loader = None when done"},
     };
 
     (void)state;
@@ -336,6 +354,7 @@ main(void)
         cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_ownership),
+        cmocka_unit_test(test_library_object_between),
         cmocka_unit_test(test_nested_modules),
         cmocka_unit_test(test_what_else_leads_back),
         cmocka_unit_test(test_container_cycle),
