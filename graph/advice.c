@@ -321,6 +321,21 @@ cell_of_method(const struct cm_cycle *cycle, uint32_t method, uint32_t held,
     return 0;
 }
 
+/* functools.wraps(method) keeps it as well. */
+static bool
+is_wrapped(const struct cm_cycle *cycle, uint32_t method)
+{
+    uint32_t edge = 0;
+    bool found = false;
+
+    while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        found = cm_cycle_edge(cycle, edge)->head == method
+                && strcmp(cm_cycle_edge_name(cycle, edge).text, "__wrapped__")
+                       == 0;
+    }
+    return found;
+}
+
 char *
 cm_advise_method(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
@@ -337,10 +352,14 @@ cm_advise_method(const struct cm_cycle *cycle,
     uint32_t maker,
         cell = cell_of_method(cycle, method, suspect->held, &maker);
     if (cell != 0) {
+        struct cm_name name = cm_advice_callable_name(cycle, maker);
+
         snprintf(before, sizeof before,
-                 "let %s capture weakref.WeakMethod(%s)",
-                 cm_advice_callable_name(cycle, maker).text,
-                 cm_cycle_edge_name(cycle, cell).text);
+                 "let %s capture weakref.WeakMethod(%s)%s%s%s", name.text,
+                 cm_cycle_edge_name(cycle, cell).text,
+                 is_wrapped(cycle, method) ? " and del " : "",
+                 is_wrapped(cycle, method) ? name.text : "",
+                 is_wrapped(cycle, method) ? ".__wrapped__" : "");
         return cm_advice_clearing(
             cycle, suspect->held,
             cm_advice_type_name(cycle, suspect->owner).text, before);

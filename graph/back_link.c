@@ -162,18 +162,42 @@ suspect_link(struct cm_cycle *cycle, struct cm_link link,
     }
 }
 
+/* A name that the program gave to no attribute: a library's object has it for
+ * the library. */
+static bool
+is_of_library(const struct cm_cycle *cycle, struct cm_link link)
+{
+    return cm_cycle_is_library_object(cycle, link.owner)
+           && !cm_suspect_is_set_by_program(cycle, link);
+}
+
+static bool
+has_users_link(const struct cm_cycle *cycle)
+{
+    struct cm_link link;
+    uint32_t edge = 0;
+    bool found = false;
+
+    while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        found = is_candidate(cycle, edge, &link)
+                && !cm_cycle_is_library_object(cycle, link.owner);
+    }
+    return found;
+}
+
 static bool
 find_by_name(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     struct cm_link link, best = {0};
     uint32_t edge = 0, most = 0;
+    bool users = has_users_link(cycle);
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (is_candidate(cycle, edge, &link)) {
             struct cm_name name = cm_cycle_edge_name(cycle, edge);
             uint32_t score = telling(name.text);
 
-            if (score > most) {
+            if (score > most && !(users && is_of_library(cycle, link))) {
                 most = score;
                 best = link;
             }

@@ -204,6 +204,18 @@ test_library_object_between(void **state)
          "back_link", "d [0] m", "s.py:4",
          "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
          "done"},
+        {"a mock that knows its parent, and what it was called with",
+         "code init e.py:3 Engine.__init__; store init attr log self 5 made;"
+         "methods Engine init; library Mock unittest.mock; e Engine; a Mock;"
+         "b Mock; l list; t Tensor 4096; e .log a; a .note b; b .parent a;"
+         "a .calls l; l [0] e; e .t t",
+         "back_link", "l [0] e", "e.py:5",
+         "put weakref.ref of Engine into Engine.log, or set Engine.log = None "
+         "when done"},
+        {"look-alike: nothing but the library's own",
+         "library Tag bs4; a Tag; b Tag; t Tensor 4096; a .kid b; b .parent a;"
+         "b .t t",
+         "back_link", "b .parent a", "", NULL},
         {"a loader that was given its data, in a sampler of its own",
          "code init d.py:3 Data.__init__; store init attr loader self 5 made;"
          "methods Data init; library Loader torch.utils;"
