@@ -406,13 +406,14 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    uint32_t head = cm_cycle_edge(cycle, link.edge)->head;
+    bool given = false; /* to a library's object, in an attribute of its own */
     if (leave_library(cycle, &link)) {
         result->held = link.edge;
         result->owner = link.owner;
+        given = !inside && !cm_cycle_is_container(cycle, head);
     }
-    if (result->maker != 0
-        || cm_cycle_is_library_object(cycle,
-                                      cm_cycle_edge(cycle, edge)->tail)) {
+    if (result->maker != 0 || given) {
         return true;
     }
     result->edge = inside ? edge : result->edge;

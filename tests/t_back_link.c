@@ -249,12 +249,21 @@ test_nested_modules(void **state)
          BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
          "make Block.net a weakref.ref, or set it to None when done"},
         {"a head has the model in a list, the model's table has the weights",
-         "code init n.py:3 Head.__init__; store init attr net self 5;"
-         "methods Head init; n Net; nd dict; nm dict; h Head; hd dict; k list;"
+         "library dict builtins; code init n.py:3 Head.__init__;"
+         "store init attr net self 5; methods Head init; n Net; nd dict; nm "
+         "dict; h Head; hd dict; k list;"
          "t Tensor 4096; n __dict__ nd; nd ['_modules'] nm; nm ['w'] t;"
          "nm ['head'] h; h __dict__ hd; hd ['net'] k; k [0] n",
          "back_link", "k [0] n", "n.py:5",
          "keep weakref.ref objects in Head.net, or clear it when done"},
+        {"the same without the list",
+         "library dict builtins; code init n.py:3 Head.__init__;"
+         "store init attr net self 5; methods Head init; n Net; nd dict;"
+         "nm dict; h Head; hd dict; t Tensor 4096; n __dict__ nd;"
+         "nd ['_modules'] nm; nm ['w'] t; nm ['head'] h; h __dict__ hd;"
+         "hd ['net'] n",
+         "back_link", "hd ['net'] n", "n.py:5",
+         "make Head.net a weakref.ref, or set it to None when done"},
         {"look-alike: it has the list that it stands in",
          BLOCKS "bd ['net'] l; l .of n", "back_link", "bd ['net'] l", "n.py:5",
          NULL},
