@@ -377,7 +377,8 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
 }
 
 /* A queue's list, a weak dictionary's dict, what a loader keeps of what it was
- * given: a person has what it is in. */
+ * given: a person has what it is in.  Not what is in a ModuleList: that says
+ * whose part it is. */
 static bool
 leave_library(struct cm_cycle *cycle, struct cm_link *link)
 {
@@ -385,6 +386,7 @@ leave_library(struct cm_cycle *cycle, struct cm_link *link)
     struct cm_link outer;
 
     if (!cm_cycle_is_library_object(cycle, link->owner)
+        || cm_cycle_is_part(cycle, *link)
         || cm_suspect_is_set_by_program(cycle, *link)
         || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
         || !is_candidate(cycle, outer.edge, &outer)) {

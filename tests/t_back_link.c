@@ -245,6 +245,10 @@ test_nested_modules(void **state)
          BLOCKS "k list; bd ['net'] k; k [0] n", "back_link", "k [0] n",
          "n.py:5",
          "keep weakref.ref objects in Block.net, or clear it when done"},
+        {"the same, and the list is a library's own",
+         "library ModuleList torch.nn; library dict builtins;" BLOCKS
+         "k list; bd ['net'] k; k [0] n",
+         "back_link", "k [0] n", "n.py:5", NULL},
         {"it has the model by a call around the module's own",
          BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
          "make Block.net a weakref.ref, or set it to None when done"},
