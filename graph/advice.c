@@ -55,22 +55,11 @@ cm_advice_can_be_weak(const struct cm_cycle *cycle, uint32_t edge)
                 ->unweakable;
 }
 
-static struct cm_name
-callable_name(const struct cm_cycle *cycle, uint32_t node)
+struct cm_name
+cm_advice_callable_name(const struct cm_cycle *cycle, uint32_t node)
 {
     return cm_name_of_callable(cycle->records,
                                cm_cycle_node(cycle, node)->code);
-}
-
-/* "the generator", "the coroutine". */
-static const char *
-resumable_word(const struct cm_cycle *cycle, uint32_t node)
-{
-    switch (cm_cycle_node(cycle, node)->species) {
-    case CM_COROUTINE: return "coroutine";
-    case CM_ASYNC_GENERATOR: return "async generator";
-    default: return "generator";
-    }
 }
 
 /* module.forward = ...: it is called as the class's method that it hides. */
@@ -175,18 +164,75 @@ cm_advise_packed(const struct cm_cycle *cycle,
                        "holds itself through it");
 }
 
+static bool
+leads_to(const struct cm_cycle *cycle, uint32_t node, uint32_t role,
+         uint32_t goal)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, node);
+    bool found = false;
+
+    for (uint32_t i = 0; i < record->edge_count && !found; i++) {
+        const struct cm_edge *edge =
+            cm_cycle_edge(cycle, record->first_edge + i);
+
+        found = edge->role == role && edge->head == goal;
+    }
+    return found;
+}
+
+/* The closure is a tuple of cells. */
+static bool
+is_in_closure(const struct cm_cycle *cycle, uint32_t function, uint32_t cell)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, function);
+    bool found = leads_to(cycle, function, CM_CLOSURE, cell);
+
+    for (uint32_t i = 0; i < record->edge_count && !found; i++) {
+        const struct cm_edge *edge =
+            cm_cycle_edge(cycle, record->first_edge + i);
+
+        found = edge->role == CM_CLOSURE
+                && leads_to(cycle, edge->head, CM_CLOSURE_CELL, cell);
+    }
+    return found;
+}
+
+/* inner = self.f; def f(x): return inner(x) + self.y: the variable that has the
+ * method beside `self`; 0: none. */
+static uint32_t
+method_beside(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
+{
+    uint32_t self = cm_cycle_edge(cycle, suspect->edge)->head, edge = 0;
+
+    while ((edge = cm_cycle_next(cycle, edge, CM_ROLE(CM_CELL_CONTENTS)))
+           != 0) {
+        const struct cm_edge *record = cm_cycle_edge(cycle, edge);
+
+        if (cm_cycle_node(cycle, record->head)->species == CM_BOUND_METHOD
+            && leads_to(cycle, record->head, CM_BOUND_SELF, self)
+            && is_in_closure(cycle, suspect->maker, record->tail)) {
+            return edge;
+        }
+    }
+    return 0;
+}
+
 char *
 cm_advise_lambda(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
 {
-    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_name function = cm_advice_callable_name(cycle, suspect->maker);
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    char before[320];
+    char before[480];
 
     (void)made;
     if (cm_cycle_edge(cycle, suspect->edge)->role == CM_CELL_CONTENTS) {
-        snprintf(before, sizeof before, "capture weakref.ref(%s) in %s",
-                 name.text, function.text);
+        uint32_t beside = method_beside(cycle, suspect);
+
+        snprintf(before, sizeof before, "capture weakref.ref(%s)%s%s%s in %s",
+                 name.text, beside != 0 ? " and weakref.WeakMethod(" : "",
+                 beside != 0 ? cm_cycle_edge_name(cycle, beside).text : "",
+                 beside != 0 ? ")" : "", function.text);
         return cm_advice_clearing(cycle, suspect->held, name.text, before);
     }
     return cm_advice_captured(cycle, suspect, "");
@@ -275,6 +321,21 @@ cell_of_method(const struct cm_cycle *cycle, uint32_t method, uint32_t held,
     return 0;
 }
 
+/* functools.wraps(method) keeps it as well. */
+static bool
+is_wrapped(const struct cm_cycle *cycle, uint32_t method)
+{
+    uint32_t edge = 0;
+    bool found = false;
+
+    while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        found = cm_cycle_edge(cycle, edge)->head == method
+                && strcmp(cm_cycle_edge_name(cycle, edge).text, "__wrapped__")
+                       == 0;
+    }
+    return found;
+}
+
 char *
 cm_advise_method(const struct cm_cycle *cycle,
                  const struct cm_suspect *suspect, const struct cm_made *made)
@@ -291,10 +352,14 @@ cm_advise_method(const struct cm_cycle *cycle,
     uint32_t maker,
         cell = cell_of_method(cycle, method, suspect->held, &maker);
     if (cell != 0) {
+        struct cm_name name = cm_advice_callable_name(cycle, maker);
+
         snprintf(before, sizeof before,
-                 "let %s capture weakref.WeakMethod(%s)",
-                 callable_name(cycle, maker).text,
-                 cm_cycle_edge_name(cycle, cell).text);
+                 "let %s capture weakref.WeakMethod(%s)%s%s%s", name.text,
+                 cm_cycle_edge_name(cycle, cell).text,
+                 is_wrapped(cycle, method) ? " and del " : "",
+                 is_wrapped(cycle, method) ? name.text : "",
+                 is_wrapped(cycle, method) ? ".__wrapped__" : "");
         return cm_advice_clearing(
             cycle, suspect->held,
             cm_advice_type_name(cycle, suspect->owner).text, before);
@@ -331,9 +396,9 @@ cm_advice_captured(const struct cm_cycle *cycle,
     char before[400];
 
     if (cm_cycle_node(cycle, suspect->maker)->species == CM_FUNCTION) {
-        snprintf(before, sizeof before,
-                 "give %s weakref.ref of %s as its default",
-                 callable_name(cycle, suspect->maker).text, type.text);
+        snprintf(
+            before, sizeof before, "give %s weakref.ref of %s as its default",
+            cm_advice_callable_name(cycle, suspect->maker).text, type.text);
     }
     else if (edge->role == CM_BOUND_SELF) {
         snprintf(before, sizeof before,
@@ -354,68 +419,6 @@ cm_advise_partial(const struct cm_cycle *cycle,
 {
     (void)made;
     return cm_advice_captured(cycle, suspect, "");
-}
-
-/* As the program reaches it: by the variable or the attribute that has it. */
-static struct cm_name
-resumable_name(const struct cm_cycle *cycle, const struct cm_suspect *suspect)
-{
-    const struct cm_edge *held = cm_cycle_edge(cycle, suspect->held);
-    struct cm_name name = cm_cycle_edge_name(cycle, suspect->held),
-                   spelled = {""};
-
-    if (suspect->held == 0 || held->head != suspect->maker) {
-        return callable_name(cycle, suspect->maker);
-    }
-    snprintf(spelled.text, sizeof spelled.text, "%s%.90s",
-             held->role == CM_ATTRIBUTE ? "." : "", name.text);
-    return spelled;
-}
-
-static bool
-is_in_library_object(const struct cm_cycle *cycle, uint32_t edge)
-{
-    return cm_cycle_is_library_object(cycle, cm_cycle_edge(cycle, edge)->head);
-}
-
-/* What runs the generator or the coroutine, and has it where no one sees. */
-static char *
-advise_library_object(const struct cm_cycle *cycle, uint32_t edge,
-                      const char *word)
-{
-    struct cm_name name = cm_cycle_edge_name(cycle, edge);
-    const char *dot = cm_cycle_edge(cycle, edge)->role == CM_LOCAL ? "" : ".";
-    struct cm_name type =
-        cm_advice_type_name(cycle, cm_cycle_edge(cycle, edge)->head);
-
-    if (cm_name_ends_with(type.text, "Task")) {
-        return cm_sentence("call %s%s.cancel() and await it when done, then "
-                           "set %s%s = None, or do not store the task in what "
-                           "its coroutine refers to",
-                           dot, name.text, dot, name.text);
-    }
-    return cm_sentence("set %s%s = None when done, or do not store it in what "
-                       "its %s refers to",
-                       dot, name.text, word);
-}
-
-char *
-cm_advise_generator(const struct cm_cycle *cycle,
-                    const struct cm_suspect *suspect,
-                    const struct cm_made *made)
-{
-    bool asynchronous =
-        cm_cycle_node(cycle, suspect->maker)->species == CM_ASYNC_GENERATOR;
-    struct cm_name name = resumable_name(cycle, suspect);
-    const char *word = resumable_word(cycle, suspect->maker);
-
-    (void)made;
-    if (suspect->held != 0 && is_in_library_object(cycle, suspect->held)) {
-        return advise_library_object(cycle, suspect->held, word);
-    }
-    return cm_sentence("call %s.%s() when done, or do not store the %s in "
-                       "what it refers to",
-                       name.text, asynchronous ? "aclose" : "close", word);
 }
 
 /* "build" of "class build.<locals>.Net". */
@@ -460,7 +463,7 @@ cm_advise_recursion(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
                     const struct cm_made *made)
 {
-    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_name function = cm_advice_callable_name(cycle, suspect->maker);
 
     (void)made;
     /* The cell's name says more than "the lambda". */
@@ -479,7 +482,7 @@ cm_advise_cell(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                const struct cm_made *made)
 {
     struct cm_name name = cm_cycle_edge_name(cycle, suspect->edge);
-    struct cm_name function = callable_name(cycle, suspect->maker);
+    struct cm_name function = cm_advice_callable_name(cycle, suspect->maker);
     struct cm_link link;
     char before[320] = "";
 

@@ -9,6 +9,9 @@
 
 struct cm_name cm_advice_type_name(const struct cm_cycle *cycle,
                                    uint32_t node);
+/* Of the code of a function, a frame, a generator. */
+struct cm_name cm_advice_callable_name(const struct cm_cycle *cycle,
+                                       uint32_t node);
 /* "f" of `self.f`. */
 struct cm_name cm_advice_method_name(const struct cm_cycle *cycle,
                                      uint32_t method);

@@ -162,18 +162,42 @@ suspect_link(struct cm_cycle *cycle, struct cm_link link,
     }
 }
 
+/* A name that the program gave to no attribute: a library's object has it for
+ * the library. */
+static bool
+is_of_library(const struct cm_cycle *cycle, struct cm_link link)
+{
+    return cm_cycle_is_library_object(cycle, link.owner)
+           && !cm_suspect_is_set_by_program(cycle, link);
+}
+
+static bool
+has_users_link(const struct cm_cycle *cycle)
+{
+    struct cm_link link;
+    uint32_t edge = 0;
+    bool found = false;
+
+    while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        found = is_candidate(cycle, edge, &link)
+                && !cm_cycle_is_library_object(cycle, link.owner);
+    }
+    return found;
+}
+
 static bool
 find_by_name(struct cm_cycle *cycle, struct cm_suspect *result)
 {
     struct cm_link link, best = {0};
     uint32_t edge = 0, most = 0;
+    bool users = has_users_link(cycle);
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (is_candidate(cycle, edge, &link)) {
             struct cm_name name = cm_cycle_edge_name(cycle, edge);
             uint32_t score = telling(name.text);
 
-            if (score > most) {
+            if (score > most && !(users && is_of_library(cycle, link))) {
                 most = score;
                 best = link;
             }
@@ -287,20 +311,26 @@ is_ownership(const struct cm_cycle *cycle, struct cm_link link, uint32_t edge)
            && !is_in_key(cycle, edge);
 }
 
+/* A module's table of submodules, or an entry in it. */
+static bool
+is_of_table(const struct cm_cycle *cycle, struct cm_link link)
+{
+    return cm_cycle_is_part(cycle, link) || cm_cycle_is_table(cycle, link);
+}
+
 /* The link by which what belongs to an owner knows it; that may lie in a list
  * only where a module's table says whose part it is. */
 static bool
 find_link_up(struct cm_cycle *cycle, struct cm_link down,
              struct cm_link *result)
 {
-    bool part = cm_cycle_is_part(cycle, down);
+    bool part = is_of_table(cycle, down);
     struct cm_link link;
     uint32_t edge = 0;
 
     while ((edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         if (!is_candidate(cycle, edge, &link) || link.owner == down.owner
-            || cm_cycle_is_part(cycle, link)
-            || cm_cycle_is_table(cycle, link)) {
+            || is_of_table(cycle, link)) {
             continue;
         }
         uint32_t last = part ? innermost(cycle, link) : link.edge;
@@ -338,7 +368,7 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
         if (find_link_up(cycle, down, result)) {
             return true;
         }
-        if (!cm_cycle_is_part(cycle, down)
+        if (!is_of_table(cycle, down)
             || !find_whole(cycle, down.owner, &down)) {
             return false;
         }
@@ -346,7 +376,9 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
     return false;
 }
 
-/* A queue's list, a weak dictionary's dict: a person has what it is in. */
+/* A queue's list, a weak dictionary's dict, what a loader keeps of what it was
+ * given: a person has what it is in.  Not what is in a ModuleList: that says
+ * whose part it is. */
 static bool
 leave_library(struct cm_cycle *cycle, struct cm_link *link)
 {
@@ -354,8 +386,7 @@ leave_library(struct cm_cycle *cycle, struct cm_link *link)
     struct cm_link outer;
 
     if (!cm_cycle_is_library_object(cycle, link->owner)
-        || !cm_cycle_is_container(cycle,
-                                  cm_cycle_edge(cycle, link->edge)->head)
+        || cm_cycle_is_part(cycle, *link)
         || cm_suspect_is_set_by_program(cycle, *link)
         || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
         || !is_candidate(cycle, outer.edge, &outer)) {
@@ -377,11 +408,14 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    uint32_t head = cm_cycle_edge(cycle, link.edge)->head;
+    bool given = false; /* to a library's object, in an attribute of its own */
     if (leave_library(cycle, &link)) {
         result->held = link.edge;
         result->owner = link.owner;
+        given = !inside && !cm_cycle_is_container(cycle, head);
     }
-    if (result->maker != 0) {
+    if (result->maker != 0 || given) {
         return true;
     }
     result->edge = inside ? edge : result->edge;

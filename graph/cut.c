@@ -36,7 +36,7 @@ static const struct rule rules[] = {
     {"exception_in_frame",
      cm_suspect_exception, cm_made_by_local, cm_advise_exception, false},
     {"exception_on_self",
-     cm_suspect_kept_exception, cm_made_by_attribute, cm_advise_kept_exception, false},
+     cm_suspect_kept_exception, cm_made_by_attribute, cm_advise_kept_exception, true},
     {"frame_in_local",
      cm_suspect_frame, cm_made_by_local, cm_advise_frame, false},
     {"generator_holds_itself",

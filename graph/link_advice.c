@@ -19,7 +19,7 @@ is_kept_on_context(const struct cm_cycle *cycle,
 {
     return cm_name_ends_with(cm_advice_type_name(cycle, suspect->owner).text,
                              "Backward")
-           && cm_advice_species(cycle, suspect->held) == CM_TENSOR;
+           && cm_advice_species(cycle, suspect->edge) == CM_TENSOR;
 }
 
 /* "tuples", "Entry objects": what has the reference within what a person
@@ -83,6 +83,16 @@ is_callable(const struct cm_cycle *cycle, uint32_t edge)
            || species == CM_BUILTIN_METHOD;
 }
 
+/* An attribute of a library's object, which the library uses as it is. */
+static bool
+is_out_of_sight(const struct cm_cycle *cycle, uint32_t edge)
+{
+    struct cm_link link;
+
+    return cm_cycle_link(cycle, edge, &link)
+           && cm_cycle_is_library_object(cycle, link.owner);
+}
+
 static char *
 advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
              const char *object)
@@ -93,7 +103,8 @@ advise_items(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
     const char *weak = method ? "weakref.WeakMethod" : "weakref.ref";
 
     if (!cm_advice_can_be_weak(cycle, suspect->edge)
-        || is_callable(cycle, suspect->edge)) {
+        || is_callable(cycle, suspect->edge)
+        || is_out_of_sight(cycle, suspect->edge)) {
         return cm_advice_clearing(cycle, suspect->held, object, "");
     }
     if (tail != cm_cycle_edge(cycle, suspect->held)->head
@@ -123,13 +134,13 @@ advise_attribute(const struct cm_cycle *cycle,
     if (suspect->maker != 0) {
         return cm_advice_captured(cycle, suspect, object);
     }
-    if (suspect->edge != held || cm_advice_leads_into_container(cycle, held)) {
-        return advise_items(cycle, suspect, object);
-    }
     if (is_kept_on_context(cycle, suspect)) {
         return cm_sentence("keep it by ctx.save_for_backward() instead of in "
                            "%s.%s",
                            object, name.text);
+    }
+    if (suspect->edge != held || cm_advice_leads_into_container(cycle, held)) {
+        return advise_items(cycle, suspect, object);
     }
     if (cm_advice_species(cycle, held) == CM_BOUND_METHOD) {
         return cm_sentence("store a weakref.WeakMethod in %s.%s, or set it to "

@@ -48,11 +48,15 @@ add_candidate(struct cm_place_search *self,
 static bool
 is_in_no_file(const struct cm_place_search *self, const struct cm_code *code)
 {
-    return strcmp(cm_place_text(self, code->filename), "<string>") == 0;
+    const char *name = cm_place_text(self, code->filename);
+
+    return strcmp(name, "<string>") == 0
+           || (name[0] == '<' && strstr(name, "generated") != NULL);
 }
 
 /* "<string>" is the code that dataclasses and namedtuple make, or a program of
- * `python -c`: what lies in a file comes before it. */
+ * `python -c`; "<attrs generated init m.Node>" says it.  What lies in a file
+ * comes before it. */
 static uint32_t
 added_distance(const struct cm_place_search *self, const struct cm_code *code)
 {

@@ -201,6 +201,35 @@ take_input(int argc, char **argv, struct cm_options *result,
     return CM_OK;
 }
 
+/* "-format": getopt reads -f and -o rmat, and what follows as the file. */
+static bool
+lacks_dash(const char *word)
+{
+    const struct option *option = long_options;
+
+    if (word[0] != '-' || word[1] == '-') {
+        return false;
+    }
+    while (option->name != NULL && strcmp(option->name, word + 1) != 0) {
+        option++;
+    }
+    return option->name != NULL;
+}
+
+static enum cm_status
+check_dashes(int argc, char **argv, char error[CM_OPTIONS_ERROR_BYTES])
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (lacks_dash(argv[i])) {
+            snprintf(error, CM_OPTIONS_ERROR_BYTES,
+                     "there is no option \"%.20s\", but there is \"-%.20s\"",
+                     argv[i], argv[i]);
+            return CM_BAD_INPUT;
+        }
+    }
+    return CM_OK;
+}
+
 enum cm_status
 cm_options_parse(int argc, char **argv, struct cm_options *result,
                  char error[CM_OPTIONS_ERROR_BYTES])
@@ -208,6 +237,9 @@ cm_options_parse(int argc, char **argv, struct cm_options *result,
     int option;
 
     *result = (struct cm_options){.min_bytes = CM_DEFAULT_MIN_BYTES};
+    if (check_dashes(argc, argv, error) != CM_OK) {
+        return CM_BAD_INPUT;
+    }
     opterr = 0;
     optind = 0; /* glibc: from the start again */
     while ((option = getopt_long(argc, argv, ":o:fh", long_options, NULL))

@@ -205,6 +205,22 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "c.py:5",
          "give .parser a function that captures weakref.ref(self) instead of "
          "self.convert, or set .parser = None when done"},
+        {"a function has self and the method that it stands before",
+         "code f w.py:4 wrap.<locals>.forward; o Net; t Tensor 4096; o .t t;"
+         "f function code=f; c cell; d cell; m method; o .forward f;"
+         "f __closure__ c; f __closure__ d; c cell:self o; d cell:inner m;"
+         "m __self__ o",
+         "lambda_on_self", "c cell self o", "w.py:4",
+         "capture weakref.ref(self) and weakref.WeakMethod(inner) in forward, "
+         "or set self.forward = None when done"},
+        {"self.step = timed(self.step), with functools.wraps",
+         "code f w.py:4 timed.<locals>.inner; o Net; t Tensor 4096; o .t t;"
+         "f function code=f; fd dict; c cell; m method; o .step f;"
+         "f __closure__ c; c cell:fn m; f __dict__ fd; fd ['__wrapped__'] m;"
+         "m __self__ o",
+         "bound_method_on_self", "m __self__ o", "",
+         "let inner capture weakref.WeakMethod(fn) and del inner.__wrapped__, "
+         "or set Net.step = None when done"},
         {"super() is no method",
          "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
          "bound_method_on_self", "s __self__ o", "",

@@ -164,14 +164,6 @@ test_ownership(void **state)
          "ms ['head'] h; h __dict__ hd; hd ['model'] m; hd ['w'] t",
          "back_link", "hd ['model'] m", "m.py:5",
          "make Head.model a weakref.ref, or set it to None when done"},
-        {"callbacks in a deque: theirs is the way back",
-         "code con s.py:4 Signal.connect; store con call append slots 4;"
-         "methods Signal con; w Widget; s Signal; d collections.deque;"
-         "m method; t Tensor 4096; w .changed s; s .slots d; d [0] m;"
-         "m __self__ w; w .t t",
-         "back_link", "d [0] m", "s.py:4",
-         "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
-         "done"},
         {"made where it is stored: nobody else has it",
          "code init c.py:3 Req.__init__; store init attr ctx self 6 made;"
          "methods Req init; r Req; c Context; t Tensor 4096; r .ctx c;"
@@ -188,6 +180,50 @@ test_ownership(void **state)
          "x FBackward; y Tensor 4096 site=s; x .y y; y ref x",
          "back_link", "x .y y", "c.py:6",
          "keep it by ctx.save_for_backward() instead of in FBackward.y"},
+        {"the same in a list, ctx.kept = [x, y]",
+         "code f c.py:5 F.forward; store f attr kept ctx 6; site s f:6;"
+         "x FBackward; y Tensor 4096 site=s; k list; x .kept k; k [0] y;"
+         "y ref x",
+         "back_link", "k [0] y", "c.py:6",
+         "keep it by ctx.save_for_backward() instead of in FBackward.kept"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+static void
+test_library_object_between(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"callbacks in a deque: theirs is the way back",
+         "code con s.py:4 Signal.connect; store con call append slots 4;"
+         "methods Signal con; w Widget; s Signal; d collections.deque;"
+         "m method; t Tensor 4096; w .changed s; s .slots d; d [0] m;"
+         "m __self__ w; w .t t",
+         "back_link", "d [0] m", "s.py:4",
+         "keep weakref.WeakMethod objects in Signal.slots, or clear it when "
+         "done"},
+        {"a mock that knows its parent, and what it was called with",
+         "code init e.py:3 Engine.__init__; store init attr log self 5 made;"
+         "methods Engine init; library Mock unittest.mock; e Engine; a Mock;"
+         "b Mock; l list; t Tensor 4096; e .log a; a .note b; b .parent a;"
+         "a .calls l; l [0] e; e .t t",
+         "back_link", "l [0] e", "e.py:5",
+         "put weakref.ref of Engine into Engine.log, or set Engine.log = None "
+         "when done"},
+        {"look-alike: nothing but the library's own",
+         "library Tag bs4; a Tag; b Tag; t Tensor 4096; a .kid b; b .parent a;"
+         "b .t t",
+         "back_link", "b .parent a", "", NULL},
+        {"a loader that was given its data, in a sampler of its own",
+         "code init d.py:3 Data.__init__; store init attr loader self 5 made;"
+         "methods Data init; library Loader torch.utils;"
+         "library Sampler torch.utils; d Data; l Loader; s Sampler;"
+         "t Tensor 4096; d .loader l; l .dataset d; l .sampler s; s .source d;"
+         "d .t t",
+         "back_link", "s .source d", "d.py:5",
+         "set Data.loader = None when done"},
     };
 
     (void)state;
@@ -209,9 +245,29 @@ test_nested_modules(void **state)
          BLOCKS "k list; bd ['net'] k; k [0] n", "back_link", "k [0] n",
          "n.py:5",
          "keep weakref.ref objects in Block.net, or clear it when done"},
+        {"the same, and the list is a library's own",
+         "library ModuleList torch.nn; library dict builtins;" BLOCKS
+         "k list; bd ['net'] k; k [0] n",
+         "back_link", "k [0] n", "n.py:5", NULL},
         {"it has the model by a call around the module's own",
          BLOCKS "bd ['net'] n", "back_link", "bd ['net'] n", "n.py:5",
          "make Block.net a weakref.ref, or set it to None when done"},
+        {"a head has the model in a list, the model's table has the weights",
+         "library dict builtins; code init n.py:3 Head.__init__;"
+         "store init attr net self 5; methods Head init; n Net; nd dict; nm "
+         "dict; h Head; hd dict; k list;"
+         "t Tensor 4096; n __dict__ nd; nd ['_modules'] nm; nm ['w'] t;"
+         "nm ['head'] h; h __dict__ hd; hd ['net'] k; k [0] n",
+         "back_link", "k [0] n", "n.py:5",
+         "keep weakref.ref objects in Head.net, or clear it when done"},
+        {"the same without the list",
+         "library dict builtins; code init n.py:3 Head.__init__;"
+         "store init attr net self 5; methods Head init; n Net; nd dict;"
+         "nm dict; h Head; hd dict; t Tensor 4096; n __dict__ nd;"
+         "nd ['_modules'] nm; nm ['w'] t; nm ['head'] h; h __dict__ hd;"
+         "hd ['net'] n",
+         "back_link", "hd ['net'] n", "n.py:5",
+         "make Head.net a weakref.ref, or set it to None when done"},
         {"look-alike: it has the list that it stands in",
          BLOCKS "bd ['net'] l; l .of n", "back_link", "bd ['net'] l", "n.py:5",
          NULL},
@@ -323,6 +379,7 @@ main(void)
         cmocka_unit_test(test_own_dict),
         cmocka_unit_test(test_back_link),
         cmocka_unit_test(test_ownership),
+        cmocka_unit_test(test_library_object_between),
         cmocka_unit_test(test_nested_modules),
         cmocka_unit_test(test_what_else_leads_back),
         cmocka_unit_test(test_container_cycle),

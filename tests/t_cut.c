@@ -431,8 +431,8 @@ test_generator_holds_itself(void **state)
          "site s gen:10 main:19; g generator code=gen; l list;"
          "t Tensor 4096 site=s; g local:pool l; g local:x t; l [0] g",
          "generator_holds_itself", "l [0] g", "g.py:18",
-         "call batches.close() when done, or do not store the generator in "
-         "what it refers to"},
+         "call close() on each generator in pool when done, or do not store "
+         "them in what they refer to"},
         {"self.runner = self.run(), a coroutine behind a task",
          "code run g.py:9 Job.run; code start g.py:4 Job.start;"
          "store start attr task self 5; methods Job start run;"
@@ -455,8 +455,8 @@ test_generator_holds_itself(void **state)
          "g async_generator code=gen; d dict; t Tensor 4096 site=s;"
          "g local:table d; g local:x t; d ['me'] g",
          "generator_holds_itself", "d ['me'] g", "g.py:18",
-         "call stream.aclose() when done, or do not store the async generator "
-         "in what it refers to"},
+         "call aclose() on each async generator in table when done, or do not "
+         "store them in what they refer to"},
         {"look-alike: the generator only hangs off a cycle",
          "g generator; o Node; p Node; t Tensor 4096; o .parent p; p .kid o;"
          "o .gen g; g local:x t",

@@ -244,6 +244,13 @@ test_line_in_no_file(void **state)
     (void)state;
     check_reason("code main a.py:8 main; site s main:9;" MADE_INIT, true,
                  "an __init__ that a library made for Node stores .parent");
+    check_reason("code main a.py:8 main; site s main:9;"
+                 "code init <attrs_generated_init>:2 Node.__init__;"
+                 "store init attr parent self 4;"
+                 "methods Node init; o Node; t Tensor 8 site=s; o .parent o;"
+                 "o .t t",
+                 true,
+                 "an __init__ that a library made for Node stores .parent");
     CHECK_CUTS(command);
 }
 

@@ -88,6 +88,8 @@ test_refuses(void **state)
         {"x", "expected the name of a leak.json (--help)"},
         {"x a b", "expected one file, also got \"b\""},
         {"x a --nothing", "there is no option \"--nothing\" (--help)"},
+        {"x -format text a",
+         "there is no option \"-format\", but there is \"--format\""},
         {"x a --format", "--format needs a value"},
         {"x a --format=pdf",
          "--format \"pdf\": expected html, svg, dot, json or text"},

@@ -108,6 +108,12 @@ test_exception_that_several_keep(void **state)
          "exception_in_frame", "fr local err e", "e.py:15",
          "`del err` at the end of run and set .error = None when done: the "
          "exception keeps the frame, and the frame keeps it"},
+        {"two attributes: self.error = e; self.tb = tb, as __exit__ has them",
+         RAISES "o Job; fr local:self o; o .error e; o .tb tb",
+         "exception_on_self", "o .error e", "",
+         "store the exception's with_traceback(None) in .error, or set .error "
+         "= None when done: its traceback keeps a frame that keeps the Job; "
+         "Job.tb leads back too"},
         {"locals of two frames, and of one function twice",
          "code deep d.py:40 deep; store deep local l - 41;" RAISES
          "in frame code=deep; in2 frame code=deep; tb2 traceback;"

@@ -47,6 +47,18 @@ def test_no_exit_code_that_would_read_as_success(tmp_path, code):
     assert f"not an exit code: '{code}'; expected a number from 1 to 255" in done.stderr
 
 
+def test_a_command_is_no_script(tmp_path):
+    (tmp_path / "train.py").write_text("print('ran')")
+    done = cumem_run(tmp_path, "python3", "train.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        "cumem: error: 'python3' is a command, not a script: cumem run script.py, cumem run -m"
+        " module, or CUMEM_WARN_CYCLES=1 python3 ...\n"
+    )
+    (tmp_path / "python3").write_text("print('mine')")
+    assert cumem_run(tmp_path, "python3").stdout == "mine\n"
+
+
 GROWS = """
 import torch
 layer, kept = torch.nn.Linear(512, 512), []

@@ -5,6 +5,7 @@
 import argparse
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,6 +61,16 @@ def _parser():
     run.add_argument("program", help="script.py; with -m a module, with -c code")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     return parser
+
+
+def _check_program(parser, options):
+    """`cumem run python train.py`, as other tools take it: there is no such script."""
+    program = options.program
+    if not options.kind and not os.path.exists(program) and shutil.which(program):
+        parser.error(
+            f"{program!r} is a command, not a script: cumem run script.py, cumem run -m module,"
+            f" or CUMEM_WARN_CYCLES=1 {program} ..."
+        )
 
 
 def _checked(parse):
@@ -146,7 +157,9 @@ def _is_found(note, least):
 
 def main(arguments=None):
     """Run the command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _check_program(parser, options)
     start = [options.kind, options.program] if options.kind else [options.program]
     with tempfile.TemporaryDirectory(prefix="cumem-") as folder:
         command = [sys.executable, *start, *options.arguments]
