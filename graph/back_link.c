@@ -180,7 +180,8 @@ has_users_link(const struct cm_cycle *cycle)
 
     while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         found = is_candidate(cycle, edge, &link)
-                && !cm_cycle_is_library_object(cycle, link.owner);
+                && !cm_cycle_is_library_object(cycle, link.owner)
+                && cm_suspect_is_set_by_program(cycle, link);
     }
     return found;
 }
@@ -377,19 +378,22 @@ find_link_to_whole(struct cm_cycle *cycle, struct cm_link down,
 }
 
 /* A queue's list, a weak dictionary's dict, what a loader keeps of what it was
- * given: a person has what it is in.  Not what is in a ModuleList: that says
- * whose part it is. */
+ * given: a person has what it is in, by a line of the program unless that was a
+ * container.  Not what is in a ModuleList: that says whose part it is. */
 static bool
 leave_library(struct cm_cycle *cycle, struct cm_link *link)
 {
     struct cm_want want = {.through_libraries = true, .users = true};
     struct cm_link outer;
+    uint32_t head = cm_cycle_edge(cycle, link->edge)->head;
 
     if (!cm_cycle_is_library_object(cycle, link->owner)
         || cm_cycle_is_part(cycle, *link)
         || cm_suspect_is_set_by_program(cycle, *link)
         || !cm_cycle_held(cycle, link->owner, CM_ROLES_CONTAINER, want, &outer)
-        || !is_candidate(cycle, outer.edge, &outer)) {
+        || !is_candidate(cycle, outer.edge, &outer)
+        || !(cm_cycle_is_container(cycle, head)
+             || cm_suspect_is_set_by_program(cycle, outer))) {
         return false;
     }
     *link = outer;

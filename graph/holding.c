@@ -424,14 +424,14 @@ say_scalars(const struct cm_holding *self)
     bool list = step->species == CM_LIST && !sums;
     const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
-    if (list && self->at + 2 < self->count
-        && step_at(self, self->at + 1)->counted) {
-        return say_scalars_inside(self);
-    }
     if (list && place.step < self->at) {
         return cm_sentence("give `%s.item()` to %s instead: it keeps what it "
                            "is given",
                            kept, place.text);
+    }
+    if (list && self->at + 2 < self->count
+        && step_at(self, self->at + 1)->counted) {
+        return say_scalars_inside(self);
     }
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",

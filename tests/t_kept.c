@@ -159,7 +159,7 @@ attribute_of_a_librarys_object(void **state)
                   "give `loss.item()` to log instead");
     way.steps[1].type = way.steps[2].type = (struct cm_type_id){0};
     assert_advice(&way, "graph of a kept scalar",
-                  "`buffer.append(loss.item())`");
+                  "keep `loss.item()` in what is appended to buffer");
     cm_records_free(way.records);
 }
 
