@@ -353,13 +353,13 @@ cm_advise_method(const struct cm_cycle *cycle,
         cell = cell_of_method(cycle, method, suspect->held, &maker);
     if (cell != 0) {
         struct cm_name name = cm_advice_callable_name(cycle, maker);
+        bool wrapped = is_wrapped(cycle, method);
 
         snprintf(before, sizeof before,
                  "let %s capture weakref.WeakMethod(%s)%s%s%s", name.text,
                  cm_cycle_edge_name(cycle, cell).text,
-                 is_wrapped(cycle, method) ? " and del " : "",
-                 is_wrapped(cycle, method) ? name.text : "",
-                 is_wrapped(cycle, method) ? ".__wrapped__" : "");
+                 wrapped ? " and del " : "", wrapped ? name.text : "",
+                 wrapped ? ".__wrapped__" : "");
         return cm_advice_clearing(
             cycle, suspect->held,
             cm_advice_type_name(cycle, suspect->owner).text, before);
