@@ -121,6 +121,26 @@ def test_the_newest_may_be_two():
     assert (found.through, found.targets) == (6, 8)
 
 
+def test_the_newest_may_be_asked_for_first():
+    """Its attribute's module is as near to it as the list is to the others."""
+    net = torch.nn.Module()
+    net.aside = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(8))
+    net.head = torch.nn.Linear(4, 4)
+    for made in lambda first, rest: [first, *rest], lambda first, rest: [*rest, first]:
+        (found,) = ask(made(net.head.weight, (layer.weight for layer in net.aside)))
+        assert "aside" in str(found.path.steps[found.at - 1]), found.path
+        assert (found.through, found.targets) == (8, 9)
+
+
+def test_the_newest_may_be_nearer_to_its_object():
+    log = Node()
+    log.rows = [{"x": torch.zeros(4)} for _ in range(8)]
+    log.last = torch.zeros(4)
+    (found,) = ask([log.last, *(row["x"] for row in log.rows)])
+    assert found.place == ("list of 8", ".rows")
+    assert (found.through, found.targets) == (8, 9)
+
+
 class Node:
     pass
 

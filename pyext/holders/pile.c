@@ -162,6 +162,30 @@ struct place {
     uint32_t distance;
 };
 
+static bool
+is_below(struct cm_piles *self, uint32_t node, uint32_t place)
+{
+    while (node < CM_FROM_ROOT && node > place && self->climbs < MOST_CLIMBS) {
+        node = self->reach->parents[node];
+        self->climbs++;
+    }
+    return node == place;
+}
+
+/* Of a module and the list in it the list, also where the newest target, which
+ * an attribute of the module has as yet, is as near to the module. */
+static bool
+is_nearer(struct cm_piles *self, struct place one, struct place best)
+{
+    if (best.node == 0 || one.node == best.node) {
+        return best.node == 0 || one.distance < best.distance;
+    }
+    if (is_below(self, best.node, one.node)) {
+        return false;
+    }
+    return is_below(self, one.node, best.node) || one.distance < best.distance;
+}
+
 /* Seconds can lead in circles. */
 static void
 climb_to_most(struct cm_piles *self, uint32_t node, uint32_t met,
@@ -176,9 +200,10 @@ climb_to_most(struct cm_piles *self, uint32_t node, uint32_t met,
                    ? CM_FROM_ROOT
                    : above(self, node);
     }
+    struct place found = {node, distance};
     if (node < CM_FROM_ROOT && may_be_place(self, node, met)
-        && (best->node == 0 || distance < best->distance)) {
-        *best = (struct place){node, distance};
+        && is_nearer(self, found, *best)) {
+        *best = found;
     }
 }
 
@@ -339,16 +364,6 @@ chain_of(const struct cm_piles *self, uint32_t group, uint32_t place,
     }
     *links = length;
     return head;
-}
-
-static bool
-is_below(struct cm_piles *self, uint32_t node, uint32_t place)
-{
-    while (node < CM_FROM_ROOT && node > place && self->climbs < MOST_CLIMBS) {
-        node = self->reach->parents[node];
-        self->climbs++;
-    }
-    return node == place;
 }
 
 /* A way to one of the group's targets that passes the place: to the one given
