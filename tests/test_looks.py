@@ -136,8 +136,8 @@ with cumem.warn_tensor_cycles(directory="."):
     leak(1)  # perhaps all others were collected
     made += 1
     gc.collect()
-    cycle, = report()["cycles"]
-    assert cycle["count"] == made and cycle["trigger"] == "gc", cycle
+    cycle, = report()["cycles"]  # first told by a look, where one found no more than 4 MiB
+    assert cycle["count"] == made and cycle["trigger"] in ("gc", "scan"), cycle
     rows = report()["collections"]
     assert sum(row["device_bytes_freed"] for row in rows) >= (made - 10) * MIB, rows
 """, cwd=tmp_path, CUMEM_AUTO_COLLECT="4MiB")
