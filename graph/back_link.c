@@ -171,9 +171,38 @@ is_of_library(const struct cm_cycle *cycle, struct cm_link link)
            && !cm_suspect_is_set_by_program(cycle, link);
 }
 
+/* Attributes that no line of the program sets; a slot keeps the newest, and an
+ * empty one stands for what has neither a name nor a type. */
+struct unset {
+    struct {
+        struct cm_text_id label;
+        struct cm_type_id owner;
+    } slots[64];
+};
+
+/* An answer is the same for all of one name and one type of owner: a million
+ * equal members ask once. */
+static bool
+is_set(const struct cm_cycle *cycle, struct cm_link link, struct unset *known)
+{
+    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
+    struct cm_type_id owner = cm_cycle_node(cycle, link.owner)->type;
+    size_t slot = (label.index * 31u + owner.index)
+                  % (sizeof known->slots / sizeof known->slots[0]);
+
+    if (known->slots[slot].label.index == label.index
+        && known->slots[slot].owner.index == owner.index) {
+        return false;
+    }
+    known->slots[slot].label = label;
+    known->slots[slot].owner = owner;
+    return cm_suspect_is_set_by_program(cycle, link);
+}
+
 static bool
 has_users_link(const struct cm_cycle *cycle)
 {
+    struct unset known = {0};
     struct cm_link link;
     uint32_t edge = 0;
     bool found = false;
@@ -181,7 +210,7 @@ has_users_link(const struct cm_cycle *cycle)
     while (!found && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
         found = is_candidate(cycle, edge, &link)
                 && !cm_cycle_is_library_object(cycle, link.owner)
-                && cm_suspect_is_set_by_program(cycle, link);
+                && is_set(cycle, link, &known);
     }
     return found;
 }
