@@ -21,6 +21,7 @@ import concurrent.futures
 import ctypes
 import gc
 import json
+import operator
 import os
 import pathlib
 import re
@@ -113,10 +114,8 @@ def compare(case):
     return {"case": case, "blocks": {"none": none, "warn": warn},
             "none": statistics.median(none["blocks"]), "warn": statistics.median(warn["blocks"]),
             "own": statistics.median(warn["own"]),
-            "python": statistics.median(ours - others for ours, others
-                                        in zip(warn["python"], none["python"])),
-            "ratio": statistics.median(ours / others for ours, others
-                                       in zip(warn["blocks"], none["blocks"]))}
+            "python": statistics.median(map(operator.sub, warn["python"], none["python"])),
+            "ratio": statistics.median(map(operator.truediv, warn["blocks"], none["blocks"]))}
 
 
 def line_of(row):

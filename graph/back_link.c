@@ -13,6 +13,7 @@
 
 #include "name.h"
 
+#define UNSET_SLOTS 64
 #define MAX_NESTED 16 /* modules within modules, of which the owner is asked */
 #define ROLES_CAPTURE                                                         \
     (CM_ROLES_CONTAINER | CM_ROLE(CM_DEFAULT) | CM_ROLE(CM_PARTIAL_FUNC)      \
@@ -171,13 +172,18 @@ is_of_library(const struct cm_cycle *cycle, struct cm_link link)
            && !cm_suspect_is_set_by_program(cycle, link);
 }
 
-/* Attributes that no line of the program sets; a slot keeps the newest, and an
- * empty one stands for what has neither a name nor a type. */
+static bool
+is_alike(const struct cm_cycle *cycle, struct cm_link a, struct cm_link b)
+{
+    return cm_text_same(cm_cycle_edge(cycle, a.edge)->label,
+                        cm_cycle_edge(cycle, b.edge)->label)
+           && cm_cycle_node(cycle, a.owner)->type.index
+                  == cm_cycle_node(cycle, b.owner)->type.index;
+}
+
+/* Links that no line of the program sets; a slot keeps the newest. */
 struct unset {
-    struct {
-        struct cm_text_id label;
-        struct cm_type_id owner;
-    } slots[64];
+    struct cm_link slots[UNSET_SLOTS];
 };
 
 /* An answer is the same for all of one name and one type of owner: a million
@@ -185,17 +191,14 @@ struct unset {
 static bool
 is_set(const struct cm_cycle *cycle, struct cm_link link, struct unset *known)
 {
-    struct cm_text_id label = cm_cycle_edge(cycle, link.edge)->label;
-    struct cm_type_id owner = cm_cycle_node(cycle, link.owner)->type;
-    size_t slot = (label.index * 31u + owner.index)
-                  % (sizeof known->slots / sizeof known->slots[0]);
+    uint32_t key = cm_cycle_edge(cycle, link.edge)->label.index * 31
+                   + cm_cycle_node(cycle, link.owner)->type.index;
+    struct cm_link *slot = &known->slots[key % UNSET_SLOTS];
 
-    if (known->slots[slot].label.index == label.index
-        && known->slots[slot].owner.index == owner.index) {
+    if (slot->edge != 0 && is_alike(cycle, link, *slot)) {
         return false;
     }
-    known->slots[slot].label = label;
-    known->slots[slot].owner = owner;
+    *slot = link;
     return cm_suspect_is_set_by_program(cycle, link);
 }
 
