@@ -5,13 +5,14 @@
     python bench/instructions.py [--cases COUNT] [--output FOLDER]
 
 For machines without a hardware counter: noise hides 1 % of a time, but the
-same program executes the same instructions.  Each process is counted for five
-blocks of ten iterations, between two doublings of their number: at those cumem
-looks who holds what grows, whose part of the whole goes to nothing.  Of each
-the median block is told; block by block, since some take Python 0.2 % more than
-others, the median ratio and what Python itself takes more; and what lies in
-cumem's own code.  The rest is in libraries, whose copies depend on addresses.
-cumem's threads count too.  No full collection falls into a block.  Slow: an
+same program executes the same instructions.  Each process is counted for nine
+blocks of five iterations, between two doublings of their number: at those cumem
+looks who holds what grows, whose part of the whole goes to nothing.  Before each
+block some lists are made that stay: as many calls of Python's allocator take up
+to 0.2 % of the loop more or less by which of its pools are full, and copies by their
+addresses, with a tool or without.  All blocks count alike, since what comes every
+tenth iteration is in few of them.  What lies in cumem's own code is told, and what
+Python itself takes more.  cumem's threads count too.  No full collection falls into a block.  Slow: an
 iteration of the MLP takes 3 s, since valgrind calls a function for each fused
 multiply and add.
 """
@@ -21,7 +22,6 @@ import concurrent.futures
 import ctypes
 import gc
 import json
-import operator
 import os
 import pathlib
 import re
@@ -33,7 +33,8 @@ import tempfile
 import loop
 import measure
 
-MORE, BLOCK, BLOCKS = 10, 10, 5  # iterations to warm up further, iterations, blocks
+MORE, BLOCK, BLOCKS = 10, 5, 9  # iterations to warm up further, iterations, blocks
+SPARE = 150  # lists more before each block
 BUDGET = 1.005
 CASES = [{"model": model, "live": live, "cycles": cycles}
          for model, live, cycles in (("mlp", 1000, 0), ("transformer", 1000, 0), ("mlp", 1000, 4))]
@@ -59,9 +60,12 @@ def worker(spec):
     _, live, step = loop.begin({**spec, "device": "cpu", "cores": "one"})
     for _ in range(MORE):
         step()
-    valgrind = ctypes.CDLL(spec["switch"])
-    valgrind.start()
+    valgrind, spare = ctypes.CDLL(spec["switch"]), []
     for _ in range(BLOCKS):
+        spare.append([[i] for i in range(SPARE)])
+        gc.collect(1)
+        step()
+        valgrind.start()
         for _ in range(BLOCK):
             step()
         valgrind.dump()
@@ -85,7 +89,7 @@ def instructions_of(dump):
 
 
 def count(spec):
-    """Instructions an iteration: all, and those of cumem's own code; the median block's."""
+    """Instructions an iteration of each block: all, and those of the PARTS."""
     environment = measure.environment(PYTHONHASHSEED="0", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
     if spec["tool"] == "warn":
         environment.update(loop.cumem_environment())
@@ -110,12 +114,16 @@ def count(spec):
 def compare(case):
     """A row: both tools, side by side."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        none, warn = pool.map(count, [{**case, "tool": tool} for tool in ("none", "warn")])
+        return row_of(case, *pool.map(count, [{**case, "tool": tool} for tool in ("none", "warn")]))
+
+
+def row_of(case, none, warn):
+    """A row from the blocks of both tools."""
+    mean = statistics.fmean
     return {"case": case, "blocks": {"none": none, "warn": warn},
-            "none": statistics.median(none["blocks"]), "warn": statistics.median(warn["blocks"]),
-            "own": statistics.median(warn["own"]),
-            "python": statistics.median(map(operator.sub, warn["python"], none["python"])),
-            "ratio": statistics.median(map(operator.truediv, warn["blocks"], none["blocks"]))}
+            "none": mean(none["blocks"]), "warn": mean(warn["blocks"]),
+            "own": mean(warn["own"]), "python": mean(warn["python"]) - mean(none["python"]),
+            "ratio": mean(warn["blocks"]) / mean(none["blocks"])}
 
 
 def line_of(row):
