@@ -12,9 +12,9 @@ block some lists are made that stay: as many calls of Python's allocator take up
 to 0.2 % of the loop more or less by which of its pools are full, and copies by their
 addresses, with a tool or without.  All blocks count alike, since what comes every
 tenth iteration is in few of them.  What lies in cumem's own code is told, and what
-Python itself takes more.  cumem's threads count too.  No full collection falls into a block.  Slow: an
-iteration of the MLP takes 3 s, since valgrind calls a function for each fused
-multiply and add.
+Python itself takes more.  cumem's threads count too.  No full collection falls into
+a block.  Slow: an iteration of the MLP takes 3 s, since valgrind calls a function
+for each fused multiply and add.
 """
 
 import argparse
@@ -34,7 +34,7 @@ import loop
 import measure
 
 MORE, BLOCK, BLOCKS = 10, 5, 9  # iterations to warm up further, iterations, blocks
-SPARE = 150  # lists more before each block
+SPARE = 150  # lists more before each block, which only full collections visit again
 BUDGET = 1.005
 CASES = [{"model": model, "live": live, "cycles": cycles}
          for model, live, cycles in (("mlp", 1000, 0), ("transformer", 1000, 0), ("mlp", 1000, 4))]
@@ -119,11 +119,12 @@ def compare(case):
 
 def row_of(case, none, warn):
     """A row from the blocks of both tools."""
-    mean = statistics.fmean
+    base, all_in = ({part: statistics.fmean(blocks) for part, blocks in tool.items()}
+                    for tool in (none, warn))
     return {"case": case, "blocks": {"none": none, "warn": warn},
-            "none": mean(none["blocks"]), "warn": mean(warn["blocks"]),
-            "own": mean(warn["own"]), "python": mean(warn["python"]) - mean(none["python"]),
-            "ratio": mean(warn["blocks"]) / mean(none["blocks"])}
+            "none": base["blocks"], "warn": all_in["blocks"], "own": all_in["own"],
+            "python": all_in["python"] - base["python"],
+            "ratio": all_in["blocks"] / base["blocks"]}
 
 
 def line_of(row):
