@@ -13,7 +13,6 @@ import ctypes
 import datetime
 import gc
 import json
-import math
 import os
 import pathlib
 import platform
@@ -329,10 +328,11 @@ def interval(values):
     values, count = sorted(values), len(values)
     if not values:
         return None, None
-    out, tail = 0, 0.5 ** count
-    while tail <= 0.025 and 2 * (out + 1) < count:
+    out, ways, tail = 0, 1, 1  # of 2 ** count, which thousands of values make no float of
+    while 40 * tail <= 1 << count and 2 * (out + 1) < count:
+        ways = ways * (count - out) // (out + 1)
         out += 1
-        tail += math.comb(count, out) * 0.5 ** count
+        tail += ways
     at = max(out - 1, 0)
     return values[at], values[count - 1 - at]
 

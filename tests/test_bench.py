@@ -50,6 +50,12 @@ def test_a_cost_is_compared_with_the_median_of_nothing(bench, cost, holds):
     assert bench("measure").beyond_noise([1], AGAIN) is None
 
 
+def test_the_interval_of_thousands_of_values_is_that_of_order_statistics(bench):
+    # 5,000 +- 1.96 * sqrt(5,000) / 2 ranks around the middle.
+    low, high = bench("measure").interval(range(5_000))
+    assert (low, high) == (pytest.approx(2_430, abs=2), 4_999 - low)
+
+
 def test_one_allocation_costs_more_than_nothing(bench):
     """By the samples behind README's row, which is to say what they give."""
     rows = Rows()
