@@ -49,24 +49,72 @@ is_late(const struct cm_iterations *self)
     return late;
 }
 
-/* Its steps since the iteration began, this one with them. */
-static uint32_t
-count_step(struct cm_iterations *self, uintptr_t optimizer)
+/* Whether who comes was taken for done with: then they take turns, as agents
+ * that learn one after the other, and none is taken so any more. */
+static bool
+comes_again(const struct cm_iterations *self, uintptr_t optimizer)
 {
-    for (size_t i = 0; i < self->active_count; i++) {
-        if (self->active[i].optimizer == optimizer) {
-            self->active[i].all_steps++;
-            return ++self->active[i].steps;
+    for (size_t i = 0; i < self->passed_count && i < CM_MOST_OPTIMIZERS; i++) {
+        if (self->passed[i] == optimizer) {
+            return true;
         }
     }
+    return self->come_again;
+}
+
+/* When one more comes: who has not stepped since the one before came, which
+ * itself has gone on, is done with, as the last trial's of a sweep. */
+static void
+drop_passed(struct cm_iterations *self)
+{
+    size_t kept = 0, count = self->active_count;
+    if (self->come_again || count == 0
+        || self->active[count - 1].all_steps < 2) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (self->active[i].last >= self->newest_at) {
+            self->active[kept++] = self->active[i];
+        }
+        else {
+            self->passed[self->passed_count++ % CM_MOST_OPTIMIZERS] =
+                self->active[i].optimizer;
+        }
+    }
+    self->active_count = kept;
+}
+
+/* Its steps since the iteration began, this one with them. */
+static uint32_t
+add(struct cm_iterations *self, uintptr_t optimizer)
+{
+    self->come_again = comes_again(self, optimizer);
+    drop_passed(self);
     if (self->active_count == CM_MOST_OPTIMIZERS) {
         return ALONE;
     }
+    self->newest_at = self->all_steps;
     uint32_t steps = is_late(self) ? 0 : 1;
     self->active[self->active_count].optimizer = optimizer;
     self->active[self->active_count].all_steps = 1;
+    self->active[self->active_count].last = self->all_steps;
     self->active[self->active_count++].steps = steps;
     return steps;
+}
+
+/* As that. */
+static uint32_t
+count_step(struct cm_iterations *self, uintptr_t optimizer)
+{
+    self->all_steps++;
+    for (size_t i = 0; i < self->active_count; i++) {
+        if (self->active[i].optimizer == optimizer) {
+            self->active[i].all_steps++;
+            self->active[i].last = self->all_steps;
+            return ++self->active[i].steps;
+        }
+    }
+    return add(self, optimizer);
 }
 
 CM_HOT uint64_t

@@ -6,8 +6,9 @@
 /* Where an iteration of the program ends: at its own word, else when each of
  * its optimizers has stepped, so that gradient accumulation, several
  * optimizers and a critic that steps five times for one of its generator are
- * one iteration each; else after a slice of time.  Plain state, guarded by its
- * owner.
+ * one iteration each; else after a slice of time.  A sweep that makes a model
+ * and its optimizer for each trial has one for each of these at least.  Plain
+ * state, guarded by its owner.
  *
  * Slices are a tenth of a second at first and get longer with the run, so that
  * ten of them are always a good part of it: what grows and goes with one
@@ -34,8 +35,14 @@ struct cm_iterations {
         uintptr_t optimizer;
         uint32_t steps; /* since the iteration began */
         uint64_t all_steps;
+        uint64_t last; /* the number of its last step among all */
     } active[CM_MOST_OPTIMIZERS];
     size_t active_count;
+    uint64_t all_steps; /* of all optimizers */
+    uint64_t newest_at; /* the number of the first step of who came last */
+    uintptr_t passed[CM_MOST_OPTIMIZERS]; /* who was taken for done with */
+    size_t passed_count;                  /* ever */
+    bool come_again; /* one of these came again: they take turns */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
     bool anew; /* this is the first one after slices of time */
 };

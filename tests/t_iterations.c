@@ -77,6 +77,35 @@ forgets_an_optimizer_that_is_done_with(void **state)
     assert_int_equal(after(&iterations, "CCCCCCCCCCCCCCCCCCC"), 3);
 }
 
+/* A model and an optimizer for each trial of a sweep: one iteration for each
+ * trial at least, though the others never step again. */
+static void
+counts_each_trial_of_a_sweep(void **state)
+{
+    (void)state;
+    struct cm_iterations one = {0}, many = {0}, pairs = {0};
+    after(&one, "AAABBB");
+    assert_int_equal(after(&one, "CCCDDDEEEFFF"), 4);
+    assert_int_equal(after(&one, "GG"), 1);
+    after(&many, "AAAAAAAAAAAAAAABBBBBBBBBBBBBBB");
+    assert_int_equal(after(&many, "CCCCCCCCCCCCCCCDDDDDDDDDDDDDDD"), 2);
+    after(&pairs, "ABABABCDCDCD");
+    assert_int_equal(after(&pairs, "EFEFEFGHGHGHIJIJIJ"), 3);
+}
+
+/* As agents that learn one after the other: none is done with. */
+static void
+keeps_those_that_take_turns(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AAAABBBBCCCCAAAABBBBCCCC");
+    int64_t ends = after(&iterations, "AAAABBBBCCCCAAAABBBBCCCC"
+                                      "AAAABBBBCCCCAAAABBBBCCCC");
+    assert_in_range(ends, 4, 6); /* now at the first one's, now at another's */
+    assert_int_equal(iterations.active_count, 3);
+}
+
 static void
 bears_more_optimizers_than_it_knows(void **state)
 {
@@ -185,6 +214,8 @@ main(void)
         cmocka_unit_test(ends_where_the_last_of_them_steps),
         cmocka_unit_test(counts_a_critic_with_its_generator),
         cmocka_unit_test(forgets_an_optimizer_that_is_done_with),
+        cmocka_unit_test(counts_each_trial_of_a_sweep),
+        cmocka_unit_test(keeps_those_that_take_turns),
         cmocka_unit_test(bears_more_optimizers_than_it_knows),
         cmocka_unit_test(believes_the_program_above_all),
         cmocka_unit_test(takes_slices_of_time_where_nobody_steps),
