@@ -2,6 +2,7 @@
 # Copyright the cumem authors
 """Cases d, e and f of allocations.py: cost, and others that listen, on a GPU."""
 
+import functools
 import gc
 import random
 import time
@@ -62,8 +63,18 @@ class Mode:
             self._torch.cuda.memory._record_memory_history(None)
 
 
-def _deep(frames, function):
-    return function() if frames <= 0 else _deep(frames - 1, function)
+def deep(frames, function):
+    return function() if frames <= 0 else deep(frames - 1, function)
+
+
+def pairs(empty):
+    """ns for one call of torch's empty() and its free."""
+    for _ in range(EACH):  # a tool's first events find pages that nobody has used
+        empty(256, device=DEVICE)
+    start = time.perf_counter_ns()
+    for _ in range(EACH):
+        empty(256, device=DEVICE)
+    return (time.perf_counter_ns() - start) / EACH
 
 
 def cost(spec):
@@ -73,22 +84,14 @@ def cost(spec):
     checks = children.Checks()
     gc.disable()
     empty = torch.empty
-
-    def pairs():
-        for _ in range(EACH):  # a tool's first events find pages that nobody has used
-            empty(256, device=DEVICE)
-        start = time.perf_counter_ns()
-        for _ in range(EACH):
-            empty(256, device=DEVICE)
-        return (time.perf_counter_ns() - start) / EACH
-
+    turn = functools.partial(pairs, empty)
     depths = {"shallow": 0, f"{DEEP} frames deep": DEEP}
 
     def round_of(names):
         found = {}
         for name in names:
             with checks.part(name), Mode(torch, name):
-                found[name] = {depth: _deep(frames, pairs)
+                found[name] = {depth: deep(frames, turn)
                                for depth, frames in depths.items()}
         return found
 

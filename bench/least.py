@@ -16,7 +16,6 @@ they do in a row (bench/hooks.py has these).  Builds cumem with -DCUMEM_METER=pa
 import ctypes
 import functools
 import gc
-import json
 import os
 import random
 import subprocess
@@ -25,11 +24,13 @@ import sysconfig
 import tempfile
 import time
 
+import allocations_gpu
+import children
 import hooks
 import loop
 import measure
 
-EACH, DEEP, WARM = 2_000, 30, 300
+WARM = 300  # iterations
 SYMBOLS = (b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
            b"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE")
 NOTHING, SLOT, TABLE, STACK, OTHERS = range(5)  # as bench/least.c has them
@@ -39,8 +40,9 @@ MODES = {"nothing": (NOTHING, hooks.ALL), "nothing again": (NOTHING, hooks.ALL),
          "a call in the slot": (SLOT, hooks.ALL), "the least, without stacks": (TABLE, hooks.ALL),
          "the least": (STACK, hooks.ALL), "cumem's hook": (OTHERS, ~_OF_ALLOCATOR)}
 OF_ALLOCATION = MODES | {"cumem": (OTHERS, 0)}
-CASES = {"loop, cores of their own": "own", "loop, all on one core": "one",
-         "allocation": "allocation"}
+# The part that measures it, and where its threads run.
+CASES = {"loop, cores of their own": ("loop", "own"), "loop, all on one core": ("loop", "one"),
+         "allocation": ("allocation", "own")}
 
 
 class Hooks:
@@ -85,52 +87,39 @@ def turns(modes, use, turn, seconds):
     return samples
 
 
-def of_loop(library, cores, seconds):
-    """Seconds of iterations, in ms."""
-    if cores == "one":
+def of_loop(spec):
+    """{mode: [{"wall_ms"}, ...]} of iterations; none where a full collection fell into it."""
+    if spec["cores"] == "one":
         loop.share_core()
     own = hooks.Loop("mlp", 1_000, 0, 0, False)
     for _ in range(WARM):
         own.step()
     turn = functools.partial(measure.timed, own.step, 1, measure.Counter())
-    found = turns(MODES, Hooks(library).use, turn, seconds)
-    return {mode: [sample.get("wall_ms") for sample in samples] for mode, samples in found.items()}
+    found = turns(MODES, Hooks(spec["library"]).use, turn, spec["seconds"])
+    return {mode: [{key: sample[key] for key in ("wall_ms",) if key in sample}
+                   for sample in samples] for mode, samples in found.items()}
 
 
-def _deep(frames, function):
-    return function() if frames <= 0 else _deep(frames - 1, function)
-
-
-def of_allocation(library, seconds):
-    """Of torch.empty(256) and its free, 30 frames deep, in ns."""
+def of_allocation(spec):
+    """{mode: [ns, ...]} of torch.empty(256) and its free, 30 frames deep."""
     loop.start_cumem()
     import torch
 
-    keep = torch.empty(256, device="cuda")
-
-    def pairs():
-        for _ in range(EACH):
-            torch.empty(256, device="cuda")
-        start = time.perf_counter_ns()
-        for _ in range(EACH):
-            torch.empty(256, device="cuda")
-        return (time.perf_counter_ns() - start) / EACH
-
+    keep = torch.empty(256, device=allocations_gpu.DEVICE)
     gc.collect()  # cumem learns of the device
     gc.disable()
-    found = turns(OF_ALLOCATION, Hooks(library).use, functools.partial(_deep, DEEP, pairs), seconds)
+    turn = functools.partial(allocations_gpu.deep, allocations_gpu.DEEP,
+                             functools.partial(allocations_gpu.pairs, torch.empty))
+    found = turns(OF_ALLOCATION, Hooks(spec["library"]).use, turn, spec["seconds"])
     del keep
     return found
 
 
 def lines_of_loop(samples):
     rows = []
-    for mode, values in samples.items():
-        wall = measure.ratio([{"mode": [{"wall_ms": value} if value else {} for value in values],
-                               "base": [{"wall_ms": value} if value else {}
-                                        for value in samples["nothing"]]}],
-                             "mode", "base", resamples=300)
-        middle = measure.median(list(filter(None, values)))
+    for mode in samples:
+        wall = measure.ratio([samples], mode, "nothing", resamples=300)
+        middle = measure.median([one["wall_ms"] for one in samples[mode] if one])
         rows.append([mode, f"{middle:.3f}", f"x{wall['ratio']:.4f}",
                      f"[{wall['low']:.4f}, {wall['high']:.4f}]", wall["pairs"]])
     return measure.table(["", "ms", "ratio", "95 % interval", "pairs"], rows)
@@ -146,42 +135,32 @@ def lines_of_allocation(samples):
     return measure.table(["", "ns", "added", "95 % interval", "rounds"], rows)
 
 
-def child(options, package, library, case, seconds):
-    """The samples of a fresh process."""
-    environment = {**os.environ, "CUMEM_WARN_CYCLES": "", "PYTHONPATH": package,
-                   **loop.cumem_environment()}
-    done = subprocess.run([sys.executable, __file__, "--case", case, "--library", library,
-                           "--seconds", str(seconds)],
-                          env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{case}: {done.stderr[-500:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+def samples_of(part, spec, package):
+    """What a fresh process finds."""
+    found = children.call("least.py", part, spec, 2 * spec["seconds"] + 120, PYTHONPATH=package,
+                          **loop.cumem_environment())
+    if "failed" in found:
+        raise SystemExit(f"{part}: {found['failed']}: {found['said']}")
+    return found
 
 
 def report(options):
     output = measure.Output("least", __doc__.splitlines()[0], options)
     with tempfile.TemporaryDirectory() as scratch:
-        package, library = hooks.build(scratch, "pass"), build_least(scratch)
-        for case in CASES:
-            samples = child(options, package, library, case, options.seconds / len(CASES))
-            lines = lines_of_allocation if case == "allocation" else lines_of_loop
+        package = hooks.build(scratch, "pass")
+        spec = {"library": build_least(scratch), "seconds": options.seconds / len(CASES)}
+        for case, (part, cores) in CASES.items():
+            samples = samples_of(part, {**spec, "cores": cores}, package)
             output.case(case=case, samples=samples)
-            output.text("", case, lines(samples))
+            output.text("", case, LINES[part](samples))
     output.write()
 
 
-def main():
-    parser = measure.arguments(__doc__.splitlines()[0], 300)
-    parser.add_argument("--case", choices=CASES, help="(a process of its own)")
-    parser.add_argument("--library")
-    options = parser.parse_args()
-    if options.case is None:
-        report(options)
-    elif options.case == "allocation":
-        print(json.dumps(of_allocation(options.library, options.seconds)))
-    else:
-        print(json.dumps(of_loop(options.library, CASES[options.case], options.seconds)))
-
+PARTS = {"loop": of_loop, "allocation": of_allocation}
+LINES = {"loop": lines_of_loop, "allocation": lines_of_allocation}
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1 and sys.argv[1] in PARTS:
+        children.answer(PARTS)
+    else:
+        report(measure.arguments(__doc__.splitlines()[0], 300).parse_args())

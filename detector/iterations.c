@@ -49,21 +49,33 @@ is_late(const struct cm_iterations *self)
     return late;
 }
 
-/* Whether who comes was taken for done with: then they take turns, as agents
- * that learn one after the other, and none is taken so any more. */
+/* active_count: not known. */
+CM_HOT static size_t
+place_of(const struct cm_iterations *self, uintptr_t optimizer)
+{
+    size_t at = 0;
+    while (at < self->active_count
+           && self->active[at].optimizer != optimizer) {
+        at++;
+    }
+    return at;
+}
+
+/* Whether it was taken for done with. */
 static bool
-comes_again(const struct cm_iterations *self, uintptr_t optimizer)
+has_passed(const struct cm_iterations *self, uintptr_t optimizer)
 {
     for (size_t i = 0; i < self->passed_count && i < CM_MOST_OPTIMIZERS; i++) {
         if (self->passed[i] == optimizer) {
             return true;
         }
     }
-    return self->come_again;
+    return false;
 }
 
 /* When one more comes: who has not stepped since the one before came, which
- * itself has gone on, is done with, as the last trial's of a sweep. */
+ * itself has gone on, is done with, as the last trial's of a sweep.  Not where
+ * they take turns, as agents that learn one after the other. */
 static void
 drop_passed(struct cm_iterations *self)
 {
@@ -84,11 +96,11 @@ drop_passed(struct cm_iterations *self)
     self->active_count = kept;
 }
 
-/* Its steps since the iteration began, this one with them. */
+/* One that was not known: how its steps begin. */
 static uint32_t
 add(struct cm_iterations *self, uintptr_t optimizer)
 {
-    self->come_again = comes_again(self, optimizer);
+    self->come_again |= has_passed(self, optimizer);
     drop_passed(self);
     if (self->active_count == CM_MOST_OPTIMIZERS) {
         return ALONE;
@@ -102,30 +114,25 @@ add(struct cm_iterations *self, uintptr_t optimizer)
     return steps;
 }
 
-/* As that. */
+/* Its steps since the iteration began, this one with them. */
 static uint32_t
 count_step(struct cm_iterations *self, uintptr_t optimizer)
 {
+    size_t at = place_of(self, optimizer);
     self->all_steps++;
-    for (size_t i = 0; i < self->active_count; i++) {
-        if (self->active[i].optimizer == optimizer) {
-            self->active[i].all_steps++;
-            self->active[i].last = self->all_steps;
-            return ++self->active[i].steps;
-        }
+    if (at == self->active_count) {
+        return add(self, optimizer);
     }
-    return add(self, optimizer);
+    self->active[at].all_steps++;
+    self->active[at].last = self->all_steps;
+    return ++self->active[at].steps;
 }
 
 CM_HOT uint64_t
 cm_iterations_steps(const struct cm_iterations *self, uintptr_t optimizer)
 {
-    for (size_t i = 0; i < self->active_count; i++) {
-        if (self->active[i].optimizer == optimizer) {
-            return self->active[i].all_steps;
-        }
-    }
-    return 0;
+    size_t at = place_of(self, optimizer);
+    return at < self->active_count ? self->active[at].all_steps : 0;
 }
 
 static bool
