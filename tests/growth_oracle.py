@@ -22,6 +22,7 @@ import growth_case as case
 from process import environment
 
 MIB = 1 << 20
+SWEEP = 5  # so many models, trained one after the other, are trials
 
 
 class Observer:
@@ -32,6 +33,7 @@ class Observer:
         self.storages = {}
         self.parameters = weakref.WeakValueDictionary()
         self.steps, self.forwards, self.gradients, self.resident = [], [], [], []
+        self.first_parameters, self.trained = [], []
         self.all_forwards = []
         self.stepped = False
 
@@ -59,7 +61,16 @@ class Observer:
             sums[line] = sums.get(line, 0) + size
         return sums
 
+    def number_of(self, parameter):
+        """Its own, also where an earlier one had its address."""
+        for number, known in enumerate(self.first_parameters):
+            if known() is parameter:
+                return number
+        self.first_parameters.append(weakref.ref(parameter))
+        return len(self.first_parameters) - 1
+
     def step(self, optimizer, args, kwargs):
+        self.trained.append(self.number_of(optimizer.param_groups[0]["params"][0]))
         for group in optimizer.param_groups:
             self.parameters.update((id(p), p) for p in group["params"])
         self.steps.append(self.live())
@@ -99,8 +110,18 @@ def observe(path):
     torch.nn.modules.module.register_module_forward_pre_hook(self.forward)
     with Mode():
         runpy.run_path(self.path, run_name="__main__")
-    return {"steps": self.steps or self.all_forwards, "forwards": self.forwards,
+    return {"steps": iterations(self.steps, self.trained) or self.all_forwards,
+            "forwards": self.forwards,
             "gradients": self.gradients, "resident": self.resident}
+
+
+def iterations(steps, trained):
+    """A step is one; of a sweep, whose models are trained one after the other, the last step of
+    each trial."""
+    ends = [number for number, of_next in enumerate(trained[1:] + [None])
+            if trained[number:number + 1] != [of_next]]
+    is_sweep = len(ends) == len(set(trained)) >= SWEEP
+    return [steps[number] for number in ends] if is_sweep else steps
 
 
 CHILDREN = """
