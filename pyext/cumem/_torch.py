@@ -149,14 +149,22 @@ def probe():
     return True
 
 
-def _tensor_types(torch):
-    """torch.Tensor, first, its storage, and every class derived from them so far."""
-    found, todo = [], [torch.UntypedStorage, torch.Tensor]
-    while todo and len(found) < 4096:
+def _derived(cls):
+    """`cls`, first, and every class derived from it so far."""
+    found, todo = {}, [cls]
+    while todo:
         cls = todo.pop()
-        found.append(cls)
-        todo.extend(type.__subclasses__(cls))
-    return found
+        if id(cls) not in found:
+            found[id(cls)] = cls
+            todo.extend(type.__subclasses__(cls))
+    return list(found.values())
+
+
+def _tensor_types(torch):
+    """torch.Tensor, first, its storage, what is derived from them, and the metaclasses."""
+    metaclass = type(torch.Tensor)
+    found = _derived(torch.Tensor) + _derived(torch.UntypedStorage)
+    return found + (_derived(metaclass) if metaclass is not type else [])
 
 
 def retag():

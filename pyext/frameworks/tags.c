@@ -16,6 +16,7 @@
 #include "../../detector/hot.h"
 #include "../../detector/meter.h"
 #include "../torch/forward.h"
+#include "tensor_meta.h"
 
 #define SELDOM 16u
 #define RESTING 256u /* tensors that end, between two questions */
@@ -235,8 +236,7 @@ cm_tags_on_tensor(uint32_t (*hook)(void))
 static void
 wrap(PyTypeObject *type, allocfunc alloc)
 {
-    if (tags.objects != NULL && PyType_IS_GC(type)
-        && type->tp_alloc == PyType_GenericAlloc
+    if (PyType_IS_GC(type) && type->tp_alloc == PyType_GenericAlloc
         && (type->tp_free == PyObject_GC_Del
             || type->tp_free == tagging_free)) {
         type->tp_alloc = alloc;
@@ -255,12 +255,31 @@ cm_tags_on_forward(uint64_t number, void (*hook)(void))
 void
 cm_tags_type(PyTypeObject *type)
 {
-    wrap(type, tagging_alloc);
+    if (tags.objects != NULL) {
+        wrap(type, tagging_alloc);
+    }
+}
+
+/* Also where nothing is tagged any more, in a forked child. */
+static void
+wrap_derived(PyTypeObject *type)
+{
+    PyTypeObject *base = type->tp_base;
+    if (base != NULL && base->tp_free == tagging_free) {
+        wrap(type, tagging_alloc_of_torch);
+    }
 }
 
 void
 cm_tags_torch_type(PyTypeObject *type)
 {
+    if (tags.objects == NULL) {
+        return;
+    }
+    if (PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS)) {
+        cm_tensor_meta_wrap(type, wrap_derived);
+        return;
+    }
     tags.tensor = tags.tensor != NULL ? tags.tensor : type;
     wrap(type, tagging_alloc_of_torch);
 }
@@ -327,6 +346,7 @@ cm_tags_stop(PyObject *types)
         PyObject *type = PyList_GET_ITEM(types, i);
         if (PyType_Check(type)) {
             unwrap((PyTypeObject *)type);
+            cm_tensor_meta_unwrap((PyTypeObject *)type);
         }
     }
     cm_tags_off();

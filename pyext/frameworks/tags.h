@@ -38,7 +38,7 @@ void cm_tags_stop(PyObject *types);
  * left alone. */
 void cm_tags_type(PyTypeObject *type);
 /* The same for torch's, torch.Tensor first, whose stacks the allocator's hook
- * may have. */
+ * may have; and for their metaclasses, so that what they make is wrapped. */
 void cm_tags_torch_type(PyTypeObject *type);
 /* Whether it has those of all tensors that count.  Where it no longer has
  * them, types have to be given anew. */

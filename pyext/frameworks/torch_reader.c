@@ -36,6 +36,9 @@ tag_early(PyObject *module)
         dict != NULL ? PyDict_GetItemString(dict, "Tensor") : NULL;
     if (tensor != NULL && PyType_Check(tensor)) {
         cm_tags_torch_type((PyTypeObject *)tensor);
+        if (!Py_IS_TYPE(tensor, &PyType_Type)) {
+            cm_tags_torch_type(Py_TYPE(tensor));
+        }
     }
 }
 
