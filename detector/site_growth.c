@@ -236,7 +236,7 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
         }
     }
     self->suspect_count = 0;
-    self->forward_noted = self->due = false;
+    self->forward_noted = self->due = self->leak_due = false;
 }
 
 static void
@@ -347,9 +347,11 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
         }
         judge(self, series, cm_growth_category(self, site), iteration,
               &result);
-        self->due |=
+        bool is_new =
             (is_for_a_person(result.verdict) || is_for_a_person(state->told))
             && state->told != result.verdict;
+        self->due |= is_new;
+        self->leak_due |= is_new && result.verdict == CM_VERDICT_LEAK;
         state->told = (uint8_t)result.verdict;
         note_doubt(state, &result);
     }

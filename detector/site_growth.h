@@ -82,6 +82,7 @@ struct cm_growth {
                 * have been kept since: what comes next may be left out */
     bool due;  /* a verdict is new that a person should hear of; whoever tells
                * it clears this */
+    bool leak_due; /* and one of these is a leak; cleared with `due` */
     uint64_t lost; /* numbers that there was no memory for */
     size_t known;  /* series that cm_growth_next_site() has told of */
 };

@@ -18,7 +18,8 @@ place_of(const struct cm_holding *self)
     return cm_way_step(self, self->at);
 }
 
-/* The one of most items on the way; 0: none.  A tuple is never emptied. */
+/* The one of most items on the way; 0: none.  A tuple is never emptied, nor a
+ * module of its layers. */
 static size_t
 container_inside(const struct cm_holding *self)
 {
@@ -27,7 +28,8 @@ container_inside(const struct cm_holding *self)
     if (!place->counted || place->items >= self->through) {
         return 0;
     }
-    for (size_t i = self->at + 1; i < self->count; i++) {
+    for (size_t i = self->at + 1;
+         i < self->count && !cm_way_is_module_table(self, i); i++) {
         const struct cm_holding_step *step = cm_way_step(self, i);
         if (step->counted && step->species != CM_TUPLE
             && (found == 0 || step->items > cm_way_step(self, found)->items)) {

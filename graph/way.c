@@ -34,9 +34,8 @@ cm_way_name_of(const struct cm_holding *self, size_t i)
 
 /* ---- how a step is held */
 
-/* Where torch keeps a module's attributes: model.layer is in _modules. */
-static bool
-is_module_table(const struct cm_holding *self, size_t i)
+bool
+cm_way_is_module_table(const struct cm_holding *self, size_t i)
 {
     static const char *const tables[] = {"._modules", "._parameters",
                                          "._buffers"};
@@ -60,7 +59,7 @@ static bool
 is_module_key(const struct cm_holding *self, size_t i)
 {
     struct cm_name name = cm_way_name_of(self, i);
-    return is_key(self, i) && i > 1 && is_module_table(self, i - 1)
+    return is_key(self, i) && i > 1 && cm_way_is_module_table(self, i - 1)
            && cm_name_is_identifier(name.text, strlen(name.text));
 }
 

@@ -64,6 +64,9 @@ size_t cm_way_lone_hook(const struct cm_holding *self);
 /* What weakref.finalize() keeps of one call; nothing piles up inside it. */
 size_t cm_way_finalizer(const struct cm_holding *self);
 
+/* Where torch keeps a module's attributes: model.layer is in _modules. */
+bool cm_way_is_module_table(const struct cm_holding *self, size_t step);
+
 /* What could be kept in place of the growing ones, in words; a constant. */
 const char *cm_way_less(const struct cm_holding *self);
 

@@ -134,6 +134,22 @@ objects_with_a_container_each(void **state)
     assert_objects(4, true, "__init__", "containers grow", "clear each list");
 }
 
+/* A module is not emptied of its layers: each model has some of the tensors. */
+static void
+models_of_several_layers(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;L|local kept|list of 7|7;t|[3]|tuple of 2|2;"
+             "O|[1]|Net;D|._modules|dict of 3|3;O|['0']|Linear;"
+             "D|._parameters|dict of 2|2;T|['weight']|Parameter [4]",
+             1);
+    way.holding.through = 28;
+    assert_advice(&way, "container grows", "clear kept when it");
+    cm_records_free(way.records);
+}
+
 /* What a library's object gave itself has no line: who has the object. */
 static void
 attribute_of_a_librarys_object(void **state)
@@ -171,6 +187,7 @@ main(void)
         cmocka_unit_test(tasks_that_are_done),
         cmocka_unit_test(values_that_know_their_weak_key),
         cmocka_unit_test(objects_with_a_container_each),
+        cmocka_unit_test(models_of_several_layers),
         cmocka_unit_test(attribute_of_a_librarys_object),
     };
 

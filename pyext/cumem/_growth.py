@@ -63,7 +63,7 @@ def note_optimizer(optimizer):
 
     parameters = [tensor for tensor, kind, _ in rows if kind == PARAMETER]
     if _runtime.is_warned() and _copies.note_step(parameters, _owned):
-        look_when_due(True)
+        look_when_due("leak")
 
 
 def _owned():
@@ -72,9 +72,9 @@ def _owned():
     return [row[0] for known in _optimizers for row in _rows_of(known(), {}, trained)]
 
 
-def look(ending=False, aloud=True):
+def look(ending=False, aloud=True, why="leak"):
     """Find who holds what grows, and tell the document, and if `aloud` whoever is warned."""
-    with _budget.walk("holders"):
+    with _budget.walk(why):
         told = _look(ending, aloud)
     if aloud:
         _state["told"] = told or (_state["told"] and _core.growing())
@@ -110,13 +110,14 @@ def _is_open():
     return _state["told"] or _core.growing()
 
 
-def look_when_due(is_new):
+def look_when_due(why):
     """Not more often than is paid for; but the first verdicts of a run are heard at once.
 
-    `is_new`: a verdict is, be it that something no longer grows.
+    `why`: "leak" for a new one, "lingering" for what lingers or is as it was no more; None: no
+    verdict is new.
     """
-    if is_new and _budget.allows("holders") or _is_open() and _budget.is_paid():
-        look()
+    if why and _budget.allows(why) or _is_open() and _budget.is_paid():
+        look(why=why or "leak")
 
 
 def look_early():

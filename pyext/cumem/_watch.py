@@ -71,7 +71,7 @@ class Watcher(_runtime.Handle):
         with _runtime._lock:
             self._calls -= 1
             if self._calls == 0:
-                self._end(_budget.allows("holders"))
+                self._end(_budget.allows("leak"))
 
     def remove(self):
         """Stop observing; what has grown until now is in the report, and in its file."""

@@ -140,6 +140,7 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
         regroup(self, group_behind(finding), NO_GROUP);
         finding->behind = 0;
         finding->steps_behind = 0;
+        finding->without_graph = 0;
     }
     if (count > finding->most_behind) {
         finding->most_behind = count;
@@ -150,6 +151,7 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
     if (length > finding->steps_behind) {
         finding->steps_behind = length;
     }
+    finding->without_graph += length == 0;
     return add_to_group(self, object, group_behind(finding), &finding->behind);
 }
 
@@ -163,12 +165,14 @@ choose_targets(struct cm_growth_look *self, struct cm_growing *finding)
 
     regroup(self, others ? finding->group : group_behind(finding), NO_GROUP);
     regroup(self, group_behind(finding), finding->group);
-    if (!others) {
+    if (!others || 2 * finding->without_graph > finding->behind) {
         finding->steps_behind = 0;
+    }
+    if (!others) {
         return;
     }
     finding->targets = finding->behind;
-    if (finding->row.category == CM_OTHER) {
+    if (finding->row.category == CM_OTHER && finding->steps_behind != 0) {
         finding->row.category = CM_SAVED;
         cm_growth_categorize(&self->session->growth,
                              (struct cm_site_id){finding->row.site}, CM_SAVED);

@@ -138,12 +138,15 @@ static void
 ask_for_look(struct cm_session *self)
 {
     bool lapsed = has_lapsed(self);
-    PyObject *is_new = self->growth.due || lapsed ? Py_True : Py_False;
-    self->growth.due = false;
+    PyObject *why = self->growth.leak_due ? PyUnicode_FromString("leak")
+                    : self->growth.due || lapsed
+                        ? PyUnicode_FromString("lingering")
+                        : Py_NewRef(Py_None);
+    self->growth.due = self->growth.leak_due = false;
     if (lapsed) { /* a look that is had sets it anew */
         self->look_at = self->iteration + ASK_AGAIN;
     }
-    cm_session_deliver(self, "growth", Py_NewRef(is_new));
+    cm_session_deliver(self, "growth", why);
 }
 
 /* Who holds it is found as long as the function that has it runs; the verdict
