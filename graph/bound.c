@@ -427,6 +427,20 @@ cm_bound_is_carried(const struct cm_records *records, struct cm_code_id id,
     return carried;
 }
 
+bool
+cm_bound_is_renewed(const struct cm_records *records, struct cm_code_id id,
+                    struct cm_text_id name)
+{
+    const struct cm_code *code = cm_records_code(records, id);
+    bool renewed = false;
+    for (uint32_t i = 0; id.index != 0 && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        renewed |= store->kind == CM_STORE_LOCAL && store->repeated
+                   && cm_text_same(store->name, name);
+    }
+    return renewed && !cm_bound_is_carried(records, id, name);
+}
+
 /* ---- metrics */
 
 /* The last one on the way whose state it is; 0: none. */

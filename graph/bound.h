@@ -22,6 +22,10 @@ bool cm_bound_is_emptied(const struct cm_holding *self);
 bool cm_bound_is_carried(const struct cm_records *records,
                          struct cm_code_id code, struct cm_text_id name);
 
+/* Each turn of a loop sets it, before it reads it. */
+bool cm_bound_is_renewed(const struct cm_records *records,
+                         struct cm_code_id code, struct cm_text_id name);
+
 /* Of the rules of advice: a metric that adds up until reset(). */
 bool cm_bound_is_metric(const struct cm_holding *self);
 char *cm_bound_say_metric(const struct cm_holding *self);

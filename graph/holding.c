@@ -526,6 +526,7 @@ static const struct {
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
     {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},
+    {"state keeps its graph", cm_state_is_container, cm_state_say_container},
     {"metric not reset", cm_bound_is_metric, cm_bound_say_metric},
     {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},

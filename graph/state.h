@@ -11,4 +11,9 @@
 bool cm_state_is_tuple(const struct cm_holding *self);
 char *cm_state_say_tuple(const struct cm_holding *self);
 
+/* Weights that are computed from those before them, `params = {k: p - rate * g
+ * for ...}`, in a dict or a list that each turn makes anew. */
+bool cm_state_is_container(const struct cm_holding *self);
+char *cm_state_say_container(const struct cm_holding *self);
+
 #endif

@@ -29,6 +29,38 @@ def state_of_two_layers():
     return ask([low, high], depth=30)
 
 
+@program("state keeps its graph",
+         "`weights = {k: x.detach() for k, x in weights.items()}` between the iterations (and "
+         ".requires_grad_() where it is trained)")
+def weights_of_a_function():
+    weights = {"w": torch.ones(3, requires_grad=True), "b": torch.ones(3, requires_grad=True)}
+    for _ in range(9):
+        loss = (weights["w"] * 2 + weights["b"]).sum()
+        grads = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+        weights = {k: w - 0.1 * g for (k, w), g in zip(weights.items(), grads)}
+    return ask([*grads, *weights.values()], depth=30)
+
+
+@program("state keeps its graph", "`params = [x.detach() for x in params]`")
+def parameters_of_a_function():
+    params = [torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)]
+    for _ in range(9):
+        grads = torch.autograd.grad((params[0] * params[1]).sum(), params, create_graph=True)
+        params = [p - 0.1 * g for p, g in zip(params, grads)]
+    return ask([*grads, *params], depth=30)
+
+
+@program("graph of kept outputs", "detach() before you keep it")
+def outputs_of_an_epoch():
+    start = lambda: [torch.ones(1)]  # noqa: E731
+    w, outs = torch.ones(3, requires_grad=True), start()
+    for _ in range(2):
+        outs = outs[:0] or start()
+        for _ in range(9):
+            outs.append(w * 2)
+    return ask(outs[1:], depth=3)
+
+
 @program("graph of kept outputs", "detach() before you keep it")
 def outputs_of_an_lstm():
     lstm, state, outs = nn.LSTM(2, 3), None, []

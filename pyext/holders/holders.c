@@ -479,17 +479,23 @@ tell(struct search *self, uint32_t group, uint32_t place,
 
 /* ---- all of it */
 
+/* It is in a graph that the targets have behind them. */
+static bool
+has_graph(const struct search *self, uint32_t group)
+{
+    return self->query->autograd_depths != NULL
+           && self->query->autograd_depths[group] != 0;
+}
+
 /* Variables have one or two, and nothing that Python knows of has the many
  * others: no variable is what holds them. */
 static bool
 is_held_unseen(const struct search *self, uint32_t group,
                const struct cm_pile *pile)
 {
-    bool graph = self->query->autograd_depths != NULL
-                 && self->query->autograd_depths[group] != 0;
     uint32_t met = pile->targets - pile->unreached;
-    return pile->node == 0 && met * 2 < pile->unreached && !graph
-           && !self->reach.cut;
+    return pile->node == 0 && met * 2 < pile->unreached
+           && !has_graph(self, group) && !self->reach.cut;
 }
 
 static enum cm_status
@@ -505,7 +511,10 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
     holder->stepped = pile.stepped;
     holder->renewed = cm_turns_renew(&turns, group);
     /* of several variables, the one that a turn leaves to the next */
-    if (pile.node == 0 && pile.way != NULL) {
+    if (pile.way != NULL
+        && (pile.node == 0
+            || (has_graph(self, group)
+                && cm_turns_renew_way(&turns, pile.way)))) {
         pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
     }
     bool unseen = is_held_unseen(self, group, &pile);

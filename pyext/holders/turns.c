@@ -6,10 +6,13 @@
 #include "../../graph/bound.h"
 #include "../tables/phrase.h"
 
-/* A variable of the frame, and what it refers to. */
+typedef bool fits(const struct cm_records *records, struct cm_code_id code,
+                  struct cm_text_id name);
+
+/* A variable of the frame fits, and what it refers to is this. */
 static bool
-is_carried_by(const struct cm_turns *self, const struct cm_root *root,
-              PyObject *referent)
+is_of_variable(const struct cm_turns *self, const struct cm_root *root,
+               PyObject *referent, fits *variable_fits)
 {
     const struct cm_objects *objects = self->query->objects;
     PyObject *name;
@@ -18,12 +21,19 @@ is_carried_by(const struct cm_turns *self, const struct cm_root *root,
         struct cm_phrase phrase;
         phrase.length = 0;
         cm_phrase_add_str(&phrase, name, CM_PHRASE_BYTES);
-        if (cm_bound_is_carried(objects->records, root->code,
-                                cm_phrase_intern(&phrase, objects->texts))) {
+        if (variable_fits(objects->records, root->code,
+                          cm_phrase_intern(&phrase, objects->texts))) {
             return true;
         }
     }
     return false;
+}
+
+static bool
+is_carried_by(const struct cm_turns *self, const struct cm_root *root,
+              PyObject *referent)
+{
+    return is_of_variable(self, root, referent, cm_bound_is_carried);
 }
 
 static const struct cm_root *
@@ -69,21 +79,40 @@ cm_turns_renew(const struct cm_turns *self, uint32_t group)
     return any;
 }
 
-/* The way begins at such a variable; *node: what that refers to, 0: the
- * target. */
-static bool
-is_carried_way(const struct cm_turns *self, const struct cm_reach_hit *way,
-               uint32_t *node)
+/* What the way begins at, and the object there; *node: its, 0: the target's. */
+static const struct cm_root *
+begin_of(const struct cm_turns *self, const struct cm_reach_hit *way,
+         uint32_t *node, PyObject **referent)
 {
     const struct cm_reach *reach = self->piles->reach;
     uint32_t parent = way->parent;
     for (*node = 0; parent < CM_FROM_ROOT; parent = reach->parents[parent]) {
         *node = parent;
     }
-    const struct cm_root *root = root_of(self, parent);
-    PyObject *referent =
+    *referent =
         *node != 0 ? reach->objects[*node] : self->query->targets[way->target];
+    return root_of(self, parent);
+}
+
+/* The way begins at such a variable. */
+static bool
+is_carried_way(const struct cm_turns *self, const struct cm_reach_hit *way,
+               uint32_t *node)
+{
+    PyObject *referent;
+    const struct cm_root *root = begin_of(self, way, node, &referent);
     return root->kind == CM_ROOT_FRAME && is_carried_by(self, root, referent);
+}
+
+bool
+cm_turns_renew_way(const struct cm_turns *self, const struct cm_reach_hit *way)
+{
+    uint32_t node;
+    PyObject *referent;
+    const struct cm_root *root = begin_of(self, way, &node, &referent);
+    return root->kind == CM_ROOT_FRAME
+           && is_of_variable(self, root, referent, cm_bound_is_renewed)
+           && !is_carried_by(self, root, referent);
 }
 
 const struct cm_reach_hit *

@@ -19,6 +19,10 @@ struct cm_turns {
  * with just now. */
 bool cm_turns_renew(const struct cm_turns *self, uint32_t group);
 
+/* The way begins at a variable that each turn sets before it reads it. */
+bool cm_turns_renew_way(const struct cm_turns *self,
+                        const struct cm_reach_hit *way);
+
 /* A way to one of the group's by a variable that is left to the next turn, or
  * `way` where that is one, or none is: `out, h = rnn(x, h)`.  *node: what the
  * variable refers to, where that is no target itself; else as it was. */
