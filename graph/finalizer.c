@@ -26,6 +26,19 @@ is_function(const struct cm_holding *self)
     return cm_way_is(self, edge, ".func");
 }
 
+/* The object that was passed and has the memory, by its class: no variable
+ * that refers to the memory is that. */
+static struct cm_name
+passed_object(const struct cm_holding *self)
+{
+    size_t passed = cm_way_finalizer(self) + 2;
+    const struct cm_holding_step *step =
+        passed < self->count ? cm_way_step(self, passed) : NULL;
+    return step != NULL && step->species == CM_OBJECT && !step->counted
+               ? cm_name_of_type(self->records, step->type)
+               : (struct cm_name){""};
+}
+
 char *
 cm_finalizer_say(const struct cm_holding *self)
 {
@@ -35,9 +48,13 @@ cm_finalizer_say(const struct cm_holding *self)
                            "pass a function without state, or call detach() "
                            "on the finalizer");
     }
-    return cm_sentence("%s is an argument of weakref.finalize(), which keeps "
-                       "it until the object is collected: pass what is needed "
-                       "(a key, %s), or call detach() on the finalizer",
-                       self->kept != NULL ? self->kept : "this",
-                       self->on_host ? "a number" : "a copy on the CPU");
+    struct cm_name passed = passed_object(self);
+    const char *kept = self->kept != NULL ? self->kept : "this";
+    return cm_sentence(
+        "%s%s is an argument of weakref.finalize(), which keeps "
+        "it until the object is collected: pass what is needed "
+        "(a key, %s), or call detach() on the finalizer",
+        passed.text[0] != '\0' ? "each " : "",
+        passed.text[0] != '\0' ? passed.text : kept,
+        self->on_host ? "a number" : "a copy on the CPU");
 }

@@ -270,7 +270,7 @@ cm_ledger_add(struct cm_leak *leak, const struct cm_heap *heap,
     enum cm_status status = CM_OK;
 
     lose(leak, 0, heap->nodes_cut,
-         "one collection found more objects than are kept");
+         "of one collection a part: a bound on objects or on time was met");
     lose(leak, findings->left_out, 0,
          "one collection found more different cycles than are kept");
     note_peaks(leak, heap, findings, records);

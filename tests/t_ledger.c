@@ -345,8 +345,9 @@ test_what_is_left_out_is_counted(void **state)
     assert_int_equal(leak.cycle_count, CM_LEDGER_MAX_CYCLES);
     assert_int_equal(leak.lost_events, 3);
     assert_int_equal(leak.lost_nodes, 7 * (CM_LEDGER_MAX_CYCLES + 3));
-    assert_string_equal(cm_leak_text(&leak, leak.lost_reason),
-                        "one collection found more objects than are kept");
+    assert_string_equal(
+        cm_leak_text(&leak, leak.lost_reason),
+        "of one collection a part: a bound on objects or on time was met");
     cm_leak_release(&leak);
     free_scene(scene);
 }

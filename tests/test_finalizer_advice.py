@@ -33,6 +33,19 @@ def arguments_of_finalizers():
     return ask(kept)
 
 
+@program("weakref.finalize", "each Batch is an argument of weakref.finalize()")
+def objects_that_finalizers_are_given():
+    GLOBAL.owner = Batch()
+    kept = [Batch() for _ in range(4)]
+    for one in kept:
+        weakref.finalize(GLOBAL.owner, id, one)
+    newest = kept[-1].x
+    del kept, one
+    registry = list(weakref.finalize._registry.values())
+    return ask([info.args[0].x for info in registry if info.func is id
+                and isinstance(info.args[0], Batch)] + [newest])
+
+
 @program("weakref.finalize", "keeps its function")
 def methods_that_finalize():
     GLOBAL.owner = Batch()

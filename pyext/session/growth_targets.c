@@ -122,12 +122,20 @@ regroup(struct cm_growth_look *self, uint32_t from, uint32_t to)
     }
 }
 
-/* Of those that have the finding's memory by a graph, until it is known
- * whether they are its targets. */
+/* Of those that have the finding's memory by a graph, or without one, until it
+ * is known whether they are its targets. */
 static uint32_t
-group_behind(const struct cm_growing *finding)
+group_behind(const struct cm_growing *finding, bool by_graph)
 {
-    return finding->group + MOST_FINDINGS;
+    return finding->group + (by_graph ? 1u : 2u) * (uint32_t)MOST_FINDINGS;
+}
+
+static void
+regroup_behind(struct cm_growth_look *self, const struct cm_growing *finding,
+               uint32_t by_graph, uint32_t without)
+{
+    regroup(self, group_behind(finding, true), by_graph);
+    regroup(self, group_behind(finding, false), without);
 }
 
 /* Who has far less behind it than another is not who makes it grow: the last
@@ -137,7 +145,7 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
            PyObject *object, uint32_t count, uint64_t length)
 {
     if (count > 2 * finding->most_behind) {
-        regroup(self, group_behind(finding), NO_GROUP);
+        regroup_behind(self, finding, NO_GROUP, NO_GROUP);
         finding->behind = 0;
         finding->steps_behind = 0;
         finding->without_graph = 0;
@@ -152,7 +160,8 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
         finding->steps_behind = length;
     }
     finding->without_graph += length == 0;
-    return add_to_group(self, object, group_behind(finding), &finding->behind);
+    return add_to_group(self, object, group_behind(finding, length != 0),
+                        &finding->behind);
 }
 
 /* The few that have the memory themselves may be what the running call has
@@ -162,16 +171,19 @@ choose_targets(struct cm_growth_look *self, struct cm_growing *finding)
 {
     uint32_t few = 2 * finding->targets;
     bool others = finding->most_behind > few || finding->behind > few;
+    bool graph = 2 * finding->without_graph <= finding->behind;
 
-    regroup(self, others ? finding->group : group_behind(finding), NO_GROUP);
-    regroup(self, group_behind(finding), finding->group);
-    if (!others || 2 * finding->without_graph > finding->behind) {
+    if (!others || !graph) {
         finding->steps_behind = 0;
     }
     if (!others) {
+        regroup_behind(self, finding, NO_GROUP, NO_GROUP);
         return;
     }
-    finding->targets = finding->behind;
+    regroup(self, finding->group, NO_GROUP);
+    regroup_behind(self, finding, graph ? finding->group : NO_GROUP,
+                   finding->group);
+    finding->targets = graph ? finding->behind : finding->without_graph;
     if (finding->row.category == CM_OTHER && finding->steps_behind != 0) {
         finding->row.category = CM_SAVED;
         cm_growth_categorize(&self->session->growth,
