@@ -60,6 +60,14 @@ name_of_place(const struct cm_holding *self)
     return name;
 }
 
+static struct cm_way_name
+code_of_place(const struct cm_holding *self)
+{
+    struct cm_way_name name = name_of_place(self);
+    cm_way_code(self, &name);
+    return name;
+}
+
 static bool
 is_scalar(const struct cm_holding *self, const struct cm_holding_step *step)
 {
@@ -369,7 +377,7 @@ say_sum(const struct cm_holding *self)
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        place.text, kept_name(self, "loss"), place.text);
+        code_of_place(self).text, kept_name(self, "loss"), place.text);
 }
 
 static char *
@@ -384,7 +392,7 @@ say_dead(const struct cm_holding *self)
 static char *
 say_state(const struct cm_holding *self)
 {
-    struct cm_way_name place = name_of_place(self);
+    struct cm_way_name place = code_of_place(self);
     struct cm_text_id sum = cm_summed_in(self);
     const char *name = sum.index != 0 ? text_of(self, sum) : place.text;
     return cm_sentence("write `%s = %s.detach()` between the iterations: it "
@@ -397,7 +405,7 @@ say_longer(const struct cm_holding *self)
 {
     struct cm_way_name name = name_of_place(self);
     return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`)%s",
-                       name.text, name.text,
+                       name.text, code_of_place(self).text,
                        has_graph(self) ? ", and detach() what is added: "
                                          "torch.cat keeps the graph of every "
                                          "iteration"
@@ -422,8 +430,11 @@ say_scalars(const struct cm_holding *self)
     const struct cm_holding_step *step = step_at(self, self->at);
     bool sums = self->grows && has_graph(self) && step->items < 3;
     bool list = step->species == CM_LIST && !sums;
-    const char *kept = kept_name(self, has_graph(self) ? "loss" : "x");
     struct cm_way_name place = name_of_place(self);
+    const char *argument = cm_kept_argument(self, &place);
+    const char *otherwise = has_graph(self) ? "loss" : "x";
+    const char *kept =
+        kept_name(self, argument != NULL ? argument : otherwise);
     if (list && place.step < self->at) {
         return cm_sentence("give `%s.item()` to %s instead: it keeps what it "
                            "is given",
@@ -435,7 +446,7 @@ say_scalars(const struct cm_holding *self)
     }
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
-                              kept, place.text, kept)
+                              kept, code_of_place(self).text, kept)
                 : cm_sentence("keep `%s.item()` instead", kept);
 }
 

@@ -9,12 +9,32 @@
 #include <string.h>
 
 #include "name.h"
-#include "way.h"
 
 static const struct cm_holding_step *
 place_of(const struct cm_holding *self)
 {
     return cm_way_step(self, self->at);
+}
+
+const char *
+cm_kept_argument(const struct cm_holding *self,
+                 const struct cm_way_name *place)
+{
+    const char *name = NULL;
+    if (place->place_count == 0) {
+        return name;
+    }
+    const struct cm_code *code =
+        cm_records_code(self->records, place->places[0].code);
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        if (store->kind == CM_STORE_HAND && store->owner.index != 0
+            && !store->constant && store->line == place->places[0].line
+            && cm_way_is(self, store->name, "append")) {
+            name = cm_way_text(self, store->owner);
+        }
+    }
+    return name;
 }
 
 /* It is the place that has many, and not something below it. */

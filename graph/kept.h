@@ -10,6 +10,12 @@
 #include <stdbool.h>
 
 #include "holding.h"
+#include "way.h"
+
+/* "value" of `self.values.append(value)`, the line that fills the place; NULL
+ * where that is no variable. */
+const char *cm_kept_argument(const struct cm_holding *self,
+                             const struct cm_way_name *place);
 
 /* Methods of objects that are done: listeners nobody took out. */
 bool cm_kept_are_methods(const struct cm_holding *self);

@@ -398,6 +398,41 @@ try_name(const struct cm_holding *self, size_t step,
     result->place_count = cm_place_take(&search, result->places);
 }
 
+/* A method of the class fills or sets the attribute. */
+static bool
+is_methods(const struct cm_holding *self, size_t attribute,
+           const struct cm_code *code)
+{
+    const struct cm_holding_step *owner = cm_way_step(self, attribute - 1);
+    struct cm_name type = cm_name_of_type(self->records, owner->type);
+    const char *name = cm_way_text(self, code->qualified_name);
+    const char *method = strrchr(name, '.');
+    size_t length = strlen(type.text);
+    return owner->species == CM_OBJECT && method != NULL
+           && (size_t)(method - name) >= length
+           && strncmp(method - length, type.text, length) == 0
+           && (method - length == name
+               || method[-(ptrdiff_t)length - 1] == '.');
+}
+
+void
+cm_way_code(const struct cm_holding *self, struct cm_way_name *name)
+{
+    size_t length = strlen(name->text), first = name->step;
+    while (first > 0 && is_key(self, first) && !is_module_key(self, first)
+           && named_before(self, first) != 0) {
+        first = named_before(self, first);
+    }
+    if (first > 1 && name->place_count != 0
+        && cm_way_step(self, first)->role == CM_ATTRIBUTE
+        && length + sizeof "self." <= sizeof name->text
+        && is_methods(self, first,
+                      cm_records_code(self->records, name->places[0].code))) {
+        memmove(name->text + strlen("self."), name->text, length + 1);
+        memcpy(name->text, "self.", strlen("self."));
+    }
+}
+
 void
 cm_way_name(const struct cm_holding *self, struct cm_way_name *result)
 {

@@ -24,6 +24,9 @@ struct cm_way_name {
 /* The nearest name on the way to the place; where only a library's code fills
  * or sets that, the next one that a person wrote. */
 void cm_way_name(const struct cm_holding *self, struct cm_way_name *result);
+/* As the line that fills or sets it writes it: "self.losses" in a method of its
+ * class. */
+void cm_way_code(const struct cm_holding *self, struct cm_way_name *name);
 /* The same where the place were this step. */
 void cm_way_name_at(const struct cm_holding *self, size_t step,
                     struct cm_way_name *result);

@@ -531,7 +531,7 @@ with cumem.observe_tensor_cycles(print):
 assert rows
 for row in rows:
     assert row["category"] == "saved for backward", row
-    assert "write `state = state.detach()`" in row["advice"], row
+    assert "write `self.state = self.state.detach()`" in row["advice"], row
 """, cwd=tmp_path)
 
 

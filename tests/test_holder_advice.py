@@ -376,7 +376,7 @@ class Average:
         self.count += 1
 
 
-@program("sum keeps its graph", "`value += loss.item()`")
+@program("sum keeps its graph", "`self.value += loss.item()`")
 def running_average():
     average, weight = Average(), nn.Parameter(torch.ones(()))
     for _ in range(20):

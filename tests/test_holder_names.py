@@ -35,7 +35,7 @@ class Recorder:
         self.curves["train"]["loss"].append(value)
 
 
-@program("graph of a kept scalar", "`curves['train']['loss'].append(loss.item())`")
+@program("graph of a kept scalar", "`self.curves['train']['loss'].append(value.item())`")
 def curve_in_dicts():
     recorder, weight = Recorder(), nn.Parameter(torch.ones(()))
     for _ in range(9):
