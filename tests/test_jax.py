@@ -139,6 +139,18 @@ finish(way=str(cumem.why_alive(kept[0])[0]))
         "ArrayImpl [8, 1024] float32 4 devices 32 KiB"), result["way"]
 
 
+def test_jax_shards_are_read_again_after_remove():
+    result = run_four("""
+start()
+first = shards(lambda: cycle(put("a", "b")))
+handle.remove()
+handle = cumem.observe_tensor_cycles(reports.append)
+start()
+finish(first=first, again=shards(lambda: cycle(put("a", "b"))))
+""")
+    assert result["first"] == result["again"] == [[f"cuda:{i}", 8 << 10, True] for i in range(4)]
+
+
 def test_jax_buffers_that_arrays_share_are_one_memory():
     result = run_four("""
 def touched():

@@ -348,7 +348,10 @@ jax_begin(void *state, const struct cm_objects *objects)
 static void
 jax_forget(void *state)
 {
-    release(state);
+    struct jax_layout *layout = state;
+    const struct cm_objects *objects = layout->objects;
+    release(layout);
+    layout->objects = objects; /* lent once; learnt again it is needed */
 }
 
 static bool

@@ -96,7 +96,8 @@ struct cm_reader {
      * once, since asking is a system call.  NULL: nobody can tell. */
     void (*alive)(const void *state, const struct cm_storage *storages,
                   size_t count, enum cm_alive *answers);
-    /* Drops the references that `state` holds. */
+    /* Drops the references that `state` holds; what begin() lent stays, and
+     * learn() may come again. */
     void (*forget)(void *state);
     bool counts_all; /* use_count counts objects that read() knows, and what
                       * autograd.h sees: others are held by somebody else */
