@@ -70,6 +70,49 @@ with cumem.observe_tensor_cycles(print):
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+def test_what_nobody_heard_of_is_not_held_against_the_next_start(stand_in, tmp_path):
+    """Blocks that were freed meanwhile, and others at their addresses."""
+    run_ok(START + """
+from cumem import _core
+def first():
+    for device in range(3):
+        allocate(BASE + (device << 30), device=device)
+    allocate(BASE + 4096, 2048)
+def second():
+    allocate(BASE, 1024)
+with cumem.observe_tensor_cycles(print):
+    first()
+    assert (hook()["live_blocks"], hook()["live_bytes"]) == (4, 3 * 512 + 2048), hook()
+for device in range(3):
+    free(BASE + (device << 30), device=device)
+allocate(BASE, 1024)
+with cumem.observe_tensor_cycles(print):
+    assert (hook()["live_blocks"], hook()["live_bytes"]) == (0, 0), hook()
+    free(BASE, 1024)
+    second()
+    (address, size, *_, frames), = _core.blocks()
+    assert (address, size) == (BASE, 1024)
+    assert [name for _, _, name in frames] == ["allocate", "second", "<module>"], frames
+    assert hook()["unknown_frees"] == 1 and hook()["lost"] == 0, hook()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_blocks_freed_between_two_watched_calls_are_no_leak(stand_in, tmp_path):
+    run_ok(START + """
+SIZE = 64 << 20
+@cumem.watch()
+def step(address):
+    allocate(address, SIZE)
+    cumem.step()
+    return cumem.growth()
+for address in range(BASE, BASE + 40 * SIZE, SIZE):
+    grown = step(address)
+    free(address, SIZE)
+assert grown == [], grown
+assert hook()["live_bytes"] == SIZE and hook()["events"] == 40, hook()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_without_the_library_it_says_so(tmp_path):
     run_ok(NODES + """
 with cumem.observe_tensor_cycles(print):

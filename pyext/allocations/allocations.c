@@ -116,12 +116,24 @@ start(const struct cm_hook_kind *kind, struct cm_objects *objects, bool stacks,
     return true;
 }
 
+/* What was freed while nobody listened, and whether an address is another
+ * block's by now, is not known. */
+static void
+forget_devices(void)
+{
+    for (int i = 0;
+         torch.blocks != NULL && i < cm_blocks_devices(torch.blocks); i++) {
+        cm_blocks_clear_device(torch.blocks, i);
+    }
+}
+
 void
 cm_allocations_notice(struct cm_objects *objects, bool stacks)
 {
     if (torch.hooked || torch.hopeless || !is_imported("torch._C")) {
         return;
     }
+    forget_devices();
     torch.hooked = start(&cm_torch_slot, objects, stacks, &torch.why);
     torch.hopeless = !torch.hooked && torch.blocks != NULL;
     if (torch.hooked) {

@@ -24,7 +24,8 @@ void cm_allocations_notice(struct cm_objects *objects, bool stacks);
  * of it is in the table. */
 void cm_allocations_notice_host(struct cm_objects *objects, bool stacks,
                                 bool counts);
-/* Takes the hooks out again; what was seen of devices is kept. */
+/* Takes the hooks out again; what was seen of devices is kept until they are
+ * heard again. */
 void cm_allocations_stop(void);
 /* True once `objects` has been handed to a hook. */
 bool cm_allocations_use(const struct cm_objects *objects);
