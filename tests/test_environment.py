@@ -92,6 +92,28 @@ del ring
     assert "train.py:13 <module>: ring.tensor" in done.stderr, done.stderr
 
 
+def test_torch_is_noticed_after_a_removal_while_a_notice_waited(tmp_path):
+    """A thread's, for the main one, which waits for that thread."""
+    run_ok("""
+import gc, sys, threading, types
+import cumem
+gc.disable()
+sys.modules["jax"] = types.ModuleType("jax")  # its backend is waited for at each import
+def removed():
+    handle = cumem.observe_tensor_cycles(print)
+    import colorsys
+    handle.remove()
+thread = threading.Thread(target=removed)
+thread.start(); thread.join()
+del sys.modules["jax"]
+def torch_is(): return cumem.status()["frameworks"]["torch"]
+with cumem.observe_tensor_cycles(print):
+    assert torch_is() == "not imported"
+    import torch
+    assert torch_is() != "not imported"
+""", cwd=tmp_path)
+
+
 # A torch.cuda that says on standard output which of its functions is called; as the real one, it
 # reads the environment when it is initialised, and takes an allocator only before it has used one.
 TELLING = """

@@ -451,38 +451,12 @@ put_in(struct cm_session *self, const struct cm_interceptor_kind *kind)
 }
 
 static void
-add_counts(struct cm_interceptor_counts *sum,
-           const struct cm_interceptor_counts *more)
-{
-    sum->collections += more->collections;
-    sum->unheard += more->unheard;
-    sum->walks += more->walks;
-    sum->bad_walks += more->bad_walks;
-    sum->unfired += more->unfired;
-    sum->nested += more->nested;
-    sum->too_deep += more->too_deep;
-    sum->objects += more->objects;
-    sum->no_memory += more->no_memory;
-}
-
-void
-cm_session_counts(const struct cm_session *self,
-                  struct cm_interceptor_counts *result)
-{
-    memset(result, 0, sizeof(*result));
-    if (self->interceptor != NULL && !self->silent) {
-        self->kind->counts(self->interceptor, result);
-    }
-    add_counts(result, &self->past);
-}
-
-static void
 take_back(struct cm_session *self)
 {
     struct cm_interceptor_counts counts;
     if (self->interceptor != NULL) {
-        self->kind->counts(self->interceptor, &counts);
-        add_counts(&self->past, &counts);
+        cm_session_counts(self, &counts);
+        self->past = counts;
         self->kind->remove(self->interceptor);
         self->interceptor = NULL;
         self->why = "nobody observes";
@@ -573,6 +547,8 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         self->noticed = false;
         self->used = false;
         self->stepping = false;
+        /* A call that still waits finds no session, or the next start's. */
+        self->notice_pending = self->slice_pending = false;
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }

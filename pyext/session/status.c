@@ -5,6 +5,8 @@
 
 #include "session_private.h"
 
+#include <string.h>
+
 #include "../../detector/alloc.h"
 #include "../allocations/allocations.h"
 #include "../torch/autograd_layout.h"
@@ -12,6 +14,32 @@
 #include "demand.h"
 #include "../allocations/driver_events.h"
 #include "../frameworks/tags.h"
+
+static void
+add_counts(struct cm_interceptor_counts *sum,
+           const struct cm_interceptor_counts *more)
+{
+    sum->collections += more->collections;
+    sum->unheard += more->unheard;
+    sum->walks += more->walks;
+    sum->bad_walks += more->bad_walks;
+    sum->unfired += more->unfired;
+    sum->nested += more->nested;
+    sum->too_deep += more->too_deep;
+    sum->objects += more->objects;
+    sum->no_memory += more->no_memory;
+}
+
+void
+cm_session_counts(const struct cm_session *self,
+                  struct cm_interceptor_counts *result)
+{
+    memset(result, 0, sizeof(*result));
+    if (self->interceptor != NULL && !self->silent) {
+        self->kind->counts(self->interceptor, result);
+    }
+    add_counts(result, &self->past);
+}
 
 static PyObject *
 seen_counts(struct cm_session *self, struct cm_interceptor_counts *counts)

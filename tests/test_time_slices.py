@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Programs that end no iteration: slices of time stand for them, and what is said at the end."""
+
+from process import NODES, run_ok
+
+SERVING = NODES + """
+import time
+def serve(keep, slices, each=0.05):
+    for tick in range(round(slices * 0.1 / each)):
+        until = time.monotonic() + each
+        keep(torch.zeros(1 << 18))
+        while time.monotonic() < until:
+            torch.zeros(1 << 18)
+            time.sleep(0.002)
+def timeline():
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+    return [point[0] for point in device["points"]]
+"""
+
+
+def test_slices_of_time_stand_for_iterations(tmp_path):
+    run_ok(SERVING + """
+gc.disable()
+with cumem.observe_tensor_cycles(print):
+    kept = []
+    serve(kept.append, 30)
+    row, = cumem.growth()
+    text = cumem._core.text(cumem._core.document(), True, 0)
+# On a machine that does other things too it may seem to slow down.
+assert row["verdict"] in ("leak", "growing") and "kept" in row["advice"], row
+assert "per time slice" in text and "iteration" not in text, text
+assert row["bytes_per_iteration"] > (1 << 20) and len(row["series"]) > 10, row
+""", cwd=tmp_path)
+
+
+def test_slices_end_in_time_where_tensors_are_rare(tmp_path):
+    """By tensors made time is noticed: not by each fourth of one in 45 ms."""
+    run_ok(SERVING + """
+gc.disable()
+with cumem.observe_tensor_cycles(print):
+    kept = []
+    for _ in range(40):
+        kept.append(torch.empty(1 << 18))
+        time.sleep(0.045)
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+live = [sum(point[2:]) >> 20 for point in device["points"]]
+steps = sorted(after - before for before, after in zip(live, live[1:]))
+assert len(steps) >= 10 and steps[len(steps) // 2] <= 3, live
+""", cwd=tmp_path)
+
+
+def test_slices_end_after_a_removal_while_one_waited_to(tmp_path):
+    """By a thread, while the main one, which ends them, waits for it."""
+    run_ok(SERVING + """
+import threading
+def removed():
+    handle = cumem.observe_tensor_cycles(print)
+    serve(id, 4)
+    handle.remove()
+thread = threading.Thread(target=removed)
+thread.start(); thread.join()
+with cumem.observe_tensor_cycles(print):
+    serve(id, 8)
+    assert timeline(), "no slice has ended"
+""", cwd=tmp_path)
+
+
+def test_setting_up_is_no_growth(tmp_path):
+    done = run_ok(SERVING + """
+kept = []
+with cumem.warn_tensor_cycles():
+    serve(kept.append, 25)
+    assert timeline()[-1] > 10
+    model = torch.nn.Linear(512, 512)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(60):
+        model(torch.randn(256, 512)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step == 39:
+            assert cumem.growth() == [], cumem.growth()
+            assert timeline() == list(range(1, 41)), timeline()
+        if step >= 40:
+            kept.append(torch.zeros(1 << 18))
+    row, = cumem.growth()
+assert row["verdict"] == "leak" and row["since_iteration"] in range(39, 44), row
+""", cwd=tmp_path)
+    assert "since iteration" in done.err and "slice" not in done.err, done.err
+
+
+def test_what_a_short_job_kept_is_known_at_its_end(tmp_path):
+    """Nobody is told in the first minute; who held it is gone when the report is written."""
+    done = run_ok(SERVING + """
+def main():
+    answers = {}
+    serve(lambda tensor: answers.setdefault(len(answers), tensor), 30)
+cumem.warn_tensor_cycles()
+main()
+""", cwd=tmp_path)
+    assert "LEAK" in done.err and "`answers` (dict" in done.err, done.err
+    assert "C extension" not in done.err
+
+
+def test_what_was_given_back_is_not_said_to_be_held(tmp_path):
+    done = run_ok(SERVING + """
+def main():
+    answers = {}
+    serve(lambda tensor: answers.setdefault(len(answers), tensor), 30)
+with cumem.observe_tensor_cycles(print):  # nobody looks before he is asked
+    main()
+    row, = cumem.growth()
+    assert row["holder"] == [] and "given back" in row["advice"], row
+""", cwd=tmp_path)
+    assert done.err == ""
+
+
+def test_a_look_within_a_call_is_not_taken_in_by_what_the_call_has(tmp_path):
+    """Of the inputs that graphs keep one is a local variable as well."""
+    run_ok(NODES + """
+import time
+class Server:
+    def __init__(self):
+        self.net, self.audit = torch.nn.Linear(512, 512), {}
+    def handle(self, x):
+        self.audit[f"request {len(self.audit)}"] = self.net(x)
+        return cumem.growth() if len(self.audit) == 30 else None
+def main():
+    server = Server()
+    for _ in range(30):
+        rows = server.handle(torch.randn(256, 512))
+        cumem.step()
+    return rows
+with cumem.observe_tensor_cycles(print):
+    rows = main()
+assert len(rows) >= 2, rows
+for row in rows:
+    names = [step["edge"] for step in row["holder"]]
+    assert ".audit" in names and "local x" not in names, row
+    assert "audit" in row["advice"], row
+""", cwd=tmp_path)
