@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "memory_table.h"
+#include "memory_held.h"
 #include "memory_why.h"
 #include "sheet.h"
 
@@ -313,26 +313,13 @@ add_held_row(struct cm_sheet *self, const struct cm_leak_held *held)
     cm_put(self, "</td></tr>\n");
 }
 
-static size_t
-count_held(struct cm_sheet *self, const struct cm_leak_device *device,
-           bool driver)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < self->leak->held_count; i++) {
-        count += cm_memory_is_held(self->leak, &self->leak->held[i], device,
-                                   driver);
-    }
-    return count;
-}
-
 static void
-add_held(struct cm_sheet *self, const struct cm_leak_device *device,
-         bool driver)
+add_held(struct cm_sheet *self, const struct cm_memory_held *held,
+         struct cm_text_id device, bool driver)
 {
-    size_t count = count_held(self, device, driver), written = 0;
+    struct cm_memory_rows all = cm_memory_held_of(held, device, driver);
 
-    if (count == 0) {
+    if (all.count == 0) {
         return;
     }
     cm_buffer_addf(self->out,
@@ -346,16 +333,11 @@ add_held(struct cm_sheet *self, const struct cm_leak_device *device,
                             "object has it: saved for backward, buffers of "
                             "extensions</small>",
                    driver ? "library" : "framework");
-    for (size_t i = 0; i < self->leak->held_count && written < MAX_ROWS; i++) {
-        const struct cm_leak_held *held = &self->leak->held[i];
-
-        if (cm_memory_is_held(self->leak, held, device, driver)) {
-            add_held_row(self, held);
-            written++;
-        }
+    for (size_t i = 0; i < all.count && i < MAX_ROWS; i++) {
+        add_held_row(self, all.rows[i]);
     }
     cm_put(self, "</tbody></table>\n");
-    put_more(self, count);
+    put_more(self, all.count);
 }
 
 /* ===== the whole ======================================================== */
@@ -385,7 +367,8 @@ cm_memory_add_reason(struct cm_sheet *self,
 }
 
 static void
-add_device(struct cm_sheet *self, const struct cm_leak_device *device)
+add_device(struct cm_sheet *self, const struct cm_memory_held *held,
+           const struct cm_leak_device *device)
 {
     cm_put(self, "<section><h3>");
     cm_say(self, cm_sheet_text(self, device->name));
@@ -400,8 +383,8 @@ add_device(struct cm_sheet *self, const struct cm_leak_device *device)
     add_iterations(self, device);
     cm_put(self, "</div><div>\n");
     add_pools(self, device);
-    add_held(self, device, false);
-    add_held(self, device, true);
+    add_held(self, held, device->name, false);
+    add_held(self, held, device->name, true);
     cm_put(self, "</div></div>\n");
     cm_put(self, "</section>\n");
 }
@@ -417,34 +400,48 @@ open_memory(struct cm_sheet *self, bool *open)
 
 /* Of which nothing is known but what C++ holds there. */
 static void
-add_alone(struct cm_sheet *self, struct cm_text_id name)
+add_alone(struct cm_sheet *self, const struct cm_memory_held *held,
+          struct cm_text_id name)
 {
-    struct cm_leak_device device = {.name = name};
-
     cm_put(self, "<section><h3>");
     cm_say(self, cm_sheet_text(self, name));
     cm_put(self, "</h3>\n");
-    add_held(self, &device, false);
-    add_held(self, &device, true);
+    add_held(self, held, name, false);
+    add_held(self, held, name, true);
     cm_put(self, "</section>\n");
 }
 
-void
-cm_memory_add(struct cm_sheet *self)
+static void
+add_all(struct cm_sheet *self, const struct cm_memory_held *held)
 {
     bool open = false;
 
     for (size_t i = 0; i < self->leak->device_count; i++) {
         if (cm_memory_is_known(&self->leak->devices[i])) {
             open_memory(self, &open);
-            add_device(self, &self->leak->devices[i]);
+            add_device(self, held, &self->leak->devices[i]);
         }
     }
     for (size_t i = 0; i < self->leak->held_count; i++) {
-        if (cm_memory_is_alone(self->leak, i)) {
+        if (cm_memory_held_is_alone(held, i)) {
             open_memory(self, &open);
-            add_alone(self, self->leak->held[i].device);
+            add_alone(self, held, self->leak->held[i].device);
         }
     }
     cm_put(self, open ? "</section>\n" : "");
+}
+
+void
+cm_memory_add(struct cm_sheet *self)
+{
+    struct cm_memory_held held = {0};
+    enum cm_status status = cm_memory_held_init(&held, self->leak);
+
+    if (status == CM_OK) {
+        add_all(self, &held);
+    }
+    else if (self->out->status == CM_OK) {
+        self->out->status = status;
+    }
+    cm_memory_held_release(&held);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "exhausted.h"
+#include "memory_held.h"
 #include "memory_why.h"
 #include "size.h"
 #include "utf8.h"
@@ -241,15 +242,6 @@ add_why(const struct cm_leak *leak, const struct cm_leak_device *device,
 
 /* ===== what no object explains ========================================== */
 
-bool
-cm_memory_is_held(const struct cm_leak *leak, const struct cm_leak_held *held,
-                  const struct cm_leak_device *device, bool driver)
-{
-    return cm_text_same(held->device, device->name)
-           && (strcmp(cm_leak_text(leak, held->framework), "driver") == 0)
-                  == driver;
-}
-
 /* "train.py:57 main: loss = model(x)", cut so that `reserve` is left. */
 static void
 add_place(const struct cm_leak *leak, const struct cm_filenames *filenames,
@@ -298,40 +290,19 @@ add_most(const struct cm_leak *leak, const struct cm_filenames *filenames,
 }
 
 static void
-add_held(const struct cm_leak *leak, const struct cm_filenames *filenames,
-         const struct cm_leak_device *device, struct cm_line *line)
+add_held(const struct cm_memory_held *held,
+         const struct cm_filenames *filenames, struct cm_text_id device,
+         struct cm_line *line)
 {
-    const struct cm_leak_held *most = NULL;
-    uint64_t bytes = 0;
-    size_t places = 0;
+    struct cm_memory_rows all = cm_memory_held_of(held, device, false);
     char size[CM_SIZE_TEXT_BYTES];
 
-    for (size_t i = 0; i < leak->held_count; i++) {
-        const struct cm_leak_held *held = &leak->held[i];
-
-        if (cm_memory_is_held(leak, held, device, false)) {
-            bytes = cm_memory_sum(bytes, held->bytes);
-            most = most != NULL ? most : held;
-            places++;
-        }
-    }
-    if (bytes > 0) {
+    if (all.bytes > 0) {
         add_label(line, "held");
-        cm_size_format(bytes, size);
+        cm_size_format(all.bytes, size);
         cm_line_addf(line, CM_PAINT_NONE, "%s by C++ alone: ", size);
-        add_most(leak, filenames, most, places, line);
+        add_most(held->leak, filenames, all.rows[0], all.count, line);
     }
-}
-
-/* Whether both are of one library, as the driver's hook saw them. */
-static bool
-is_same_library(const struct cm_leak *leak,
-                const struct cm_leak_device *device,
-                const struct cm_leak_held *a, const struct cm_leak_held *b)
-{
-    return cm_memory_is_held(leak, a, device, true)
-           && cm_memory_is_held(leak, b, device, true)
-           && cm_text_same(a->library, b->library);
 }
 
 /* " train.py:57 main" */
@@ -352,43 +323,32 @@ add_short_place(const struct cm_leak *leak,
     }
 }
 
-/* With the place of what it holds most of, and all that it holds.  Nothing
- * where one before says it. */
+/* With the place of what it holds most of, and all that it holds. */
 static void
 add_library(const struct cm_leak *leak, const struct cm_filenames *filenames,
-            const struct cm_leak_device *device, size_t at,
-            struct cm_buffer *out)
+            const struct cm_memory_library *library, struct cm_buffer *out)
 {
-    const struct cm_leak_held *most = &leak->held[at];
-    const char *library = cm_leak_text(leak, most->library);
-    uint64_t bytes = 0;
+    const char *name = cm_leak_text(leak, library->most->library);
 
-    for (size_t i = 0; i < leak->held_count; i++) {
-        if (is_same_library(leak, device, most, &leak->held[i])) {
-            if (i < at) {
-                return;
-            }
-            bytes = cm_memory_sum(bytes, leak->held[i].bytes);
-        }
-    }
     cm_buffer_add_text(out, out->length > 0 ? ", " : "");
-    add_name(out, library[0] != '\0' ? library : "not known");
-    cm_memory_add_size(out, " ", bytes, "");
-    add_short_place(leak, filenames, most, out);
+    add_name(out, name[0] != '\0' ? name : "not known");
+    cm_memory_add_size(out, " ", library->bytes, "");
+    add_short_place(leak, filenames, library->most, out);
 }
 
 /* What a hook of the driver saw, by library. */
 static void
-add_libraries(const struct cm_leak *leak, const struct cm_filenames *filenames,
-              const struct cm_leak_device *device, struct cm_line *line)
+add_libraries(const struct cm_memory_held *held,
+              const struct cm_filenames *filenames, struct cm_text_id device,
+              struct cm_line *line)
 {
     struct cm_buffer text = {0};
+    size_t count;
+    const struct cm_memory_library *libraries =
+        cm_memory_held_libraries(held, device, &count);
 
-    for (size_t i = 0; i < leak->held_count; i++) {
-        if (cm_memory_is_held(leak, &leak->held[i], device, true)
-            && text.length < CM_LINE_WIDTH) {
-            add_library(leak, filenames, device, i, &text);
-        }
+    for (size_t i = 0; i < count && text.length < CM_LINE_WIDTH; i++) {
+        add_library(held->leak, filenames, &libraries[i], &text);
     }
     if (text.length > 0) {
         add_label(line, "libs");
@@ -398,29 +358,51 @@ add_libraries(const struct cm_leak *leak, const struct cm_filenames *filenames,
     cm_buffer_release(&text);
 }
 
+/* ===== the whole ======================================================== */
+
+static void
+add_device(const struct cm_memory_held *held,
+           const struct cm_filenames *filenames,
+           const struct cm_leak_device *device, struct cm_line *line)
+{
+    size_t start = line->out->length, most = MAX_LINES + more_lines(device);
+
+    add_head(held->leak, device, line);
+    add_why(held->leak, device, line);
+    if (lines_since(line, start) < most) {
+        add_held(held, filenames, device->name, line);
+    }
+    if (lines_since(line, start) < most) {
+        add_libraries(held, filenames, device->name, line);
+    }
+}
+
+static void
+note(enum cm_status status, struct cm_line *line)
+{
+    if (line->out->status == CM_OK) {
+        line->out->status = status;
+    }
+}
+
 void
 cm_memory_table_add(const struct cm_leak *leak,
                     const struct cm_filenames *filenames, bool only_failed,
                     struct cm_line *line)
 {
-    for (size_t i = 0; i < leak->device_count; i++) {
-        const struct cm_leak_device *device = &leak->devices[i];
-        size_t start = line->out->length, most;
+    struct cm_memory_held held = {0};
+    enum cm_status status = cm_memory_held_init(&held, leak);
 
-        if (!cm_memory_is_known(device)
-            || (only_failed && device->asked_bytes == 0)) {
-            continue;
-        }
-        most = MAX_LINES + more_lines(device);
-        add_head(leak, device, line);
-        add_why(leak, device, line);
-        if (lines_since(line, start) < most) {
-            add_held(leak, filenames, device, line);
-        }
-        if (lines_since(line, start) < most) {
-            add_libraries(leak, filenames, device, line);
+    for (size_t i = 0; status == CM_OK && i < leak->device_count; i++) {
+        const struct cm_leak_device *device = &leak->devices[i];
+
+        if (cm_memory_is_known(device)
+            && (!only_failed || device->asked_bytes != 0)) {
+            add_device(&held, filenames, device, line);
         }
     }
+    note(status, line);
+    cm_memory_held_release(&held);
 }
 
 void
@@ -434,39 +416,25 @@ cm_memory_table_add_reason(const struct cm_leak *leak, struct cm_line *line)
     }
 }
 
-bool
-cm_memory_is_alone(const struct cm_leak *leak, size_t at)
-{
-    struct cm_text_id name = leak->held[at].device;
-
-    for (size_t i = 0; i < at; i++) {
-        if (cm_text_same(leak->held[i].device, name)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < leak->device_count; i++) {
-        if (cm_text_same(leak->devices[i].name, name)
-            && cm_memory_is_known(&leak->devices[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void
 cm_memory_table_add_alone(const struct cm_leak *leak,
                           const struct cm_filenames *filenames,
                           struct cm_line *line)
 {
-    for (size_t i = 0; i < leak->held_count; i++) {
-        struct cm_leak_device device = {.name = leak->held[i].device};
+    struct cm_memory_held held = {0};
+    enum cm_status status = cm_memory_held_init(&held, leak);
 
-        if (cm_memory_is_alone(leak, i)) {
+    for (size_t i = 0; status == CM_OK && i < leak->held_count; i++) {
+        if (cm_memory_held_is_alone(&held, i)) {
+            struct cm_text_id device = leak->held[i].device;
+
             cm_line_add(line, CM_PAINT_LABEL, "memory ");
-            cm_line_add_cut(line, cm_leak_text(leak, device.name), 0);
+            cm_line_add_cut(line, cm_leak_text(leak, device), 0);
             cm_line_end(line);
-            add_held(leak, filenames, &device, line);
-            add_libraries(leak, filenames, &device, line);
+            add_held(&held, filenames, device, line);
+            add_libraries(&held, filenames, device, line);
         }
     }
+    note(status, line);
+    cm_memory_held_release(&held);
 }

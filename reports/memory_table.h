@@ -12,16 +12,6 @@
 #include "leak.h"
 #include "line.h"
 
-/* Whether an item of leak->held is of this device, and of the driver's hook
- * or of a framework. */
-bool cm_memory_is_held(const struct cm_leak *leak,
-                       const struct cm_leak_held *held,
-                       const struct cm_leak_device *device, bool driver);
-
-/* Whether an item of leak->held is the first of a device of which nothing else
- * is known: the host, where nobody asks. */
-bool cm_memory_is_alone(const struct cm_leak *leak, size_t at);
-
 /* The block of every device that is known, or of those alone where memory ran
  * out. */
 void cm_memory_table_add(const struct cm_leak *leak,

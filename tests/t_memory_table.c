@@ -2,6 +2,7 @@
  * Copyright the cumem authors */
 #include "leak_case.h"
 
+#include "../reports/memory_held.h"
 #include "../reports/memory_table.h"
 #include "../reports/summary.h"
 #include "../reports/utf8.h"
@@ -110,13 +111,16 @@ static void
 test_a_device_of_which_nothing_else_is_known(void **state)
 {
     struct cm_leak leak = leak_of(LEAK_MEMORY);
+    struct cm_memory_held held = {0};
     struct cm_buffer out = {0};
 
     (void)state;
     leak.devices[0].asked_bytes = 0;
     leak.devices[0].name = cm_texts_intern(leak.texts, "cuda:1");
-    assert_true(cm_memory_is_alone(&leak, 0));
-    assert_false(cm_memory_is_alone(&leak, 1));
+    assert_int_equal(cm_memory_held_init(&held, &leak), CM_OK);
+    assert_true(cm_memory_held_is_alone(&held, 0));
+    assert_false(cm_memory_held_is_alone(&held, 1));
+    cm_memory_held_release(&held);
     assert_int_equal(write_summary(&leak, true, &out), CM_OK);
     assert_non_null(strstr(out.bytes, "\nmemory cuda:0\n"
                                       "   held  14 GiB by C++ alone: "));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""What cyclereport must survive: rows O1-O3 and O11-O15 of the catalogue of
-failures, each test named after its row."""
+"""What cyclereport must survive: rows O1-O3, O9 and O11-O15 of the catalogue
+of failures, each test named after its row."""
 
 import copy
 import json
@@ -11,6 +11,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -260,6 +261,23 @@ def test_O11_depth_and_syntax(tmp_path):
     assert "no JSON" in refused(b'{"format":nul}')
     run("-", "--format=text", cwd=tmp_path,
         stdin=b'{"format":"cumem-leak","version":1,"cycles":[],"growth":[]}  \n')
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "alone"])
+@pytest.mark.parametrize("style", [["html"], ["text", "--all"]], ids=lambda style: style[0])
+def test_O9_forty_thousand_devices_with_what_each_holds(tmp_path, style, known):
+    """Half a second where each device's are found at once, half a minute where among all."""
+    document = leak_file.example()
+    names = [f"cuda:{i}" for i in range(40_000)]
+    document["devices"] = [{"name": name, "free": 1 << 30} for name in names if known]
+    document["held"] = [
+        {"device": name, "framework": framework, "library": library, "bytes": 1 << 20, "count": 1}
+        for framework, library in (("torch", ""), ("driver", "libnccl.so.2")) for name in names]
+    save(tmp_path / "leak.json", document)
+    start = time.monotonic()
+    out = run("leak.json", f"--format={style[0]}", *style[1:], "-o", "-", cwd=tmp_path)
+    assert time.monotonic() - start < 5
+    assert out.count("libnccl.so.2") == len(names)
 
 
 def test_O13_data_never_becomes_a_file_name(tmp_path):
