@@ -141,7 +141,9 @@ def watch(path=None, *, devices="auto", stacks=True):
     -------
     Watcher
         Observes at once.  ``with cumem.watch(): ...``, or ``@cumem.watch()``
-        before a function, ends it again.
+        before a function, ends it again.  Put it around the loop, not before one
+        step: between two calls nobody observes, and what a call has left behind
+        has no line in the next one.
 
     Raises
     ------
