@@ -278,6 +278,34 @@ explain_attribute(const struct cm_cycle *cycle,
                             name, owner.text));
 }
 
+/* Node(value, parent=self) */
+static bool
+is_call_of_class(const struct cm_place_search *self,
+                 const struct cm_store *store)
+{
+    return store->kind == CM_STORE_HAND && store->owner.index != 0
+           && strcmp(cm_place_text(self, store->name), self->name) == 0;
+}
+
+/* A class whose __init__ stands in no file: the lines that make its objects,
+ * with another one as an argument. */
+static void
+look_for_calls(struct cm_place_search *self, uint32_t owner)
+{
+    struct cm_type_id type = cm_cycle_node(self->cycle, owner)->type;
+    struct cm_name name = cm_name_of_type(self->cycle->records, type);
+    struct cm_place_search calls = {.cycle = self->cycle,
+                                    .is_wanted = is_call_of_class,
+                                    .name = name.text};
+
+    cm_place_look_around(&calls, owner);
+    cm_place_sort(&calls);
+    calls.name = self->name;
+    if (!cm_place_is_library(&calls)) {
+        *self = calls;
+    }
+}
+
 static bool
 leads_into_container(const struct cm_cycle *cycle, uint32_t edge)
 {
@@ -313,7 +341,10 @@ cm_made_by_attribute(const struct cm_cycle *cycle,
         search.count = 0;
     }
     bool generated = cm_place_is_generated(&search);
-    if (!generated) {
+    if (generated) {
+        look_for_calls(&search, suspect->owner);
+    }
+    if (!generated || !cm_place_is_generated(&search)) {
         cm_made_choose(&search, result);
     }
     return result->place_count > 0

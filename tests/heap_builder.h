@@ -254,13 +254,16 @@ built_add_code(struct built *self, const struct built_words *line)
 static inline void
 built_add_store(struct built *self, const struct built_words *line)
 {
-    static const char *const kinds[] = {"",       "attr", "local",    "cell",
-                                        "global", "item", "function", "call"};
+    static const char *const kinds[] = {
+        [CM_STORE_ATTRIBUTE] = "attr", [CM_STORE_LOCAL] = "local",
+        [CM_STORE_CELL] = "cell",      [CM_STORE_GLOBAL] = "global",
+        [CM_STORE_ITEM] = "item",      [CM_STORE_FUNCTION] = "function",
+        [CM_STORE_CALL] = "call",      [CM_STORE_HAND] = "hand"};
     struct built_code *code = built_code(self, line->words[1]);
     struct cm_store *store = &code->stores[code->store_count++];
 
     for (size_t i = 1; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i], line->words[2]) == 0) {
+        if (kinds[i] != NULL && strcmp(kinds[i], line->words[2]) == 0) {
             store->kind = (enum cm_store_kind)i;
         }
     }

@@ -240,6 +240,16 @@ test_line_in_no_file(void **state)
          "code main <string>:8 main; site s main:9;" MADE_INIT,
          "self_reference", "o .parent o", "<string>:4", NULL},
     };
+    static const struct cut_case calls[] = {
+        {"the call that gives it to an __init__ that a library made",
+         "code main a.py:8 main; store main hand Node - 9;"
+         "code add a.py:20 Node.add; store add hand Node self 21;"
+         "store add hand Other self 22; site s main:9;"
+         "code init <string>:2 Node.__init__; store init attr parent self 4;"
+         "methods Node init add; o Node; t Tensor 8 site=s; o .parent o;"
+         "o .t t",
+         "self_reference", "o .parent o", "a.py:21", NULL},
+    };
 
     (void)state;
     check_reason("code main a.py:8 main; site s main:9;" MADE_INIT, true,
@@ -252,6 +262,7 @@ test_line_in_no_file(void **state)
                  true,
                  "an __init__ that a library made for Node stores .parent");
     CHECK_CUTS(command);
+    CHECK_CUTS(calls);
 }
 
 #define BASE_INIT                                                             \
