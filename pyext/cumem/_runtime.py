@@ -9,7 +9,6 @@ page in that call; warnings are analysed on a native thread and arrive later.
 
 import atexit
 import contextlib
-import functools
 import gc
 import json
 import logging
@@ -18,7 +17,7 @@ import sys
 import threading
 import time
 
-from . import _budget, _core, _driver, _exhausted, _growth, _looks, _recorder, _settings
+from . import _budget, _core, _driver, _environment, _exhausted, _growth, _looks, _recorder, _settings
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -135,7 +134,7 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     RuntimeError
         Where this interpreter cannot be observed; it says why.
     """
-    path = report_path() if directory is None else _settings.output_path_in(directory)
+    path = _environment.report_path() if directory is None else _settings.output_path_in(directory)
     return _add(
         Handle(None, _settings.parse_devices(devices), _settings.parse_size(min_bytes), path)
     )
@@ -271,45 +270,10 @@ def _prepare():
                 "world_size": _settings.world_size(),
             }
         )
-        _core.show_texts(_asked("CUMEM_VALUES"))
-        _core.suppressions(_suppression_files())
+        _core.show_texts(_environment.asked("CUMEM_VALUES"))
+        _core.suppressions(_environment.suppression_files())
         atexit.register(_at_exit)
         os.register_at_fork(after_in_child=_in_child)
-
-
-_READ = {
-    "CUMEM_INTERCEPTOR": {"parse": _settings.parse_choice("sentinel", "saveall"), "default": ""},
-    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None, "off": "0"},
-    "CUMEM_STACKS": {"parse": _settings.parse_switch, "default": True, "off": False},
-    "CUMEM_VALUES": {"parse": _settings.parse_switch, "default": False},
-    "CUMEM_SUPPRESSIONS": {"parse": _settings.parse_file, "default": None},
-}
-
-
-def _asked(variable):
-    """The value of one of these, as the environment has it now."""
-    return _read_environment(variable, os.environ.get(variable))
-
-
-@functools.cache
-def _read_environment(variable, text):
-    """What is unreadable is said, once as long as it stays."""
-    problems = []
-    value = _settings.from_environment(variable, problems=problems, **_READ[variable])
-    _settings.warn_of(problems)
-    return value
-
-
-def report_path():
-    """As CUMEM_OUTPUT says, else the automatic name in the current directory."""
-    path = _settings.output_path(_asked("CUMEM_OUTPUT"))
-    _settings.note_folder(path, f"CUMEM_OUTPUT={os.environ.get('CUMEM_OUTPUT')!r}")
-    return path
-
-
-def _suppression_files():
-    files = [_asked("CUMEM_SUPPRESSIONS"), _settings.absolute("cumem.supp")]
-    return [path for path in files if path and os.path.isfile(path)]
 
 
 def _apply():
@@ -323,8 +287,8 @@ def _apply():
     _core.configure(bool(observers), bool(warners), path, least)
     if _handles:
         _driver.ask()
-        stacks = not _stacks_off() and all(handle._stacks for handle in _handles)
-        _core.install(_asked("CUMEM_INTERCEPTOR"), _deliver, stacks)
+        stacks = _environment.asked("CUMEM_STACKS") and all(handle._stacks for handle in _handles)
+        _core.install(_environment.asked("CUMEM_INTERCEPTOR"), _deliver, stacks)
         _retag()
         _looks.attach() if warners else _looks.detach()
     else:
@@ -346,10 +310,6 @@ def _retag():
         from . import _torch
 
         _torch.retag()
-
-
-def _stacks_off():
-    return not _asked("CUMEM_STACKS")
 
 
 def _tensor_types():
@@ -442,7 +402,7 @@ def _notice():
     _steps.attach()
     _memory.note_backend()
     _memory.note_blocks()
-    _recorder.arm(not _stacks_off())
+    _recorder.arm(_environment.asked("CUMEM_STACKS"))
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
@@ -596,5 +556,7 @@ def _note_for_run(note):
 
 def _in_child():
     """A forked child is silent: its hooks are off, the parent's report is the parent's."""
+    if not _lock._is_owned():  # another thread's, which is not here to give it back
+        _lock._at_fork_reinit()
     _handles.clear()
     _core.forked()

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 
-from . import _budget, _core, _growth, _report, _runtime, _settings, _steps
+from . import _budget, _core, _environment, _growth, _report, _runtime, _settings, _steps
 
 
 def _is_any(function, *kinds):
@@ -161,7 +161,7 @@ def watch(path=None, *, devices="auto", stacks=True):
 
 def _path_of(path):
     if path is None:
-        return _runtime.report_path()
+        return _environment.report_path()
     text = os.fsdecode(path)
     name = _settings.output_path(text)
     _settings.note_folder(name, f"cumem.watch({text!r})")
