@@ -28,6 +28,24 @@
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
 #define MAX_NAME_TRIES 1000
 
+enum cm_status
+cm_digest_make_document(struct cm_leak *leak)
+{
+    enum cm_status status = cm_leak_init(leak);
+    if (status == CM_OK) {
+        leak->allocator_hook = cm_texts_intern(leak->texts, "none");
+    }
+    return status;
+}
+
+void
+cm_digest_begin(struct cm_digest *self)
+{
+    pthread_mutex_init(&self->lock, NULL);
+    self->interval_ns = FIRST_INTERVAL_NS;
+    self->collection_step = 1;
+}
+
 struct cm_digest *
 cm_digest_new(struct cm_records *records)
 {
@@ -35,15 +53,16 @@ cm_digest_new(struct cm_records *records)
     if (self == NULL) {
         return NULL;
     }
-    pthread_mutex_init(&self->lock, NULL);
     self->records = records;
-    self->interval_ns = FIRST_INTERVAL_NS;
-    self->collection_step = 1;
-    if (cm_leak_init(&self->leak) != CM_OK) {
+    if (cm_digest_make_document(&self->leak) != CM_OK) {
+        cm_free(self);
+        return NULL;
+    }
+    cm_digest_begin(self);
+    if (cm_digest_outlive_forks(self) != CM_OK) {
         cm_digest_free(self);
         return NULL;
     }
-    self->leak.allocator_hook = cm_texts_intern(self->leak.texts, "none");
     return self;
 }
 
@@ -53,6 +72,7 @@ cm_digest_free(struct cm_digest *self)
     if (self == NULL) {
         return;
     }
+    cm_digest_forget_forks(self);
     for (size_t i = 0; i < self->warning_count; i++) {
         cm_free(self->warnings[(self->first_warning + i)
                                % CM_DIGEST_MAX_WARNINGS]);

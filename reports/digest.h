@@ -9,7 +9,10 @@
  * any thread.
  *
  * The analysis runs outside the lock; the lock guards the document, the file
- * and the warnings, and is never held while calling out. */
+ * and the warnings, and is never held while calling out.
+ *
+ * A fork does not wait for it: a child that was forked while it was held has
+ * an empty document, and every call is legal there. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,8 @@
 #define CM_DIGEST_PRIVATE_H
 
 /* The digest from inside: digest.c has findings and the file, digest_say.c the
- * warnings, digest_growth.c growth and the collections.  Not for others. */
+ * warnings, digest_growth.c growth and the collections, digest_fork.c what a
+ * forked child finds.  Not for others. */
 
 #include <pthread.h>
 
@@ -27,6 +28,9 @@ struct cm_digest_reason {
 
 struct cm_digest {
     struct cm_records *records; /* borrowed */
+    struct cm_digest *next;     /* borrowed; of digest_fork.c, as are these */
+    struct cm_leak spare;
+    bool whole_at_fork;
     pthread_mutex_t lock;
     /* Guarded by lock, all below. */
     struct cm_leak leak;
@@ -54,6 +58,14 @@ struct cm_digest {
     _Atomic size_t warning_count; /* asked without the lock, too */
     struct cm_digest_counts counts;
 };
+
+enum cm_status cm_digest_make_document(struct cm_leak *leak) CM_CHECKED;
+/* Before: its document is made, and all else is zeroed. */
+void cm_digest_begin(struct cm_digest *self);
+/* Forks see to it from now on, until it is forgotten; one that they do not
+ * know may be. */
+enum cm_status cm_digest_outlive_forks(struct cm_digest *self) CM_CHECKED;
+void cm_digest_forget_forks(struct cm_digest *self);
 
 /* Before: lock held.  Writes the report and queues a warning of what is new.
  * What is said is in the file before, so that the file has a name. */
