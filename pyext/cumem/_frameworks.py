@@ -53,6 +53,7 @@ def _counted(index):
         try:
             bytes_held = ask(index)
         except Exception:
+            _core.let_through()
             continue
         if bytes_held is not None:
             allocated, reserved = bytes_held
@@ -91,6 +92,7 @@ def torch_stats(index):
     try:
         return cuda.memory_stats_as_nested_dict(index)
     except RuntimeError:  # another allocator: it does not count
+        _core.let_through()
         return {}
 
 
@@ -155,6 +157,7 @@ def _has_context(index):
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         get, state = driver.cuDeviceGet, driver.cuDevicePrimaryCtxGetState
     except (OSError, AttributeError):  # none, or one that only pretends
+        _core.let_through()
         return False
     device, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
     return (

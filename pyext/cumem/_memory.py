@@ -221,6 +221,7 @@ def segments():
     try:
         return cuda.memory_snapshot()
     except Exception:  # another allocator: it has no segments
+        _core.let_through()
         return []
 
 

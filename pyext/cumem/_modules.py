@@ -33,6 +33,7 @@ def read(tensor, name):
         try:
             return getattr(torch._C.TensorBase, name).__get__(tensor)
         except RuntimeError:
+            _core.let_through()
             return None  # such as _version of an inference tensor
 
 

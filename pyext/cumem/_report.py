@@ -147,5 +147,5 @@ def _draw(document):
             if done.returncode == 0 and done.stdout:
                 return done.stdout.decode()
         except (OSError, RuntimeError, SubprocessError):  # some interpreters may start none
-            pass
+            _core.let_through()
     return _core.page(document)

@@ -9,7 +9,6 @@ page in that call; warnings are analysed on a native thread and arrive later.
 
 import atexit
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -353,13 +352,15 @@ def _deliver(kind, payload):
         with _no_collection():  # the program's finalizers are not to run at the end of an iteration
             _steps.attach()
             _note_memory(snapshot=False)
+    elif kind == "out of memory":
+        _on_out_of_memory(*payload)
     elif kind == "asked":
         return _answer()
     return None
 
 
 def _guarded(function, *arguments):
-    """Nothing of ours is raised into the program."""
+    """Nothing of ours is raised into the program, but what its signals' handlers raise is."""
     try:
         with _no_collection():
             function(*arguments)
@@ -369,22 +370,31 @@ def _guarded(function, *arguments):
 
 def _call_observers(event):
     reports = {}  # by the findings in them: those of one event
-    for handle in list(_handles):
-        if handle._callback is None:
-            continue
-        try:
-            found = _core.event_for(event, handle._devices, handle._min_bytes)
-            if found is None:
-                continue
-            key = _core.event_key(found)
-            if key not in reports:
-                reports[key] = take(found, key)
-            handle._callback(reports[key])
-        except Exception:
-            _core.unraisable(handle._callback)
-    for key in list(reports):
-        del reports[key]
-        give_back(key)
+    try:
+        for handle in list(_handles):
+            if handle._callback is not None:
+                _call_observer(handle, event, reports)
+    finally:
+        for key in list(reports):
+            del reports[key]
+            give_back(key)
+
+
+def _call_observer(handle, event, reports):
+    try:
+        found = _core.event_for(event, handle._devices, handle._min_bytes)
+        if found is None:
+            return
+        key = _core.event_key(found)
+        if key not in reports:
+            reports[key] = take(found, key)
+    except Exception:
+        _core.unraisable(handle._callback)
+        return
+    try:
+        handle._callback(reports[key])
+    except BaseException:
+        _core.unraisable(handle._callback, True)
 
 
 def _notice():
@@ -407,7 +417,7 @@ def _notice():
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
         with contextlib.suppress(RuntimeError):  # another allocator than torch's own has none
-            attach(_on_out_of_memory)
+            attach(_core.out_of_memory)
 
 
 def _note_device():
@@ -440,7 +450,7 @@ def _note_held():
 
 
 def _on_out_of_memory(device, size, total, free):
-    """torch's observer: the allocation failed, the exception is about to be raised."""
+    """From torch's observer: the allocation failed, the exception is about to be raised."""
     if not _handles:
         return
     try:
@@ -474,16 +484,13 @@ def _exhausted_of(error, device, asked):
         _core.drain()
 
 
-@contextlib.contextmanager
-def _no_collection():
-    """What a scan asks of torch is thousands of dicts: they are not to have collected what it looks for."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+class _no_collection:
+    """What a scan asks of torch is thousands of dicts: they are not to have collected what it looks for.
+
+    Functions of the core, since no handler of a signal comes between them and the block.
+    """
+
+    __enter__, __exit__ = _core.hold_collections, _core.allow_collections
 
 
 def _answer():
@@ -538,8 +545,9 @@ def _at_exit():
                 _note_for_run(os.fsencode(report))
         except Exception:
             _core.unraisable(_at_exit)
-        _handles.clear()
-        _detach(ending=True)
+        finally:
+            _handles.clear()
+            _detach(ending=True)
 
 
 _BEGAN = time.monotonic_ns()  # a process that becomes another program keeps its number
@@ -549,9 +557,11 @@ def _note_for_run(note):
     """Tell ``cumem run`` of a finding that is told, by a zero, and at exit of the report."""
     folder = os.environ.get("CUMEM_RUN_NOTES")
     if folder:
-        with contextlib.suppress(OSError):
+        try:
             with open(os.path.join(folder, f"{os.getpid()}-{_BEGAN}"), "ab") as file:
                 file.write(note)
+        except OSError:
+            _core.let_through()
 
 
 def _in_child():

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "../tables/fields.h"
+#include "../tables/interrupts.h"
 #include "jax_sharding.h"
 #include "../tables/phrase.h" // cm_str_is()
 #include "reader.h"
@@ -317,9 +318,12 @@ jax_learn(void *state, PyObject *module, const char **reason)
     (void)module;
     tag_early();
     PyObject *probing = cm_imported("cumem._jax");
+    cm_interrupts_enter();
     PyObject *answer =
         probing != NULL ? PyObject_CallMethod(probing, "probe", NULL) : NULL;
     bool later = answer == NULL || answer == Py_None; /* no backend yet */
+    (void)cm_interrupts_keep(false);
+    cm_interrupts_leave();
     *reason = later ? "no backend yet" : reason_of(answer);
     PyErr_Clear();
     Py_XDECREF(probing);

@@ -12,6 +12,7 @@
 #include "../torch/autograd_layout.h"
 #include "devices.h"
 #include "../tables/fields.h"
+#include "../tables/interrupts.h"
 #include "tags.h"
 #include "../torch/torch_layout.h"
 
@@ -51,10 +52,13 @@ torch_learn(void *state, PyObject *module, const char **reason)
     }
     PyObject *probing = cm_imported("cumem._torch");
     PyObject *answer = NULL;
+    cm_interrupts_enter();
     if (probing != NULL) {
         answer = PyObject_CallMethod(probing, "probe", NULL);
     }
     bool later = answer == Py_None; /* a dispatch mode is active */
+    later |= answer == NULL && cm_interrupts_keep(false);
+    cm_interrupts_leave();
     PyErr_Clear();
     Py_XDECREF(probing);
     Py_XDECREF(answer);

@@ -160,6 +160,32 @@ cm_session_close(struct cm_session *self)
 }
 
 PyObject *
+cm_session_out_of_memory(struct cm_session *self, PyObject *args)
+{
+    cm_session_deliver(self, "out of memory", Py_NewRef(args));
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_hold_collections(struct cm_session *self)
+{
+    if (self->holding++ == 0) {
+        self->were_on = PyGC_Disable() != 0;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
+cm_session_allow_collections(struct cm_session *self, PyObject *args)
+{
+    (void)args; /* those of an __exit__ */
+    if (--self->holding == 0 && self->were_on) {
+        PyGC_Enable();
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
 cm_session_accelerator(struct cm_session *self)
 {
     cm_devices_saw_accelerator(self->devices);

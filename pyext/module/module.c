@@ -24,6 +24,7 @@
 #include "growers.h"
 #include "../session/growth_look.h"
 #include "instances.h"
+#include "../tables/interrupts.h"
 #include "../frameworks/jax_reader.h"
 #include "memory.h"
 #include "../session/observe_garbage.h"
@@ -80,6 +81,8 @@ SESSION_CALL(flush)
 SESSION_CALL(event_document)
 SESSION_CALL(event_for)
 SESSION_CALL(tag_types)
+SESSION_CALL(out_of_memory)
+SESSION_CALL(allow_collections)
 static PyObject *
 core_why_alive(PyObject *module, PyObject *args)
 {
@@ -106,6 +109,7 @@ SESSION_CALL_ALONE(close)
 SESSION_CALL_ALONE(status)
 SESSION_CALL_ALONE(accelerator)
 SESSION_CALL_ALONE(forked)
+SESSION_CALL_ALONE(hold_collections)
 
 CM_HOT static PyObject *
 core_stepped(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -114,17 +118,46 @@ core_stepped(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return cm_session_stepped(state->session, args, count);
 }
 
+/* [0 or -1; raises] What is handled now is raised again, if it is the
+ * program's. */
+static int
+let_through(PyObject *handled, int by_observer)
+{
+    if (handled == NULL || !cm_interrupts_raised(handled, by_observer != 0)) {
+        return 0;
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(handled), handled);
+    return -1;
+}
+
 static PyObject *
-core_unraisable(PyObject *module, PyObject *where)
+core_let_through(PyObject *module, PyObject *unused)
 {
     (void)module;
+    (void)unused;
     PyObject *handled = PyErr_GetHandledException();
-    if (handled != NULL) {
+    int done = let_through(handled, false);
+    Py_XDECREF(handled);
+    return done == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *
+core_unraisable(PyObject *module, PyObject *args)
+{
+    PyObject *where;
+    int by_observer = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O|p:unraisable", &where, &by_observer)) {
+        return NULL;
+    }
+    PyObject *handled = PyErr_GetHandledException();
+    int done = let_through(handled, by_observer);
+    if (done == 0 && handled != NULL) {
         PyErr_SetObject((PyObject *)Py_TYPE(handled), handled);
-        Py_DECREF(handled);
         PyErr_WriteUnraisable(where);
     }
-    Py_RETURN_NONE;
+    Py_XDECREF(handled);
+    return done == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyMethodDef methods[] = {
@@ -151,7 +184,11 @@ static PyMethodDef methods[] = {
     {"accelerator", core_accelerator, METH_NOARGS, NULL},
     {"tag_types", core_tag_types, METH_O, NULL},
     {"forked", core_forked, METH_NOARGS, NULL},
-    {"unraisable", core_unraisable, METH_O, NULL},
+    {"unraisable", core_unraisable, METH_VARARGS, NULL},
+    {"let_through", core_let_through, METH_NOARGS, NULL},
+    {"out_of_memory", core_out_of_memory, METH_VARARGS, NULL},
+    {"hold_collections", core_hold_collections, METH_NOARGS, NULL},
+    {"allow_collections", core_allow_collections, METH_VARARGS, NULL},
     {"observe_garbage", cm_observe_garbage, METH_O, NULL},
     {"step", core_step, METH_NOARGS, NULL},
     {"stepped", (PyCFunction)(void (*)(void))core_stepped, METH_FASTCALL,

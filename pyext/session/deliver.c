@@ -11,6 +11,7 @@
 #include "../../detector/clock.h"
 #include "../../detector/hot.h"
 #include "../allocations/driver_events.h"
+#include "../tables/interrupts.h"
 
 void
 cm_session_deliver(struct cm_session *self, const char *kind,
@@ -18,11 +19,13 @@ cm_session_deliver(struct cm_session *self, const char *kind,
 {
     PyObject *callable = Py_XNewRef(self->deliver);
     if (callable != NULL && payload != NULL) {
+        cm_interrupts_enter();
         PyObject *answer =
             PyObject_CallFunction(callable, "sO", kind, payload);
-        if (answer == NULL) {
+        if (answer == NULL && !cm_interrupts_keep(false)) {
             PyErr_WriteUnraisable(callable);
         }
+        cm_interrupts_leave();
         Py_XDECREF(answer);
     }
     PyErr_Clear();

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "../tables/interrupts.h"
 #include "session_private.h"
 
 static struct {
@@ -55,23 +56,21 @@ answer_pending(void *unused)
     }
     cm_digest_demand(self->digest);
     PyObject *callable = Py_NewRef(self->deliver);
+    cm_interrupts_enter();
     PyObject *answer = PyObject_CallFunction(callable, "sO", "asked", Py_None);
-    int result = 0;
     if (answer == Py_False) {
         atomic_store(&demand.again, true);
     }
     else if (answer != NULL) {
         atomic_fetch_add(&demand.answered, 1);
     }
-    else if (PyErr_ExceptionMatches(PyExc_Exception)) {
+    else if (!cm_interrupts_keep(false)) {
         PyErr_WriteUnraisable(callable);
     }
-    else {
-        result = -1; /* the program's own: Ctrl-C came meanwhile */
-    }
+    cm_interrupts_leave();
     Py_XDECREF(answer);
     Py_DECREF(callable);
-    return result;
+    return 0;
 }
 
 static void

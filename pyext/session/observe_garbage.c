@@ -9,6 +9,7 @@
 
 #include "../../detector/alloc.h"
 #include "../collector/interceptor.h"
+#include "../tables/interrupts.h"
 
 static const char capsule_name[] = "cumem._core.garbage_observer";
 
@@ -31,12 +32,14 @@ show(void *context, const struct cm_garbage *garbage)
     }
     PyObject *callable = Py_NewRef(self->callable);
     self->calling = true;
+    cm_interrupts_enter();
     PyObject *answer =
         list != NULL ? PyObject_CallOneArg(callable, list) : NULL;
     self->calling = false;
-    if (answer == NULL) {
+    if (answer == NULL && !cm_interrupts_keep(true)) {
         PyErr_WriteUnraisable(callable);
     }
+    cm_interrupts_leave();
     Py_XDECREF(answer);
     Py_XDECREF(list);
     Py_DECREF(callable);

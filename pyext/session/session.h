@@ -44,5 +44,9 @@ PyObject *cm_session_status(struct cm_session *self);
 PyObject *cm_session_accelerator(struct cm_session *self);
 PyObject *cm_session_tag_types(struct cm_session *self, PyObject *types);
 PyObject *cm_session_forked(struct cm_session *self);
+PyObject *cm_session_out_of_memory(struct cm_session *self, PyObject *args);
+PyObject *cm_session_hold_collections(struct cm_session *self);
+PyObject *cm_session_allow_collections(struct cm_session *self,
+                                       PyObject *args);
 
 #endif

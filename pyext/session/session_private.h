@@ -82,6 +82,8 @@ struct cm_session {
     size_t step_count;
     bool collecting;    /* a collection is under way */
     bool collector_off; /* by the program, when that was last seen */
+    uint32_t holding;   /* who of ours wants no collection now */
+    bool were_on;       /* and they would come else */
     struct cm_looks looks;
     enum cm_trigger trigger; /* of the scan under way */
     /* What is dead; what is dead but frozen; what no collection frees. */
@@ -95,11 +97,11 @@ struct cm_session {
 /* Counts of an interceptor that is over and of the one in use, added up. */
 void cm_session_counts(const struct cm_session *self,
                        struct cm_interceptor_counts *result);
-/* A collection of ours has it switched on for its time. */
+/* A collection of ours has it switched on for its time, a question off. */
 static inline void
 cm_session_see_collector(struct cm_session *self)
 {
-    if (!self->looks.saving) {
+    if (!self->looks.saving && self->holding == 0) {
         self->collector_off = !PyGC_IsEnabled();
     }
 }
