@@ -86,7 +86,7 @@ after_fork_in_child(void)
     for (struct cm_lock *lock = list; lock != NULL; lock = lock->next) {
         atomic_store(&lock->state, 0);
     }
-    pthread_mutex_init(&list_mutex, NULL);
+    pthread_mutex_unlock(&list_mutex);
 }
 
 static void

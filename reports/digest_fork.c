@@ -60,7 +60,7 @@ after_fork_in_child(void)
             cm_digest_begin(self);
         }
     }
-    pthread_mutex_init(&list_mutex, NULL);
+    pthread_mutex_unlock(&list_mutex);
 }
 
 static void

@@ -14,6 +14,15 @@
 #include "../reports/digest.h"
 #include "../reports/leak_json.h"
 
+/* A child has threads of its own, and not those of its parent. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(
+    void);
+const char *
+__tsan_default_options(void)
+{
+    return "die_after_fork=0:report_thread_leaks=0";
+}
+
 static const char pair[] =
     "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t";
 
