@@ -11,6 +11,11 @@ enum { ALONE = 16 };
 /* So many take part from the beginning; later ones may be new each time. */
 enum { FEW = 4 };
 
+/* So many that took one step each, and nobody has come again: each step is a
+ * new one's.  Where the one before has let go of its address, a new one may have
+ * it: who comes again within that many is no sign. */
+enum { ROW = 24 };
+
 /* So many of each length: ten of them are a sixth to a third of the run. */
 enum { SLICES = 32 };
 
@@ -61,16 +66,25 @@ place_of(const struct cm_iterations *self, uintptr_t optimizer)
     return at;
 }
 
-/* Whether it was taken for done with. */
+/* Whether it was taken for done with, and not as one of the last `newest`. */
 static bool
-has_passed(const struct cm_iterations *self, uintptr_t optimizer)
+has_passed(const struct cm_iterations *self, uintptr_t optimizer,
+           size_t newest)
 {
-    for (size_t i = 0; i < self->passed_count && i < CM_MOST_OPTIMIZERS; i++) {
-        if (self->passed[i] == optimizer) {
-            return true;
+    for (size_t i = 0; i < self->passed_count && i < CM_MOST_PASSED; i++) {
+        size_t at = (self->passed_count - 1 - i) % CM_MOST_PASSED;
+        if (self->passed[at] == optimizer) {
+            return i >= newest;
         }
     }
     return false;
+}
+
+static void
+pass(struct cm_iterations *self, size_t at)
+{
+    self->passed[self->passed_count++ % CM_MOST_PASSED] =
+        self->active[at].optimizer;
 }
 
 /* When one more comes: who has not stepped since the one before came, which
@@ -89,19 +103,37 @@ drop_passed(struct cm_iterations *self)
             self->active[kept++] = self->active[i];
         }
         else {
-            self->passed[self->passed_count++ % CM_MOST_OPTIMIZERS] =
-                self->active[i].optimizer;
+            pass(self, i);
         }
     }
     self->active_count = kept;
+}
+
+/* A sample that is trained on once has its own, and its step is all of it. */
+static void
+drop_row(struct cm_iterations *self)
+{
+    bool row = self->active_count >= ROW;
+    for (size_t i = 0; i < self->active_count; i++) {
+        row = row && self->active[i].all_steps == 1;
+    }
+    self->fresh |= row && !self->come_again;
+    for (size_t i = 0; self->fresh && i < self->active_count; i++) {
+        pass(self, i);
+    }
+    self->active_count = self->fresh ? 0 : self->active_count;
 }
 
 /* One that was not known: how its steps begin. */
 static uint32_t
 add(struct cm_iterations *self, uintptr_t optimizer)
 {
-    self->come_again |= has_passed(self, optimizer);
+    if (has_passed(self, optimizer, self->fresh ? ROW : 0)) {
+        self->come_again = true;
+        self->fresh = false;
+    }
     drop_passed(self);
+    drop_row(self);
     if (self->active_count == CM_MOST_OPTIMIZERS) {
         return ALONE;
     }

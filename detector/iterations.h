@@ -7,8 +7,8 @@
  * its optimizers has stepped, so that gradient accumulation, several
  * optimizers and a critic that steps five times for one of its generator are
  * one iteration each; else after a slice of time.  A sweep that makes a model
- * and its optimizer for each trial has one for each of these at least.  Plain
- * state, guarded by its owner.
+ * and its optimizer for each trial has one for each of these at least, also
+ * where each takes one step alone.  Plain state, guarded by its owner.
  *
  * Slices are a tenth of a second at first and get longer with the run, so that
  * ten of them are always a good part of it: what grows and goes with one
@@ -25,7 +25,7 @@ enum cm_iterations_by {
     CM_BY_STEP
 };
 
-enum { CM_MOST_OPTIMIZERS = 32 };
+enum { CM_MOST_OPTIMIZERS = 32, CM_MOST_PASSED = 256 };
 
 /* Zeroed before first use. */
 struct cm_iterations {
@@ -40,9 +40,10 @@ struct cm_iterations {
     size_t active_count;
     uint64_t all_steps; /* of all optimizers */
     uint64_t newest_at; /* the number of the first step of who came last */
-    uintptr_t passed[CM_MOST_OPTIMIZERS]; /* who was taken for done with */
-    size_t passed_count;                  /* ever */
+    uintptr_t passed[CM_MOST_PASSED]; /* who was taken for done with */
+    size_t passed_count;              /* ever */
     bool come_again; /* one of these came again: they take turns */
+    bool fresh;      /* each step is a new one's */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
     bool anew; /* this is the first one after slices of time */
 };

@@ -93,6 +93,38 @@ counts_each_trial_of_a_sweep(void **state)
     assert_int_equal(after(&pairs, "EFEFEFGHGHGHIJIJIJ"), 3);
 }
 
+/* Each sample has a model and an optimizer that steps once. */
+static void
+counts_each_step_that_is_a_new_ones(void **state)
+{
+    (void)state;
+    struct cm_iterations kept = {0}, gone = {0};
+    for (uintptr_t i = 1; i <= 100; i++) {
+        cm_iterations_optimizer(&kept, i);
+        cm_iterations_optimizer(&gone, i > 50 ? 50 + i % 2 : i);
+    }
+    assert_in_range(kept.done, 75, 80);
+    assert_in_range(gone.done, 75, 80);
+    assert_false(gone.come_again);
+}
+
+/* The parameters' own, as they step in the backward pass: thirty in each. */
+static void
+counts_many_that_come_again(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    for (uintptr_t i = 0; i < 90; i++) {
+        cm_iterations_optimizer(&iterations, 1 + i % 30);
+    }
+    int64_t before = iterations.done;
+    for (uintptr_t i = 0; i < 300; i++) {
+        cm_iterations_optimizer(&iterations, 1 + i % 30);
+    }
+    assert_int_equal(iterations.done - before, 10);
+    assert_true(iterations.come_again);
+}
+
 /* As agents that learn one after the other: none is done with. */
 static void
 keeps_those_that_take_turns(void **state)
@@ -215,6 +247,8 @@ main(void)
         cmocka_unit_test(counts_a_critic_with_its_generator),
         cmocka_unit_test(forgets_an_optimizer_that_is_done_with),
         cmocka_unit_test(counts_each_trial_of_a_sweep),
+        cmocka_unit_test(counts_each_step_that_is_a_new_ones),
+        cmocka_unit_test(counts_many_that_come_again),
         cmocka_unit_test(keeps_those_that_take_turns),
         cmocka_unit_test(bears_more_optimizers_than_it_knows),
         cmocka_unit_test(believes_the_program_above_all),

@@ -29,12 +29,11 @@ struct cm_growing {
     uint32_t group;
     bool bounded; /* a leak but for who holds it */
     bool copy; /* of the model's weights: its targets are told, not sought */
-    uint32_t targets;     /* who have the memory themselves, or by a
+    uint32_t targets;              /* who have the memory themselves, or by a
                                     * graph, once it is known which of them */
-    uint32_t behind;      /* who have it by a graph, ... */
-    uint32_t most_behind; /* ... blocks behind one of these at most */
-    uint32_t
-        without_graph; /* of these, parameters that C++ has a gradient of */
+    uint32_t behind;               /* who have it by a graph, ... */
+    uint32_t most_behind;          /* ... blocks behind one of these at most */
+    uint32_t without_graph;        /* parameters that C++ has a gradient of */
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
     size_t name_count;

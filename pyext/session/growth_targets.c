@@ -139,16 +139,19 @@ regroup_behind(struct cm_growth_look *self, const struct cm_growing *finding,
 }
 
 /* Who has far less behind it than another is not who makes it grow: the last
- * loss beside the sum of all. */
+ * loss beside the sum of all.  A parameter has its one gradient. */
 static bool
 note_share(struct cm_growth_look *self, struct cm_growing *finding,
            PyObject *object, uint32_t count, uint64_t length)
 {
+    if (length == 0) {
+        return add_to_group(self, object, group_behind(finding, false),
+                            &finding->without_graph);
+    }
     if (count > 2 * finding->most_behind) {
-        regroup_behind(self, finding, NO_GROUP, NO_GROUP);
+        regroup(self, group_behind(finding, true), NO_GROUP);
         finding->behind = 0;
         finding->steps_behind = 0;
-        finding->without_graph = 0;
     }
     if (count > finding->most_behind) {
         finding->most_behind = count;
@@ -159,31 +162,31 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
     if (length > finding->steps_behind) {
         finding->steps_behind = length;
     }
-    finding->without_graph += length == 0;
-    return add_to_group(self, object, group_behind(finding, length != 0),
+    return add_to_group(self, object, group_behind(finding, true),
                         &finding->behind);
 }
 
 /* The few that have the memory themselves may be what the running call has
- * just made; the others then have the rest. */
+ * just made; the others then have the rest: a graph, unless parameters have as
+ * much of it, whatever graph they are in just now. */
 static void
 choose_targets(struct cm_growth_look *self, struct cm_growing *finding)
 {
     uint32_t few = 2 * finding->targets;
-    bool others = finding->most_behind > few || finding->behind > few;
-    bool graph = 2 * finding->without_graph <= finding->behind;
+    bool graph = finding->most_behind > finding->without_graph;
+    bool others = finding->without_graph > few || finding->most_behind > few
+                  || finding->behind > few;
 
-    if (!others || !graph) {
-        finding->steps_behind = 0;
-    }
     if (!others) {
+        finding->steps_behind = 0;
         regroup_behind(self, finding, NO_GROUP, NO_GROUP);
         return;
     }
     regroup(self, finding->group, NO_GROUP);
     regroup_behind(self, finding, graph ? finding->group : NO_GROUP,
-                   finding->group);
+                   graph ? NO_GROUP : finding->group);
     finding->targets = graph ? finding->behind : finding->without_graph;
+    finding->steps_behind = graph ? finding->steps_behind : 0;
     if (finding->row.category == CM_OTHER && finding->steps_behind != 0) {
         finding->row.category = CM_SAVED;
         cm_growth_categorize(&self->session->growth,

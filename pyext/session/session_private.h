@@ -80,6 +80,7 @@ struct cm_session {
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
+    uint64_t ended_at;  /* autograd's number where an iteration was over */
     bool collecting;    /* a collection is under way */
     bool collector_off; /* by the program, when that was last seen */
     uint32_t holding;   /* who of ours wants no collection now */

@@ -161,13 +161,18 @@ ask_for_early_look(struct cm_session *self)
     }
 }
 
-/* Autograd's number at which a forward pass has begun: a program that clears
- * its gradients in time has done so by then. */
+/* Autograd's number at which the forward pass is well under way: a program that
+ * clears its gradients in time has done so by then.  Half of what the iteration
+ * before has made, since a few operations may still be about that one, such as
+ * a metric of what its model answered. */
 static uint64_t
-forward_under_way(void)
+forward_under_way(struct cm_session *self)
 {
     uint64_t number = cm_forward_number();
-    return number != 0 ? number + OPERATIONS : 0;
+    uint64_t half =
+        number > self->ended_at ? (number - self->ended_at) / 2 : 0;
+    self->ended_at = number;
+    return number == 0 ? 0 : number + (half > OPERATIONS ? half : OPERATIONS);
 }
 
 /* What nobody has said more of is told from other tensors by its stack. */
@@ -203,7 +208,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     find_inputs(self);
     cm_growth_judge(&self->growth, self->iteration);
     if (!torch_is_unheard(self)) { /* else what is live then is not known */
-        cm_tags_on_forward(forward_under_way(), cm_growth_on_backward);
+        cm_tags_on_forward(forward_under_way(self), cm_growth_on_backward);
     }
     for (int i = first; i < last; i++) {
         note_device(self, i);
