@@ -416,12 +416,16 @@ say_longer(const struct cm_holding *self)
 static char *
 say_scalars_inside(const struct cm_holding *self)
 {
-    struct cm_text_id edge = step_at(self, self->at + 2)->edge;
+    struct cm_text_id edge = step_at(self, self->count - 1)->edge;
     struct cm_name key = cm_name_of_label(self->records, edge);
     bool named = cm_way_begins(text_of(self, edge), "['");
-    return cm_sentence("keep `%s.item()` in what is appended to %s",
-                       kept_name(self, named ? key.text : "x"),
-                       name_of_place(self).text);
+    const char *name = kept_name(self, named ? key.text : "");
+    return name[0] != '\0'
+               ? cm_sentence("keep `%s.item()` in what is appended to %s",
+                             name, name_of_place(self).text)
+               : cm_sentence("keep numbers (`.item()`), not tensors, in what "
+                             "is appended to %s",
+                             name_of_place(self).text);
 }
 
 static char *
@@ -440,8 +444,7 @@ say_scalars(const struct cm_holding *self)
                            "is given",
                            kept, place.text);
     }
-    if (list && self->at + 2 < self->count
-        && step_at(self, self->at + 1)->counted) {
+    if (list && self->at + 2 < self->count) {
         return say_scalars_inside(self);
     }
     return list ? cm_sentence("append `%s.item()` instead: "

@@ -137,7 +137,7 @@ static const struct {
     {"M||module a;L|.outs|list of 9|9;t|[3]|tuple of 2|2;"
      "T|[0]|Tensor [] float32",
      NULL, NULL, 1, 7, "graph of a kept scalar",
-     "keep `x.item()` in what is appended to outs"},
+     "keep numbers (`.item()`), not tensors, in what is appended to outs"},
     {"M||module a", "gradient", NULL, 0, 0, "gradient not cleared", "zero_"},
     {"M||module a", CM_HOLDING_GRADIENTS, NULL, 0, 0,
      "gradients of more parameters", "parameters that were added"},
