@@ -142,9 +142,10 @@ regroup_behind(struct cm_growth_look *self, const struct cm_growing *finding,
  * loss beside the sum of all.  A parameter has its one gradient. */
 static bool
 note_share(struct cm_growth_look *self, struct cm_growing *finding,
-           PyObject *object, uint32_t count, uint64_t length)
+           PyObject *object, uint32_t count,
+           const struct cm_autograd_behind *behind)
 {
-    if (length == 0) {
+    if (behind->nodes == 0) {
         return add_to_group(self, object, group_behind(finding, false),
                             &finding->without_graph);
     }
@@ -159,8 +160,8 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
     if (2 * count < finding->most_behind) {
         return true;
     }
-    if (length > finding->steps_behind) {
-        finding->steps_behind = length;
+    if (behind->length > finding->steps_behind) {
+        finding->steps_behind = behind->length;
     }
     return add_to_group(self, object, group_behind(finding, true),
                         &finding->behind);
@@ -209,7 +210,7 @@ note_behind(struct cm_growth_look *self, PyObject *object)
     for (size_t i = 0; whole && i < self->count; i++) {
         whole = counts[i] == 0
                 || note_share(self, &self->findings[i], object, counts[i],
-                              behind.length);
+                              &behind);
     }
     cm_autograd_behind_release(&behind);
     return !whole;
