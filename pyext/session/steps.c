@@ -169,8 +169,8 @@ static uint64_t
 forward_under_way(struct cm_session *self)
 {
     uint64_t number = cm_forward_number();
-    uint64_t half =
-        number > self->ended_at ? (number - self->ended_at) / 2 : 0;
+    bool known = self->ended_at != 0 && number > self->ended_at;
+    uint64_t half = known ? (number - self->ended_at) / 2 : 0;
     self->ended_at = number;
     return number == 0 ? 0 : number + (half > OPERATIONS ? half : OPERATIONS);
 }
