@@ -236,7 +236,8 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
         }
     }
     self->suspect_count = 0;
-    self->forward_noted = self->due = self->leak_due = false;
+    self->forward_noted = false;
+    cm_growth_heard(self);
 }
 
 static void

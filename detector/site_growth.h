@@ -81,11 +81,17 @@ struct cm_growth {
     bool calm; /* nothing was suspect at the last boundary, and no gradients
                 * have been kept since: what comes next may be left out */
     bool due;  /* a verdict is new that a person should hear of; whoever tells
-               * it clears this */
-    bool leak_due; /* and one of these is a leak; cleared with `due` */
+               * it calls cm_growth_heard() */
+    bool leak_due; /* and one of these is a leak */
     uint64_t lost; /* numbers that there was no memory for */
     size_t known;  /* series that cm_growth_next_site() has told of */
 };
+
+static inline void
+cm_growth_heard(struct cm_growth *self)
+{
+    self->due = self->leak_due = false;
+}
 
 struct cm_growth_row {
     uint32_t site;

@@ -61,11 +61,10 @@ name_of_place(const struct cm_holding *self)
 }
 
 static struct cm_way_name
-code_of_place(const struct cm_holding *self)
+code_of(const struct cm_holding *self, struct cm_way_name place)
 {
-    struct cm_way_name name = name_of_place(self);
-    cm_way_code(self, &name);
-    return name;
+    cm_way_code(self, &place);
+    return place;
 }
 
 static bool
@@ -377,7 +376,7 @@ say_sum(const struct cm_holding *self)
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        code_of_place(self).text, kept_name(self, "loss"), place.text);
+        code_of(self, place).text, kept_name(self, "loss"), place.text);
 }
 
 static char *
@@ -392,7 +391,7 @@ say_dead(const struct cm_holding *self)
 static char *
 say_state(const struct cm_holding *self)
 {
-    struct cm_way_name place = code_of_place(self);
+    struct cm_way_name place = code_of(self, name_of_place(self));
     struct cm_text_id sum = cm_summed_in(self);
     const char *name = sum.index != 0 ? text_of(self, sum) : place.text;
     return cm_sentence("write `%s = %s.detach()` between the iterations: it "
@@ -405,7 +404,7 @@ say_longer(const struct cm_holding *self)
 {
     struct cm_way_name name = name_of_place(self);
     return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`)%s",
-                       name.text, code_of_place(self).text,
+                       name.text, code_of(self, name).text,
                        has_graph(self) ? ", and detach() what is added: "
                                          "torch.cat keeps the graph of every "
                                          "iteration"
@@ -449,7 +448,7 @@ say_scalars(const struct cm_holding *self)
     }
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
-                              kept, code_of_place(self).text, kept)
+                              kept, code_of(self, place).text, kept)
                 : cm_sentence("keep `%s.item()` instead", kept);
 }
 

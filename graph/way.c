@@ -95,15 +95,22 @@ add(struct cm_way_name *name, const char *text)
     snprintf(name->text + length, sizeof name->text - length, "%s", text);
 }
 
-/* metrics['loss']: from the last variable on; what has no name is left out. */
+/* metrics of metrics['loss']: the last variable on the way to the step. */
+static size_t
+variable_before(const struct cm_holding *self, size_t step)
+{
+    while (is_key(self, step) && !is_module_key(self, step)
+           && named_before(self, step) != 0) {
+        step = named_before(self, step);
+    }
+    return step;
+}
+
+/* From that variable on; what has no name is left out. */
 static void
 spell(const struct cm_holding *self, size_t step, struct cm_way_name *result)
 {
-    size_t first = step;
-    while (is_key(self, first) && !is_module_key(self, first)
-           && named_before(self, first) != 0) {
-        first = named_before(self, first);
-    }
+    size_t first = variable_before(self, step);
     bool left_out = false;
     result->text[0] = '\0';
     for (size_t i = first; i <= step; i++) {
@@ -418,11 +425,8 @@ is_methods(const struct cm_holding *self, size_t attribute,
 void
 cm_way_code(const struct cm_holding *self, struct cm_way_name *name)
 {
-    size_t length = strlen(name->text), first = name->step;
-    while (first > 0 && is_key(self, first) && !is_module_key(self, first)
-           && named_before(self, first) != 0) {
-        first = named_before(self, first);
-    }
+    size_t length = strlen(name->text);
+    size_t first = name->step != 0 ? variable_before(self, name->step) : 0;
     if (first > 1 && name->place_count != 0
         && cm_way_step(self, first)->role == CM_ATTRIBUTE
         && length + sizeof "self." <= sizeof name->text

@@ -25,10 +25,16 @@ order(uint64_t a, uint64_t b)
 }
 
 static int
+order_kinds(uint32_t device, bool driver, uint32_t other, bool others_driver)
+{
+    return device != other ? order(device, other)
+                           : order(driver, others_driver);
+}
+
+static int
 by_kind(const struct item *a, const struct item *b)
 {
-    return a->device != b->device ? order(a->device, b->device)
-                                  : order(a->driver, b->driver);
+    return order_kinds(a->device, a->driver, b->device, b->driver);
 }
 
 static int
@@ -183,9 +189,7 @@ compare_group(const void *wanted, const void *group)
 {
     const struct cm_memory_rows *a = wanted, *b = group;
 
-    return a->device.index != b->device.index
-               ? order(a->device.index, b->device.index)
-               : order(a->driver, b->driver);
+    return order_kinds(a->device.index, a->driver, b->device.index, b->driver);
 }
 
 struct cm_memory_rows

@@ -104,7 +104,7 @@ find_rows(struct cm_growth_look *self)
     if (status != CM_OK) {
         return status;
     }
-    self->session->growth.due = self->session->growth.leak_due = false;
+    cm_growth_heard(&self->session->growth);
     self->findings = cm_calloc(MOST_FINDINGS, sizeof(*self->findings));
     if (self->findings != NULL) {
         qsort(rows, count, sizeof(*rows), by_rank);

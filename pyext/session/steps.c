@@ -142,7 +142,7 @@ ask_for_look(struct cm_session *self)
                     : self->growth.due || lapsed
                         ? PyUnicode_FromString("lingering")
                         : Py_NewRef(Py_None);
-    self->growth.due = self->growth.leak_due = false;
+    cm_growth_heard(&self->growth);
     if (lapsed) { /* a look that is had sets it anew */
         self->look_at = self->iteration + ASK_AGAIN;
     }
