@@ -246,27 +246,3 @@ atexit.register(lambda: os._exit(0 if cumem.status()["interceptor"] == "none" an
 handle = cumem.warn_tensor_cycles(directory=".")
 _growth.look_now = look
 """, cwd=tmp_path)
-
-
-def test_collections_come_again_after_the_last_question(tmp_path):
-    run_ok(PROGRAM + """
-import threading
-asks, told = threading.Event(), threading.Event()
-def ask():
-    with _runtime._no_collection():
-        asks.set()
-        told.wait()
-    assert gc.isenabled()
-thread = threading.Thread(target=ask)
-with _runtime._no_collection():
-    thread.start()
-    asks.wait()
-cumem.find_cycles()
-assert not gc.isenabled()  # the other one still looks at what they would free
-told.set()
-thread.join()
-assert gc.isenabled()
-gc.disable()
-cumem.find_cycles()
-assert not gc.isenabled()
-""", cwd=tmp_path)

@@ -169,9 +169,7 @@ cm_session_out_of_memory(struct cm_session *self, PyObject *args)
 PyObject *
 cm_session_hold_collections(struct cm_session *self)
 {
-    if (self->holding++ == 0) {
-        self->were_on = PyGC_Disable() != 0;
-    }
+    cm_gc_switch_hold(&self->gc_switch);
     Py_RETURN_NONE;
 }
 
@@ -179,9 +177,7 @@ PyObject *
 cm_session_allow_collections(struct cm_session *self, PyObject *args)
 {
     (void)args; /* those of an __exit__ */
-    if (--self->holding == 0 && self->were_on) {
-        PyGC_Enable();
-    }
+    cm_gc_switch_give(&self->gc_switch);
     Py_RETURN_NONE;
 }
 

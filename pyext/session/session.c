@@ -396,6 +396,7 @@ cm_session_free(struct cm_session *self)
         return; /* a forked child gives everything up as it is */
     }
     take_back(self);
+    cm_gc_switch_drop(&self->gc_switch);
     if (main_session == self) {
         main_session = NULL;
         cm_allocations_stop();
@@ -563,6 +564,7 @@ cm_session_forked(struct cm_session *self)
 {
     self->silent = true;
     self->observed = self->warned = false;
+    cm_gc_switch_drop(&self->gc_switch);
     if (main_session == self) {
         cm_allocations_off();
         cm_driver_events_off();

@@ -14,6 +14,7 @@
 #include "../../reports/digest.h"
 #include "../../reports/worker.h"
 #include "../frameworks/devices.h"
+#include "../collector/gc_switch.h"
 #include "../collector/interceptor.h"
 #include "looks.h"
 #include "../objects/objects.h"
@@ -83,8 +84,7 @@ struct cm_session {
     uint64_t ended_at;  /* autograd's number where an iteration was over */
     bool collecting;    /* a collection is under way */
     bool collector_off; /* by the program, when that was last seen */
-    uint32_t holding;   /* who of ours wants no collection now */
-    bool were_on;       /* and they would come else */
+    struct cm_gc_switch gc_switch;
     struct cm_looks looks;
     enum cm_trigger trigger; /* of the scan under way */
     /* What is dead; what is dead but frozen; what no collection frees. */
@@ -102,7 +102,7 @@ void cm_session_counts(const struct cm_session *self,
 static inline void
 cm_session_see_collector(struct cm_session *self)
 {
-    if (!self->looks.saving && self->holding == 0) {
+    if (!self->looks.saving && !cm_gc_switch_is_held(&self->gc_switch)) {
         self->collector_off = !PyGC_IsEnabled();
     }
 }
