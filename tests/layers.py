@@ -6,6 +6,7 @@ Runs alone (``python tests/layers.py``: one line for each breach, exit status
 1) and under pytest.  Each rule is a function that yields its breaches.
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -37,6 +38,9 @@ FOREIGN = {
     r"cupti.*\.h|cuda.*\.h": "tests/t_driver_layout.c",
     r"cmocka\.h": "tests/",
 }
+
+# Nobody has set a handler while these run, and the core may be what is missing.
+BEFORE_THE_PROGRAM = {"__main__.py", "_start.py"}
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
@@ -158,6 +162,34 @@ def every_c_file_names_its_licence():
             yield f"{name_of(path)}: no '{SPDX}' at its top"
 
 
+def clauses(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ExceptHandler):
+            yield node
+        elif isinstance(node, ast.withitem) and "suppress(" in ast.unparse(node):
+            yield node.context_expr
+
+
+def gives_on(clause):
+    """What the program's signal handler raised goes through, or all that was caught does."""
+    if not isinstance(clause, ast.ExceptHandler):
+        return False
+    first, last = clause.body[0], clause.body[-1]
+    asks = isinstance(first, ast.Expr) and ast.unparse(first).startswith(
+        ("_core.let_through(", "_core.unraisable("))
+    return asks or (isinstance(last, ast.Raise) and last.exc is None)
+
+
+def no_except_swallows_what_a_handler_raised():
+    """Each clause that goes on asks first: _core.let_through(), _core.unraisable()."""
+    for path in sorted((ROOT / "pyext" / "cumem").rglob("*.py")):
+        if path.name in BEFORE_THE_PROGRAM:
+            continue
+        for clause in clauses(path):
+            if not gives_on(clause):
+                yield f"{name_of(path)}:{clause.lineno}: an except clause that does not begin with _core.let_through()"
+
+
 def every_folder_has_its_readme():
     """Why it is there, what enters, what leaves: at most 20 lines."""
     for folder in ARROWS.keys() - {"tests"}:
@@ -176,6 +208,7 @@ RULES = [
     no_file_is_long,
     no_function_is_long,
     every_c_file_names_its_licence,
+    no_except_swallows_what_a_handler_raised,
     every_folder_has_its_readme,
 ]
 

@@ -142,6 +142,9 @@ def action(): _runtime._core.out_of_memory(0, 1, 2, 3)"""),
 def action(): cumem.growth()"""),
     "in a scan": ("_runtime, '_note_held'", """
 def action(): cumem.find_cycles()"""),
+    "as settings are read": ("os.path, 'abspath'", """
+handle()
+def action(): cumem.warn_tensor_cycles()"""),
     "as a page is drawn": ("__import__('subprocess'), 'run'", """
 handle(); cumem.observe_tensor_cycles(bool)
 action = collect"""),

@@ -72,3 +72,15 @@ def test_allowed_includes_are_no_breach(tree, tmp_path):
     assert list(layers.include_follows_the_arrows()) == []
     assert list(layers.include_follows_the_rooms()) == []
     assert list(layers.one_foreign_library_one_file()) == []
+
+
+@pytest.mark.parametrize(("body", "breaches"), [
+    ("pass", 1), ("raise ValueError from None", 1), ("x = 1; _core.let_through()", 1),
+    ("with contextlib.suppress(OSError): _core.let_through()", 2),
+    ("_core.let_through()", 0), ("_core.unraisable(f)", 0), ("raise", 0), ("x = 1; raise", 0)])
+def test_an_except_clause_asks_first(tmp_path, monkeypatch, body, breaches):
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    (tmp_path / "pyext" / "cumem").mkdir(parents=True)
+    for name in ("_a.py", "_start.py"):
+        (tmp_path / "pyext" / "cumem" / name).write_text(f"try:\n    f()\nexcept OSError:\n    {body}\n")
+    assert len(list(layers.no_except_swallows_what_a_handler_raised())) == breaches

@@ -56,7 +56,7 @@ def note_optimizer(optimizer):
             _optimizers[:] = [known for known in _optimizers if known() is not None]
             _optimizers.append(weakref.ref(optimizer))
         except TypeError:
-            pass
+            _core.let_through()
     rows = _rows_of(optimizer, {}, set())
     _core.categories(rows)
     from . import _runtime

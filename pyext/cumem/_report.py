@@ -136,6 +136,7 @@ def _draw(document):
     try:  # here, so that starting under CUMEM_WARN_CYCLES costs little
         from subprocess import DEVNULL, PIPE, SubprocessError, run
     except ImportError:  # a collection while it is being imported found a cycle, too
+        _core.let_through()
         return _core.page(document)
     if os.path.exists(PROGRAM):
         try:

@@ -416,8 +416,10 @@ def _notice():
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if attach is not None and not _attached["oom"]:
         _attached["oom"] = True  # torch can only append: ours stays, and is silent without handles
-        with contextlib.suppress(RuntimeError):  # another allocator than torch's own has none
+        try:
             attach(_core.out_of_memory)
+        except RuntimeError:  # another allocator than torch's own has none
+            _core.let_through()
 
 
 def _note_device():

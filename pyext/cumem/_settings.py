@@ -9,6 +9,8 @@ import re
 import sys
 import time
 
+from . import _core
+
 _UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
 # Those that a reader of the core can name (pyext/frameworks/torch_reader.c).
@@ -65,6 +67,7 @@ def absolute(path):
     try:
         return os.path.abspath(path)
     except OSError:
+        _core.let_through()
         return path
 
 
@@ -84,6 +87,7 @@ def parse_file(path):
         with open(path, "rb"):
             return os.path.abspath(path)
     except OSError as error:
+        _core.let_through()
         raise ValueError(error.strerror) from None
 
 
@@ -110,6 +114,7 @@ def from_environment(variable, parse, default, problems, off=None):
     try:
         return parse(text)
     except ValueError as error:
+        _core.let_through()
         problems.append(f"{variable}={text!r} is not used: {error}")
         return default
 
