@@ -263,3 +263,19 @@ del gone
 finish()
 """)
     assert [row[2] for row in result["scan"]["rows"]] == [3 * MIB]
+
+
+def test_jax_arrays_are_no_accelerators_before_their_layout_is_known():
+    """They offer the CUDA array interface, and lie on the CPU."""
+    result = run_jax("""
+from cumem import _jax
+_jax._learn_ = _jax._learn
+_jax._learn = lambda *_: None
+cycle(jnp.zeros((5, 1024, 1024), jnp.int8))
+start()
+_jax._learn = _jax._learn_
+cycle(jnp.zeros((3, 1024, 1024), jnp.int8))
+finish(accelerator=cumem.status()["accelerator"])
+""")
+    expect(result, [["ArrayImpl [3, 1024, 1024] int8 cpu 3.0 MiB", "cpu", 3 * MIB, True]], 3 * MIB)
+    assert result["accelerator"] is False

@@ -30,6 +30,7 @@ struct reader_slot {
     void *state;
     PyObject *name; /* owned: interned module name */
     enum cm_learnt learnt;
+    bool imported;
     const char *reason; /* constant */
 };
 
@@ -98,9 +99,12 @@ learn(struct cm_devices *self, size_t index, PyObject *module)
     struct reader_slot *slot = &self->slots[index];
     slot->reason = NULL;
     slot->learnt = readers[index]->learn(slot->state, module, &slot->reason);
-    if (slot->learnt == CM_LEARNT_READY) {
+    slot->imported = true;
+    if (slot->learnt != CM_LEARNT_LATER) {
         /* What was "no reader" before may be claimed now. */
         memset(self->cache, 0, sizeof(self->cache));
+    }
+    if (slot->learnt == CM_LEARNT_READY) {
         self->untracked |= readers[index]->untracked;
     }
 }
@@ -145,10 +149,47 @@ cm_devices_watch(struct cm_devices *self, const char *names, bool host_allowed)
     }
 }
 
+/* Whether it is of the framework's own, written in C: such types have the
+ * module in their name. */
+static bool
+is_of(const PyTypeObject *type, const char *module)
+{
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 0;
+         mro != NULL && PyTuple_CheckExact(mro) && i < PyTuple_GET_SIZE(mro);
+         i++) {
+        const char *name = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_name;
+        if (strncmp(name, module, strlen(module)) == 0
+            && strchr(name, '.') != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* JAX's arrays on the CPU, and torch's, offer the CUDA array interface too:
+ * until their own reader is learnt, nobody says where they lie. */
+static bool
+waits_for_its_own(const struct cm_devices *self, const PyTypeObject *type)
+{
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        const struct reader_slot *slot = &self->slots[i];
+        if (slot->imported && slot->learnt == CM_LEARNT_LATER
+            && is_of(type, readers[i]->module)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint8_t
 find_reader(const struct cm_devices *self, PyTypeObject *type)
 {
     for (size_t i = 0; i < READER_COUNT; i++) {
+        if (readers[i] == &cm_interface_reader
+            && waits_for_its_own(self, type)) {
+            return 0;
+        }
         if (self->slots[i].learnt == CM_LEARNT_READY
             && readers[i]->claims(self->slots[i].state, type)) {
             return (uint8_t)(i + 1);
