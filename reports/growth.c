@@ -477,6 +477,20 @@ cm_growth_add_object(const char *annotation, struct cm_buffer *out)
     cm_buffer_add_text(out, strcmp(number, "1") == 0 ? " item" : " items");
 }
 
+void
+cm_growth_add_step(const struct cm_leak *leak,
+                   const struct cm_leak_growth *growth, size_t step,
+                   struct cm_buffer *out)
+{
+    const char *text = cm_leak_text(leak, growth->holder[step].annotation);
+
+    cm_growth_add_object(text, out);
+    if (growth->holder_iteration >= 0 && number_in(text) != NULL) {
+        cm_buffer_addf(out, " at %s %" PRId64, cm_growth_unit(leak),
+                       growth->holder_iteration);
+    }
+}
+
 /* "local losses" as "local `losses`". */
 static void
 add_edge(const char *edge, struct cm_buffer *out)
@@ -497,34 +511,34 @@ add_edge(const char *edge, struct cm_buffer *out)
 
 /* "EDGE (OBJECT)", the object alone where the reference says nothing. */
 static void
-add_held(const struct cm_leak *leak, const struct cm_leak_holder *step,
-         struct cm_buffer *out)
+add_held(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+         size_t step, struct cm_buffer *out)
 {
-    const char *edge = cm_leak_text(leak, step->edge);
+    const char *edge = cm_leak_text(leak, growth->holder[step].edge);
     bool speaks = cm_growth_edge_speaks(edge);
 
     if (speaks) {
         add_edge(edge, out);
         cm_buffer_add_text(out, " (");
     }
-    cm_growth_add_object(cm_leak_text(leak, step->annotation), out);
+    cm_growth_add_step(leak, growth, step, out);
     cm_buffer_add_text(out, speaks ? ")" : "");
 }
 
 /* "`train.losses` (list, 409 items)" for a module. */
 static bool
-add_of_module(const struct cm_leak *leak, const struct cm_leak_holder *steps,
+add_of_module(const struct cm_leak *leak, const struct cm_leak_growth *growth,
               struct cm_buffer *out)
 {
-    const char *root = cm_leak_text(leak, steps[0].annotation);
-    const char *edge = cm_leak_text(leak, steps[1].edge);
+    const char *root = cm_leak_text(leak, growth->holder[0].annotation);
+    const char *edge = cm_leak_text(leak, growth->holder[1].edge);
 
     if (strncmp(root, "module ", 7) != 0
         || (edge[0] != '.' && edge[0] != '[')) {
         return false;
     }
     cm_buffer_addf(out, "`%s%s` (", root + 7, edge);
-    cm_growth_add_object(cm_leak_text(leak, steps[1].annotation), out);
+    cm_growth_add_step(leak, growth, 1, out);
     cm_buffer_add_char(out, ')');
     return true;
 }
@@ -557,19 +571,17 @@ cm_growth_add_part(const struct cm_leak *leak,
                    const struct cm_leak_growth *growth, size_t part,
                    bool rootless, struct cm_buffer *out)
 {
-    const struct cm_leak_holder *steps = growth->holder;
-
     if (part > 0) {
-        add_held(leak, &steps[part + 1], out);
+        add_held(leak, growth, part + 1, out);
     }
     else if (growth->holder_count == 1) {
-        cm_growth_add_object(cm_leak_text(leak, steps[0].annotation), out);
+        cm_growth_add_step(leak, growth, 0, out);
     }
-    else if (!add_of_module(leak, steps, out)) {
+    else if (!add_of_module(leak, growth, out)) {
         if (!rootless) {
-            cm_buffer_addf(out,
-                           "%s: ", cm_leak_text(leak, steps[0].annotation));
+            cm_buffer_addf(
+                out, "%s: ", cm_leak_text(leak, growth->holder[0].annotation));
         }
-        add_held(leak, &steps[1], out);
+        add_held(leak, growth, 1, out);
     }
 }

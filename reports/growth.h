@@ -98,5 +98,10 @@ void cm_growth_add_part(const struct cm_leak *leak,
 size_t cm_growth_uncounted(const char *annotation);
 /* "list, 409 items" for "list of 409". */
 void cm_growth_add_object(const char *annotation, struct cm_buffer *out);
+/* The object of a step of the way: "list, 9 items at iteration 12" where they
+ * have been counted before the rest was. */
+void cm_growth_add_step(const struct cm_leak *leak,
+                        const struct cm_leak_growth *growth, size_t step,
+                        struct cm_buffer *out);
 
 #endif

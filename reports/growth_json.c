@@ -95,6 +95,9 @@ add_growth(struct cm_json_writer *self, const struct cm_leak_growth *growth)
     if (growth->holder_at > 0) {
         cm_json_add_number(self, "holder_at", growth->holder_at);
     }
+    if (growth->holder_iteration >= 0) {
+        cm_json_add_known(self, "holder_iteration", growth->holder_iteration);
+    }
     cm_json_add_some_number(self, "retained_bytes", growth->retained_bytes);
     cm_json_add_frames(self, "made_at", growth->made_at, growth->made_at_count,
                        true);
@@ -354,6 +357,7 @@ cm_growth_read(struct cm_leak_reader *self, const struct cJSON *item,
         cm_json_fail(json, "holder_at", "holder %zu does not exist",
                      growth->holder_at);
     }
+    growth->holder_iteration = cm_json_known(json, item, "holder_iteration");
     growth->retained_bytes =
         cm_json_number(json, item, "retained_bytes", CM_LEAK_UNKNOWN);
     growth->made_at =

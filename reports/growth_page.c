@@ -40,11 +40,12 @@ put_plain(struct cm_sheet *self, struct cm_buffer *text)
 }
 
 void
-cm_growth_put_object(struct cm_sheet *self, struct cm_text_id annotation)
+cm_growth_put_step(struct cm_sheet *self, const struct cm_leak_growth *growth,
+                   size_t step)
 {
     struct cm_buffer text = {0};
 
-    cm_growth_add_object(cm_sheet_text(self, annotation), &text);
+    cm_growth_add_step(self->leak, growth, step, &text);
     put_plain(self, &text);
 }
 

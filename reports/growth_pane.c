@@ -202,7 +202,7 @@ add_step(struct cm_sheet *self, const struct cm_leak_growth *growth, size_t i)
                    : i > 0 && i == growth->holder_at ? "suspect"
                                                      : "step",
                    i == 0 ? " owner" : "");
-    cm_growth_put_object(self, growth->holder[i].annotation);
+    cm_growth_put_step(self, growth, i);
     cm_put(self, "</b>");
     if (edge[0] != '\0') {
         cm_put(self, " <span>");

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
-#include "../graph/holding.h"
 #include "growth.h"
+#include "growth_inherit.h"
 #include "number.h"
 #include "representative.h"
 
@@ -154,6 +154,7 @@ copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
     double seconds = use->seconds_to_full;
 
     growth->bounded = use->bounded;
+    growth->holder_iteration = -1;
     growth->awaited = use->awaited;
     growth->bytes_per_iteration =
         between(use->bytes_per_iteration, -MAX_REAL, MAX_REAL);
@@ -275,90 +276,6 @@ release_list(struct cm_leak_growth *items, size_t count)
     cm_free(items);
 }
 
-/* Who held it when that was last seen: at the end of a program the variables
- * are gone that held what grew.  Takes it out of the old entry. */
-static void
-inherit_holder(const struct cm_leak *leak, struct cm_leak_growth *growth,
-               struct cm_leak_growth *old)
-{
-    if (old->bounded && cm_growth_verdict(leak, growth) == CM_GROWTH_LEAK) {
-        growth->bounded = true;
-        growth->verdict = old->verdict;
-    }
-    cm_free(growth->made_at);
-    cm_free(growth->holder);
-    growth->holder = old->holder;
-    growth->holder_count = old->holder_count;
-    growth->holder_at = old->holder_at;
-    growth->made_at = old->made_at;
-    growth->made_at_count = old->made_at_count;
-    growth->retained_bytes = old->retained_bytes;
-    growth->autograd_depth = old->autograd_depth;
-    growth->rule = old->rule;
-    growth->advice = old->advice;
-    old->holder = NULL;
-    old->made_at = NULL;
-    old->holder_count = old->made_at_count = 0;
-}
-
-/* What piles up behind a frame that a traceback keeps: its function has ended,
- * and it did so before.  What lingered, or is looked at once the program has
- * ended, and has died with what held it. */
-static bool
-is_left_over(const struct cm_leak *leak, const struct cm_leak_growth *growth,
-             bool at_end)
-{
-    for (size_t i = 0; i < growth->holder_at && i < growth->holder_count;
-         i++) {
-        const char *edge = cm_leak_text(leak, growth->holder[i].edge);
-        if (strcmp(edge, "tb_frame") == 0) {
-            return true;
-        }
-    }
-    return growth->holder_count == 0
-           || ((at_end
-                || cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING)
-               && strcmp(cm_leak_text(leak, growth->holder[0].annotation),
-                         CM_HOLDING_DEAD)
-                      == 0);
-}
-
-/* Who holds what grows is not who holds what lingers. */
-static bool
-is_same_fault(const struct cm_leak *leak, const struct cm_leak_growth *a,
-              const struct cm_leak_growth *b)
-{
-    return (cm_growth_verdict(leak, a) == CM_GROWTH_LINGERING)
-           == (cm_growth_verdict(leak, b) == CM_GROWTH_LINGERING);
-}
-
-static void
-inherit(struct cm_leak *leak, struct cm_leak_growth *growth, bool at_end)
-{
-    for (size_t i = 0; i < leak->growth_count; i++) {
-        struct cm_leak_growth *old = &leak->growth[i];
-        if (old->site != growth->site
-            || old->category.index != growth->category.index
-            || old->device.index != growth->device.index
-            || !is_same_fault(leak, old, growth)) {
-            continue;
-        }
-        if (is_left_over(leak, growth, at_end)
-            && (!is_left_over(leak, old, at_end)
-                || !strcmp(cm_leak_text(leak, growth->rule),
-                           CM_GROWTH_GIVEN_BACK))) {
-            inherit_holder(leak, growth, old);
-        }
-        if (growth->name_count == 0 && old->name_count != 0) {
-            cm_free(growth->names);
-            growth->names = old->names;
-            growth->name_count = old->name_count;
-            old->names = NULL;
-            old->name_count = 0;
-        }
-    }
-}
-
 enum cm_status
 cm_growth_set(struct cm_leak *leak, const struct cm_records *records,
               const struct cm_growth_use *items, size_t count)
@@ -374,12 +291,13 @@ cm_growth_set(struct cm_leak *leak, const struct cm_records *records,
         status = copy_growth(&copy, order[i], &list[i]);
     }
     for (size_t i = 0; status == CM_OK && i < kept; i++) {
-        inherit(leak, &list[i], order[i]->at_end);
+        cm_growth_inherit(leak, &list[i], order[i]->at_end);
     }
     if (status == CM_OK) {
         release_list(leak->growth, leak->growth_count);
         leak->growth = list;
         leak->growth_count = leak->growth_capacity = kept;
+        leak->growth_iteration = leak->iteration;
     }
     else if (list != NULL) {
         release_list(list, kept);

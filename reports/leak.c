@@ -23,7 +23,7 @@ cm_leak_init(struct cm_leak *self)
     }
     self->rank = -1;
     self->world_size = -1;
-    self->iteration = -1;
+    self->iteration = self->growth_iteration = -1;
     return CM_OK;
 }
 
@@ -372,6 +372,15 @@ cm_leak_alloc_site(const struct cm_leak *self, uint32_t storage,
     return own;
 }
 
+static void
+forget_looks(struct cm_leak *leak)
+{
+    leak->growth_iteration = -1;
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        leak->growth[i].holder_iteration = -1;
+    }
+}
+
 void
 cm_leak_set_iteration(struct cm_leak *leak, int64_t value)
 {
@@ -381,6 +390,9 @@ cm_leak_set_iteration(struct cm_leak *leak, int64_t value)
     for (size_t i = 0; value < leak->iteration && i < leak->device_count;
          i++) {
         leak->devices[i].dead_peak_iteration = -1;
+    }
+    if (value < leak->iteration) {
+        forget_looks(leak);
     }
     leak->iteration = value;
 }

@@ -205,8 +205,10 @@ struct cm_leak_growth {
     bool bounded;                  /* to an end, so no leak; not in the file */
     struct cm_leak_holder *holder; /* owned */
     size_t holder_count;
-    size_t holder_at;        /* of it, where they pile up; 0: not known */
-    uint64_t retained_bytes; /* that go when that reference goes;
+    size_t holder_at;         /* of it, where they pile up; 0: not known */
+    int64_t holder_iteration; /* when it was seen, where that was before the
+                               * numbers were read; else -1 */
+    uint64_t retained_bytes;  /* that go when that reference goes;
                               * CM_LEAK_UNKNOWN */
     struct cm_leak_frame *made_at; /* owned: where it is filled */
     size_t made_at_count;
@@ -275,6 +277,7 @@ struct cm_leak {
     size_t cycle_count, cycle_capacity;
     struct cm_leak_growth *growth;
     size_t growth_count, growth_capacity;
+    int64_t growth_iteration; /* of its look; -1: not known; not in the file */
     struct cm_leak_timeline timeline;
     struct cm_leak_collection *collections;
     size_t collection_count, collection_capacity;

@@ -86,7 +86,8 @@ void cm_held_add(struct cm_sheet *self, const struct cm_leak_cycle *cycle);
 /* The memory of each device over the iterations; nothing without any. */
 enum cm_status cm_timeline_add_section(struct cm_sheet *self) CM_CHECKED;
 /* One object of a holder's path; one part of it (growth.h). */
-void cm_growth_put_object(struct cm_sheet *self, struct cm_text_id annotation);
+void cm_growth_put_step(struct cm_sheet *self,
+                        const struct cm_leak_growth *growth, size_t step);
 void cm_growth_put_part(struct cm_sheet *self,
                         const struct cm_leak_growth *growth, size_t part);
 /* The line that allocates it, with its function. */

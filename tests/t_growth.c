@@ -149,6 +149,14 @@ test_parts(void **state)
     cm_buffer_clear(&out);
     cm_growth_add_part(&leak, growth, 1, true, &out);
     assert_string_equal(out.bytes, "loss");
+    growth->holder_iteration = 12;
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 0, true, &out);
+    assert_string_equal(out.bytes,
+                        "local `losses` (list, 409 items at iteration 12)");
+    cm_buffer_clear(&out);
+    cm_growth_add_part(&leak, growth, 1, true, &out);
+    assert_string_equal(out.bytes, "loss");
     growth->holder_count = 1;
     cm_buffer_clear(&out);
     cm_growth_add_part(&leak, growth, 0, true, &out);

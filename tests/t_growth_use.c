@@ -133,6 +133,38 @@ test_who_held_it_is_kept(void **state)
     built_free(built);
 }
 
+/* However often it is asked again; numbers of slices of time are no numbers of
+ * iterations. */
+static void
+test_when_it_was_seen_is_kept(void **state)
+{
+    struct built *built = built_new(stacks);
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    cm_leak_set_iteration(&leak, 12);
+    assert_int_equal(set(&leak, built, "leak"), CM_OK);
+    assert_int_equal(leak.growth[0].holder_iteration, -1);
+    cm_growth_use_init(&use);
+    use.site = built->heap.nodes[1].site;
+    use.category = "saved for backward";
+    use.device = "cuda:0";
+    use.verdict = "leak";
+    for (int64_t iteration = 20; iteration < 60; iteration += 20) {
+        cm_leak_set_iteration(&leak, iteration);
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        assert_int_equal(leak.growth[0].holder_iteration, 12);
+    }
+    cm_leak_set_iteration(&leak, 1);
+    assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+    assert_int_equal(leak.growth[0].holder_iteration, -1);
+    assert_int_equal(leak.growth[0].holder_count, 2);
+    cm_leak_release(&leak);
+    built_free(built);
+}
+
 /* What a list of a function that has ended holds is still told by the list. */
 static void
 test_what_a_traceback_is_left_with(void **state)
@@ -432,6 +464,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_takes_the_place_of_the_one_before),
         cmocka_unit_test(test_who_held_it_is_kept),
+        cmocka_unit_test(test_when_it_was_seen_is_kept),
         cmocka_unit_test(test_what_a_traceback_is_left_with),
         cmocka_unit_test(test_what_lingered_is_not_held_by_its_death),
         cmocka_unit_test(test_what_was_bounded_stays_so),

@@ -124,6 +124,7 @@ test_growth_reads_back(void **state)
     const struct cm_leak_timeline_device *device;
 
     (void)state;
+    leak.growth[0].holder_iteration = 12;
     assert_int_equal(cm_leak_json_write(&leak, &once), CM_OK);
     assert_int_equal(cm_leak_json_read(once.bytes, once.length, &again, error),
                      CM_OK);
@@ -131,6 +132,8 @@ test_growth_reads_back(void **state)
     assert_string_equal(once.bytes, twice.bytes);
     assert_null(cm_leak_check(&again));
     growth = &again.growth[0];
+    assert_int_equal(growth->holder_iteration, 12);
+    assert_int_equal(again.growth[1].holder_iteration, -1);
     assert_int_equal(again.growth_count, 5);
     assert_int_equal(growth->site, 1);
     assert_int_equal(growth->holder_count, 4);

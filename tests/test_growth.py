@@ -4,6 +4,7 @@
 
 import json
 
+import leak_file
 import pytest
 from process import NODES, run_ok
 
@@ -275,6 +276,24 @@ main()
     assert "clear seen" in row["advice"], row
     assert any(step["edge"].endswith("seen") for step in row["holder"]), row["holder"]
     assert report["cycles"], "and the cycle is told as what it is"
+
+
+def test_items_of_a_list_that_is_gone_have_their_iteration(tmp_path):
+    """The list has 25 items when main() returns; who asks then knows those of the look before."""
+    run_ok(LOOP + """
+def main():
+    seen = []
+    train(seen.append, 25)
+cumem.warn_tensor_cycles(directory=".", min_bytes=0)
+main()
+""", cwd=tmp_path)
+    (report,) = [json.loads(path.read_text()) for path in tmp_path.glob("leak-*.json")]
+    (row,) = [row for row in report["growth"] if row["verdict"] == "leak"]
+    (items,) = [step["annotation"].removeprefix("list of ") for step in row["holder"]
+                if step["edge"].endswith("seen")]
+    assert int(items) < 25 and int(items) <= row["holder_iteration"] <= int(items) + 2, row
+    told = leak_file.run(*tmp_path.glob("leak-*.json"), "--format", "text", cwd=tmp_path)
+    assert f"(list, {items} items at iteration {row['holder_iteration']})" in told
 
 
 def test_nobody_is_looked_at_for_an_observer(tmp_path):
