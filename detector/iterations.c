@@ -124,6 +124,17 @@ drop_row(struct cm_iterations *self)
     self->active_count = self->fresh ? 0 : self->active_count;
 }
 
+/* Where one has once taken over from another for good, as the next trial of a
+ * sweep does, the next one does so at once. */
+static void
+drop_done(struct cm_iterations *self)
+{
+    if (self->taken_over && self->active_count == 1
+        && self->active[0].all_steps >= ALONE) {
+        self->active_count = 0;
+    }
+}
+
 /* One that was not known: how its steps begin. */
 static uint32_t
 add(struct cm_iterations *self, uintptr_t optimizer)
@@ -132,6 +143,7 @@ add(struct cm_iterations *self, uintptr_t optimizer)
         self->come_again = true;
         self->fresh = false;
     }
+    drop_done(self);
     drop_passed(self);
     drop_row(self);
     if (self->active_count == CM_MOST_OPTIMIZERS) {
@@ -185,6 +197,9 @@ drop_idle(struct cm_iterations *self)
     for (size_t i = 0; i < self->active_count; i++) {
         if (self->active[i].steps != 0) {
             self->active[kept++] = self->active[i];
+        }
+        else {
+            self->taken_over |= self->active[i].all_steps >= ALONE;
         }
     }
     self->active_count = kept;

@@ -8,7 +8,8 @@
  * optimizers and a critic that steps five times for one of its generator are
  * one iteration each; else after a slice of time.  A sweep that makes a model
  * and its optimizer for each trial has one for each of these at least, also
- * where each takes one step alone.  Plain state, guarded by its owner.
+ * where each takes one step alone; of long trials, from the third on, one for
+ * each step.  Plain state, guarded by its owner.
  *
  * Slices are a tenth of a second at first and get longer with the run, so that
  * ten of them are always a good part of it: what grows and goes with one
@@ -44,6 +45,8 @@ struct cm_iterations {
     size_t passed_count;              /* ever */
     bool come_again; /* one of these came again: they take turns */
     bool fresh;      /* each step is a new one's */
+    bool taken_over; /* one with many steps was done with when many of another
+                      * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
     bool anew; /* this is the first one after slices of time */
 };

@@ -77,6 +77,37 @@ forgets_an_optimizer_that_is_done_with(void **state)
     assert_int_equal(after(&iterations, "CCCCCCCCCCCCCCCCCCC"), 3);
 }
 
+#define TWENTY(one)                                                           \
+    one one one one one one one one one one one one one one one one one one   \
+        one one
+
+/* That the second trial has taken over for good is known when it has come far;
+ * from then on each step is an iteration, as it was in the first one. */
+static void
+counts_each_step_of_a_long_trial(void **state)
+{
+    (void)state;
+    struct cm_iterations sweep = {0}, turns = {0};
+    assert_int_equal(after(&sweep, TWENTY("A")), 20);
+    assert_int_equal(after(&sweep, TWENTY("B")), 4);
+    assert_int_equal(after(&sweep, TWENTY("C") TWENTY("D")), 40);
+    after(&turns, TWENTY("A") TWENTY("B"));
+    assert_int_equal(after(&turns, TWENTY("A") TWENTY("B")), 40);
+}
+
+/* The third phase of a program trains what the second one did, and more; who is
+ * seldom beside one that steps often was not taken over from. */
+static void
+lets_a_late_one_in_once_it_has_come(void **state)
+{
+    (void)state;
+    struct cm_iterations phases = {0}, critic = {0};
+    after(&phases, TWENTY("A") TWENTY("B") "CB");
+    assert_int_equal(after(&phases, "CBCBCBCB"), 4);
+    after(&critic, TWENTY("D") "G" TWENTY("D") "G");
+    assert_false(critic.taken_over);
+}
+
 /* A model and an optimizer for each trial of a sweep: one iteration for each
  * trial at least, though the others never step again. */
 static void
@@ -247,6 +278,8 @@ main(void)
         cmocka_unit_test(counts_a_critic_with_its_generator),
         cmocka_unit_test(forgets_an_optimizer_that_is_done_with),
         cmocka_unit_test(counts_each_trial_of_a_sweep),
+        cmocka_unit_test(counts_each_step_of_a_long_trial),
+        cmocka_unit_test(lets_a_late_one_in_once_it_has_come),
         cmocka_unit_test(counts_each_step_that_is_a_new_ones),
         cmocka_unit_test(counts_many_that_come_again),
         cmocka_unit_test(keeps_those_that_take_turns),

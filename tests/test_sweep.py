@@ -22,8 +22,8 @@ def train(rate, steps):
 """
 
 
-@pytest.mark.parametrize("steps", [3, 20])
-def test_models_of_trials_that_a_list_keeps(steps, tmp_path):
+@pytest.mark.parametrize("steps, rate", [(3, "2.0 MiB"), (20, "102 KiB"), (50, "41 KiB")])
+def test_models_of_trials_that_a_list_keeps(steps, rate, tmp_path):
     """Their gradients, which C++ holds, stay with them; the last trial's graph does not."""
     done = run_ok(SWEEP + f"""
 def main():
@@ -34,6 +34,7 @@ def main():
 main()
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1, OMP_NUM_THREADS=1)
     told = done.err[done.err.index("LEAK"):]
+    assert told.startswith(f"LEAK +{rate} per iteration"), "2.0 MiB a trial, by its iterations"
     assert "trial 20" in told, "while it runs"
     leak = told[:told.index("cyclereport")]
     assert "local `results` (list," in leak and "clear results when" in leak, leak
