@@ -422,18 +422,44 @@ is_methods(const struct cm_holding *self, size_t attribute,
                || method[-(ptrdiff_t)length - 1] == '.');
 }
 
+/* "state" of the line `state.x = y`; empty: it says more, or is a method's
+ * `self` that may be another thing. */
+static const char *
+owner_on_line(const struct cm_holding *self, size_t attribute,
+              const struct cm_place *place)
+{
+    const struct cm_code *code = cm_records_code(self->records, place->code);
+    struct cm_name name = cm_way_name_of(self, attribute);
+    const char *owner = "";
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        if (store->kind == CM_STORE_ATTRIBUTE && store->line == place->line
+            && cm_way_is(self, store->name, name.text)) {
+            owner = cm_way_text(self, store->owner);
+        }
+    }
+    return strcmp(owner, "self") == 0 ? "" : owner;
+}
+
 void
 cm_way_code(const struct cm_holding *self, struct cm_way_name *name)
 {
     size_t length = strlen(name->text);
     size_t first = name->step != 0 ? variable_before(self, name->step) : 0;
+    const char *owner = "";
     if (first > 1 && name->place_count != 0
-        && cm_way_step(self, first)->role == CM_ATTRIBUTE
-        && length + sizeof "self." <= sizeof name->text
-        && is_methods(self, first,
-                      cm_records_code(self->records, name->places[0].code))) {
-        memmove(name->text + strlen("self."), name->text, length + 1);
-        memcpy(name->text, "self.", strlen("self."));
+        && cm_way_step(self, first)->role == CM_ATTRIBUTE) {
+        owner =
+            is_methods(self, first,
+                       cm_records_code(self->records, name->places[0].code))
+                ? "self"
+                : owner_on_line(self, first, &name->places[0]);
+    }
+    size_t more = strlen(owner);
+    if (more != 0 && length + more + 2 <= sizeof name->text) {
+        memmove(name->text + more + 1, name->text, length + 1);
+        memcpy(name->text, owner, more);
+        name->text[more] = '.';
     }
 }
 
