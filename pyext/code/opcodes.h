@@ -65,6 +65,7 @@ enum action {
     ACT_LOOP,
     ACT_HANDLER,
     ACT_BRANCH, /* forwards, unless ... */
+    ACT_JUMP,   /* forwards */
     ACT_LEAVE,  /* the function */
     ACT_UNKNOWN,
 };

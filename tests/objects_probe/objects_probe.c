@@ -10,6 +10,7 @@
 #include "../../pyext/objects/objects.h"
 #include "../../pyext/objects/objects_private.h"
 #include "../../pyext/objects/stack_path.h"
+#include "../../pyext/code/touch.h"
 
 #include <time.h>
 
@@ -262,6 +263,26 @@ code(PyObject *self, PyObject *object)
         "own", own_stores(record), "less", less_stores(record));
 }
 
+/* (code, kind, name, other_self) -> (reads, sets, repeats) */
+static PyObject *
+touch(PyObject *self, PyObject *arguments)
+{
+    struct cm_touch what = {0};
+    PyObject *object;
+    int kind, other_self = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "O!is|p", &PyCode_Type, &object, &kind,
+                          &what.name, &other_self)) {
+        return NULL;
+    }
+    what.kind = (enum cm_touch_kind)kind;
+    what.other_self = other_self != 0;
+    struct cm_touched touched =
+        cm_touch_find(&objects->bytecode, (PyCodeObject *)object, &what);
+    return Py_BuildValue("iii", (int)touched.reads, (int)touched.sets,
+                         (int)touched.repeats);
+}
+
 static PyObject *
 type(PyObject *self, PyObject *object)
 {
@@ -450,6 +471,7 @@ static PyMethodDef methods[] = {
     {"count_edges", count_edges, METH_O, NULL},
     {"begin", begin, METH_O, NULL},
     {"code", code, METH_O, NULL},
+    {"touch", touch, METH_VARARGS, NULL},
     {"type", type, METH_O, NULL},
     {"stack", stack, METH_VARARGS, NULL},
     {"memory_stack", memory_stack, METH_NOARGS, NULL},

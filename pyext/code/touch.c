@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* Two rounds over the instructions: where it is set, and which loops do so;
+ * then what is set at each instruction.  It is set where two branches meet if
+ * both have set it.  A jump back needs no care: nothing unsets.  What an
+ * exception leads to is read as if nothing were set, and the code after it as
+ * if none had come. */
+
+#include "touch.h"
+
+#include "opcodes.h"
+#include "../tables/phrase.h" // cm_str_is()
+
+enum {
+    MOST_JUMPS = 32, /* forwards, over one instruction */
+    MOST_LOOPS = 32,
+    MOST_STORES = 32,
+    ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
+};
+
+/* ---- instructions */
+
+struct instruction {
+    enum action action;
+    unsigned argument;
+    Py_ssize_t unit, next; /* without what extends its argument */
+};
+
+/* False: there are no more. */
+static bool
+read_next(const struct cm_bytecode *tables, const PyCodeObject *code,
+          struct instruction *one)
+{
+    const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
+    unsigned argument = 0;
+    for (Py_ssize_t unit = one->next; unit < Py_SIZE(code);) {
+        uint8_t opcode = tables->base[bytes[2 * unit]];
+        argument = argument << 8 | bytes[2 * unit + 1];
+        *one = (struct instruction){tables->action[opcode], argument, unit,
+                                    unit + 1 + tables->caches[opcode]};
+        if (one->action != ACT_EXTEND) {
+            return true;
+        }
+        unit = one->next;
+    }
+    return false;
+}
+
+/* ---- what is touched */
+
+/* x, or y of y.x: what an attribute or an item is taken from. */
+struct owner {
+    enum { NO_ONE, LOCAL, NAME, LOCALS_OWN, NAMES_OWN } kind;
+    unsigned index, attribute;
+};
+
+struct loop {
+    Py_ssize_t head, end;
+    bool sets, entered, left;
+    bool before; /* it was set before the loop */
+};
+
+struct reading {
+    const struct cm_bytecode *tables;
+    const PyCodeObject *code;
+    const struct cm_touch *what;
+    struct owner last;  /* what was pushed last */
+    bool key;           /* its name was, by the instruction before */
+    bool text;          /* and went nowhere yet */
+    struct owner owner; /* of the first store */
+    bool set, handler;
+    bool asks;           /* by texts that are names */
+    Py_ssize_t handlers; /* the first of them; 0: none */
+    struct {
+        Py_ssize_t target;
+        bool set;
+    } jumps[MOST_JUMPS];
+    unsigned jump_count, loop_count;
+    struct loop loops[MOST_LOOPS];
+    struct cm_touched result;
+};
+
+enum touch { NOTHING, READS, SETS };
+
+static bool
+is_same(struct owner one, struct owner other)
+{
+    return one.kind != NO_ONE && one.kind == other.kind
+           && one.index == other.index && one.attribute == other.attribute;
+}
+
+static bool
+is_name(const struct reading *self, PyObject *names, unsigned index)
+{
+    return (Py_ssize_t)index < PyTuple_GET_SIZE(names)
+           && PyUnicode_CheckExact(PyTuple_GET_ITEM(names, index))
+           && cm_str_is(PyTuple_GET_ITEM(names, index), self->what->name);
+}
+
+static bool
+is_named(const struct reading *self, unsigned index)
+{
+    return is_name(self, self->code->co_names, index);
+}
+
+static bool
+is_other_self(const struct reading *self)
+{
+    PyObject *names = self->code->co_localsplusnames;
+    return self->what->other_self && self->last.kind == LOCAL
+           && (Py_ssize_t)self->last.index < PyTuple_GET_SIZE(names)
+           && cm_str_is(PyTuple_GET_ITEM(names, self->last.index), "self");
+}
+
+/* x.NAME; of a module's variable where x is one of these too. */
+static enum touch
+touch_attribute(const struct reading *self, unsigned index, enum touch how)
+{
+    enum cm_touch_kind kind = self->what->kind;
+    bool module = kind == CM_TOUCH_VARIABLE && self->last.kind == NAME;
+    bool fits = (kind == CM_TOUCH_ATTRIBUTE && !is_other_self(self)) || module;
+    return fits && is_named(self, index) ? how : NOTHING;
+}
+
+static enum touch
+touch_variable(const struct reading *self, unsigned index, enum touch how)
+{
+    bool fits = self->what->kind == CM_TOUCH_VARIABLE;
+    return fits && is_named(self, index) ? how : NOTHING;
+}
+
+static bool
+is_item(const struct instruction *one)
+{
+    return one->action == ACT_LOAD_ITEM
+           && (PY_VERSION_HEX < 0x030E0000 || one->argument == ITEM);
+}
+
+/* x['NAME']; getattr(x, 'NAME'), x.get('NAME'); not print('NAME'), {'NAME': y},
+ * 'NAME' in x. */
+static enum touch
+touch_text(struct reading *self, const struct instruction *one)
+{
+    bool item = self->key && self->what->kind == CM_TOUCH_ITEM;
+    bool call =
+        one->action == ACT_TAKE_CALL || one->action == ACT_TAKE_CALL_KEYS;
+    if (self->key && (is_item(one) || one->action == ACT_STORE_ITEM)) {
+        self->text = false;
+        return !item ? NOTHING : is_item(one) ? READS : SETS;
+    }
+    bool read = self->text
+                && ((call && self->asks) || (item && one->action == ACT_COPY));
+    if (read || one->action == ACT_BUILD_MAP || one->action == ACT_CONTAINS) {
+        self->text = false;
+    }
+    return read ? READS : NOTHING;
+}
+
+static enum touch
+touch_of(struct reading *self, const struct instruction *one)
+{
+    unsigned argument = one->argument;
+    switch (one->action) {
+    case ACT_LOAD_NAME: return touch_variable(self, argument, READS);
+    case ACT_LOAD_GLOBAL: return touch_variable(self, argument >> 1, READS);
+    case ACT_STORE_NAME:
+    case ACT_STORE_GLOBAL:
+    case ACT_DELETE_NAME: return touch_variable(self, argument, SETS);
+    case ACT_LOAD_ATTR:
+        return (argument & 1) != 0
+                   ? NOTHING
+                   : touch_attribute(self, argument >> 1, READS);
+    case ACT_LOAD_PLAIN_ATTR: return touch_attribute(self, argument, READS);
+    case ACT_STORE_ATTR:
+    case ACT_DELETE_ATTR: return touch_attribute(self, argument, SETS);
+    default: return touch_text(self, one);
+    }
+}
+
+static struct owner
+attribute_of(struct owner owner, unsigned index)
+{
+    return owner.kind == LOCAL ? (struct owner){LOCALS_OWN, owner.index, index}
+           : owner.kind == NAME ? (struct owner){NAMES_OWN, owner.index, index}
+                                : (struct owner){NO_ONE, 0, 0};
+}
+
+/* The text is pushed after what has the item of that name. */
+static void
+note_pushed(struct reading *self, const struct instruction *one)
+{
+    unsigned argument = one->argument;
+    self->key = false;
+    switch (one->action) {
+    case ACT_KEEP: break;
+    case ACT_LOAD_LOCAL:
+        self->last = (struct owner){LOCAL, argument, 0};
+        break;
+    case ACT_LOAD_TWO:
+    case ACT_STORE_AND_LOAD:
+        self->last = (struct owner){LOCAL, argument & 15, 0};
+        break;
+    case ACT_LOAD_NAME: self->last = (struct owner){NAME, argument, 0}; break;
+    case ACT_LOAD_GLOBAL:
+        self->last = (struct owner){NAME, argument >> 1, 0};
+        break;
+    case ACT_LOAD_ATTR:
+        self->last = attribute_of(self->last, argument >> 1);
+        break;
+    case ACT_LOAD_PLAIN_ATTR:
+        self->last = attribute_of(self->last, argument);
+        break;
+    case ACT_LOAD_CONSTANT:
+        self->key = is_name(self, self->code->co_consts, argument);
+        self->text |= self->key;
+        self->last = self->key ? self->last : (struct owner){NO_ONE, 0, 0};
+        break;
+    default:
+        if (one->action != ACT_COPY || argument != 1) {
+            self->last = (struct owner){NO_ONE, 0, 0};
+        }
+    }
+}
+
+static bool
+is_owned(const struct reading *self, struct owner owner)
+{
+    return self->what->kind == CM_TOUCH_VARIABLE
+           || is_same(self->owner, owner);
+}
+
+/* ---- where it is set, and in which loops */
+
+/* Out of a handler is no loop: spans.c says where these stand. */
+static void
+note_loop(struct reading *self, const struct instruction *one)
+{
+    Py_ssize_t head = one->next - (Py_ssize_t)one->argument;
+    unsigned i = 0;
+    if (PY_VERSION_HEX >= 0x030C0000 && self->handlers > head) {
+        return;
+    }
+    while (i < self->loop_count && self->loops[i].head != head) {
+        i++;
+    }
+    if (i == MOST_LOOPS) {
+        self->result.reads = true;
+        return;
+    }
+    self->loops[i].head = head;
+    self->loops[i].end = one->next;
+    self->loop_count += i == self->loop_count;
+}
+
+static void
+note_set(struct reading *self, const Py_ssize_t *units, unsigned count)
+{
+    for (unsigned i = 0; i < self->loop_count; i++) {
+        for (unsigned k = 0; k < count; k++) {
+            self->loops[i].sets |= units[k] >= self->loops[i].head
+                                   && units[k] < self->loops[i].end;
+        }
+        self->result.repeats |= self->loops[i].sets;
+    }
+}
+
+static void
+survey(struct reading *self)
+{
+    struct instruction one = {0};
+    Py_ssize_t units[MOST_STORES];
+    unsigned count = 0;
+    while (read_next(self->tables, self->code, &one)) {
+        if (one.action == ACT_HANDLER && self->handlers == 0) {
+            self->handlers = one.unit;
+        }
+        if (one.action == ACT_LOOP) {
+            note_loop(self, &one);
+        }
+        if (touch_of(self, &one) == SETS) {
+            self->owner = self->result.sets ? self->owner : self->last;
+            self->result.sets = true;
+            self->result.reads |= count == MOST_STORES;
+            units[count % MOST_STORES] = one.unit;
+            count += count < MOST_STORES;
+        }
+        note_pushed(self, &one);
+    }
+    note_set(self, units, count);
+}
+
+/* ---- what is set where */
+
+static void
+note_jump(struct reading *self, Py_ssize_t target)
+{
+    if (self->handler) {
+        return;
+    }
+    if (self->jump_count == MOST_JUMPS) {
+        self->result.reads = true;
+        return;
+    }
+    self->jumps[self->jump_count].target = target;
+    self->jumps[self->jump_count++].set = self->set;
+}
+
+/* After a loop it is what the last turn has left. */
+static void
+pass_loops(struct reading *self, Py_ssize_t unit)
+{
+    for (unsigned i = 0; i < self->loop_count; i++) {
+        struct loop *loop = &self->loops[i];
+        if (loop->entered && !loop->left && loop->end <= unit) {
+            loop->left = true;
+            self->set |= loop->before;
+        }
+    }
+}
+
+static void
+enter_loops(struct reading *self, Py_ssize_t unit)
+{
+    for (unsigned i = 0; i < self->loop_count; i++) {
+        struct loop *loop = &self->loops[i];
+        if (loop->sets && !loop->entered && loop->head <= unit) {
+            loop->entered = true;
+            loop->before = self->set;
+            self->set = false;
+        }
+    }
+}
+
+static void
+meet_jumps(struct reading *self, Py_ssize_t unit)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < self->jump_count; i++) {
+        if (self->jumps[i].target > unit) {
+            self->jumps[kept++] = self->jumps[i];
+            continue;
+        }
+        self->set = self->jumps[i].set && (self->set || self->handler);
+        self->handler = false;
+    }
+    self->jump_count = kept;
+}
+
+static void
+follow(struct reading *self)
+{
+    struct instruction one = {0};
+    while (!self->result.reads && read_next(self->tables, self->code, &one)) {
+        pass_loops(self, one.unit);
+        meet_jumps(self, one.unit);
+        enter_loops(self, one.unit);
+        enum touch touch = touch_of(self, &one);
+        bool owned = is_owned(self, self->last);
+        self->result.reads |= touch == READS && !(owned && self->set);
+        self->set |= touch == SETS && owned;
+        note_pushed(self, &one);
+        if (one.action == ACT_HANDLER) {
+            self->handler = true;
+            self->set = false;
+        }
+        else if (one.action == ACT_BRANCH || one.action == ACT_JUMP) {
+            note_jump(self, one.next + (Py_ssize_t)one.argument);
+        }
+        else if (one.action == ACT_UNKNOWN) {
+            self->result.reads = true;
+        }
+    }
+}
+
+static bool
+has_name(PyObject *names, const char *name)
+{
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *one = PyTuple_GET_ITEM(names, i);
+        found = PyUnicode_CheckExact(one) && cm_str_is(one, name);
+    }
+    return found;
+}
+
+static bool
+asks_by_text(const PyCodeObject *code)
+{
+    static const char *const names[] = {"getattr", "attrgetter", "get",
+                                        "pop",     "setdefault", "itemgetter"};
+    bool found = false;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        found |= has_name(code->co_names, names[i]);
+    }
+    return found;
+}
+
+struct cm_touched
+cm_touch_find(const struct cm_bytecode *tables, const PyCodeObject *code,
+              const struct cm_touch *what)
+{
+    struct reading reading = {.tables = tables, .code = code, .what = what};
+    if (!tables->known) {
+        reading.result.reads = true;
+    }
+    else if (has_name(code->co_names, what->name)
+             || has_name(code->co_consts, what->name)) {
+        reading.asks = asks_by_text(code);
+        survey(&reading);
+        reading.last = (struct owner){NO_ONE, 0, 0};
+        reading.key = reading.text = false;
+        follow(&reading);
+    }
+    return reading.result;
+}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Whether code reads what it sets before it sets it: pyext/code/touch.h."""
+
+import pytest
+
+from objects_zoo import *  # noqa: F403
+
+VARIABLE, ATTRIBUTE_OF, ITEM_OF = range(3)
+READS, SETS, REPEATS = (1, 0, 0), (0, 1, 0), (0, 1, 1)
+
+
+def told(probe, kind, source, other_self=False):
+    """(reads, sets, repeats) of the name x in the first function, or in the module."""
+    code = compile(source, "told.py", "exec")
+    functions = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return probe.touch(functions[0] if functions else code, kind, "x", other_self)
+
+
+@pytest.mark.parametrize("body, expected", [
+    ("s.x = f()\n g(s.x)", SETS),
+    ("g(s.x)\n s.x = f()", (1, 1, 0)),
+    ("s.x = f(s.x)", (1, 1, 0)),
+    ("s.x += f()", (1, 1, 0)),
+    ("s.x, y = f()\n s.x = f(s.x, y)", SETS),
+    ("s.x = y = f()\n s.x.add_(y)", SETS),
+    ("return s.y", (0, 0, 0)),
+    ("return s.x()", (0, 0, 0)),  # a tensor is not called
+    ("del s.x", SETS),
+    ("return s.x", READS),
+    ("x = f()\n return x", (0, 0, 0)),
+    # another object's
+    ("s.x = f()\n t.x = f(t.x)", (1, 1, 0)),
+    ("s.t.x = f()\n s.t.x = f(s.t.x)", SETS),
+    ("s.t.x = f()\n s.u.x = f(s.u.x)", (1, 1, 0)),
+    ("s.t.x = f()\n t.t.x = f(t.t.x)", (1, 1, 0)),
+    ("f().x = 1\n f().x = f().x", (1, 1, 0)),
+    # branches
+    ("if t: s.x = f()\n s.x = f(s.x)", (1, 1, 0)),
+    ("if t: s.x = f()\n else: s.x = g()\n s.x = f(s.x)", SETS),
+    ("if t is None: s.x = f()\n else: s.x = f(s.x)", (1, 1, 0)),
+    ("if t is None: return\n s.x = f()\n if t: s.x = f(s.x)", SETS),
+    ("t and s.x.f()\n s.x = f()", (1, 1, 0)),
+    # loops: what comes before one is not of its turn, and what comes after it is
+    ("for i in t:\n  s.x = f()\n  g(s.x)\n g(s.x)", REPEATS),
+    ("s.x = f()\n for i in t:\n  s.x = f(s.x)", (1, 1, 1)),
+    ("s.x = f()\n for i in t:\n  if i: s.x = g()\n  g(s.x)", (1, 1, 1)),
+    ("s.x = f()\n for i in t:\n  g(s.x)\n  if i: continue\n  g(s.x)", SETS),
+    ("while t:\n  s.x = f()\n  if g(s.x): continue\n  g(s.x)", REPEATS),
+    ("while True:\n  s.x = f()\n  for i in t: g(s.x)\n  if g(): break", REPEATS),
+    ("for i in t:\n  s.x = f()\n  for k in i: s.x = f(s.x)", (1, 1, 1)),
+    ("for i in t:\n  g(s.x)\n  s.x = f()", (1, 1, 1)),
+    # exceptions
+    ("s.x = f()\n with f():\n  g(s.x)\n g(s.x)", SETS),
+    ("for i in t:\n  with f():\n   s.x = f()\n   g(s.x)\n  g(s.x)", REPEATS),
+    ("try: s.x = f()\n except E: g()\n s.x = f(s.x)", SETS),
+    ("try: s.x = f()\n except E: s.x = f(s.x)", (1, 1, 0)),
+    # by a text
+    ("s.x = f(getattr(s, 'x'))", (1, 1, 0)),
+    ("s.x = f()\n log('x', 3)", SETS),
+])
+def test_an_attribute(probe, body, expected):
+    assert told(probe, ATTRIBUTE_OF, f"def run(s, t):\n {body}\n") == expected
+
+
+def test_self_of_another_class(probe):
+    source = "def run(self, other):\n self.x = f(self.x)\n"
+    assert told(probe, ATTRIBUTE_OF, source) == (1, 1, 0)
+    assert told(probe, ATTRIBUTE_OF, source, other_self=True) == (0, 0, 0)
+    assert told(probe, ATTRIBUTE_OF, source + " other.x.add_()\n", other_self=True) == READS
+
+
+@pytest.mark.parametrize("body, expected", [
+    ("global x\n x = f()\n g(x)", SETS),
+    ("global x\n x = f(x)", (1, 1, 0)),
+    ("global x\n x += f()", (1, 1, 0)),
+    ("global x\n x = f()\n for i in t:\n  x = f(x)", (1, 1, 1)),
+    ("global x\n if t: x = f()\n g(x)", (1, 1, 0)),
+    ("g(x)", READS),
+    ("x = f()\n g(x)", (0, 0, 0)),
+    ("module.x = f()\n module.x = f(module.x)", SETS),
+    ("module.x = f(module.x)", (1, 1, 0)),
+    ("s.x = f(s.x)", (0, 0, 0)),
+])
+def test_a_variable_of_a_module(probe, body, expected):
+    assert told(probe, VARIABLE, f"def run(s, t):\n {body}\n") == expected
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("for i in t:\n x = f()\n g(x)\ng(x)", REPEATS),
+    ("x = 0\nfor i in t:\n x = f(x)", (1, 1, 1)),
+    ("x = 0\nfor i in t: g(x)", SETS),
+])
+def test_a_module(probe, source, expected):
+    assert told(probe, VARIABLE, source) == expected
+
+
+@pytest.mark.parametrize("body, expected", [
+    ("s['x'] = f()\n g(s['x'])", SETS),
+    ("s['x'] = f(s['x'])", (1, 1, 0)),
+    ("s['x'] += f()", READS),
+    ("s['x'] = f()\n t['x'] = f(t['x'])", (1, 1, 0)),
+    ("s.t['x'] = f()\n g(s.t['x'])", SETS),
+    ("s = {'x': f()}\n for i in t: s['x'] = f()", REPEATS),
+    ("s['x'] = f(s.get('x'))", (1, 1, 0)),
+    ("if 'x' in s: g()\n s['x'] = f()", SETS),
+    ("s['x'] = f()\n log('x', s['x'])", SETS),
+    ("s['y'] = f(s.x)", (0, 0, 0)),
+])
+def test_an_item(probe, body, expected):
+    assert told(probe, ITEM_OF, f"def run(s, t):\n {body}\n") == expected
+
+
+def test_more_than_is_followed(probe):
+    ifs = "".join(f" if t == {i}: g()\n" for i in range(40))
+    assert told(probe, ATTRIBUTE_OF, "def run(s, t):\n s.x = f()\n" + ifs + " g(s.x)\n") == SETS
+    nested = "".join(" " * (i + 1) + f"if t == {i}:\n" for i in range(18))
+    deep = "".join(" " * (i + 1) + "while t:\n" for i in range(18)) + " " * 19 + "s.x = f()\n"
+    assert told(probe, ATTRIBUTE_OF, "def run(s, t):\n" + nested + " " * 19 + "s.x = f()\n") == SETS
+    assert told(probe, ATTRIBUTE_OF, "def run(s, t):\n" + deep) == REPEATS
+    many = "".join(f" s.x = f({i})\n" for i in range(40))
+    assert told(probe, ATTRIBUTE_OF, "def run(s, t):\n" + many)[0] == 1
