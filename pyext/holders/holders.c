@@ -55,11 +55,13 @@ struct search {
     struct cm_reach reach;
     struct cm_retained retained;
     struct cm_piles piles;
+    struct cm_renewed renewed;
 };
 
 static void
 search_release(struct search *self)
 {
+    cm_renewed_release(&self->renewed);
     cm_piles_release(&self->piles);
     cm_retained_release(&self->retained);
     cm_reach_release(&self->reach);
@@ -502,7 +504,7 @@ static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
     struct cm_pile pile;
-    struct cm_turns turns = {&self->piles, self->query};
+    struct cm_turns turns = {&self->piles, self->query, &self->renewed};
     cm_piles_find(&self->piles, group, &pile);
     holder->targets = pile.targets;
     holder->unreached = pile.unreached;
@@ -540,6 +542,7 @@ look(struct search *self, struct cm_holders *result)
                                     .hidden_count = query->hidden_count,
                                     .ways = WAYS};
     status = cm_reach_run(&self->reach);
+    self->renewed.reach = &self->reach;
     if (status == CM_OK) {
         cm_tee_settle(&self->reach);
         result->nodes = self->reach.node_count - self->reach.nodes_left;

@@ -43,8 +43,34 @@ root_of(const struct cm_turns *self, uint32_t parent)
     return &roots->items[parent & ~CM_FROM_ROOT];
 }
 
-/* Nothing but variables that each turn sets before it reads them, and what is
- * computed with just now. */
+/* By who holds it by a name.  Of what grows in number each is held by another
+ * one: that is not asked for. */
+static bool
+is_renewed_in(const struct cm_turns *self, uint32_t target, uint32_t parent)
+{
+    const struct cm_holders_query *query = self->query;
+    uint32_t group = query->groups[target];
+    const char *category =
+        query->categories != NULL ? query->categories[group] : NULL;
+    struct cm_site_id site =
+        query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
+    return category != NULL && strcmp(category, CM_HOLDING_LARGER) == 0
+           && cm_renewed_is(self->renewed, parent, query->targets[target],
+                            site);
+}
+
+/* A variable that each turn sets before it reads it, or what is computed with
+ * just now. */
+static bool
+is_of_frame(const struct cm_turns *self, uint32_t target, uint32_t parent)
+{
+    const struct cm_root *root = root_of(self, parent);
+    return root->kind == CM_ROOT_TEMPORARY
+           || (root->kind == CM_ROOT_FRAME
+               && !is_carried_by(self, root, self->query->targets[target]));
+}
+
+/* Nothing else has it. */
 static bool
 is_of_one_turn(const struct cm_turns *self, uint32_t target)
 {
@@ -53,13 +79,8 @@ is_of_one_turn(const struct cm_turns *self, uint32_t target)
     bool single = first < last;
     for (uint32_t i = first; single && i < last; i++) {
         uint32_t parent = cm_piles_way(self->piles, i)->parent;
-        const struct cm_root *root =
-            parent >= CM_FROM_ROOT ? root_of(self, parent) : NULL;
-        single = root != NULL
-                 && (root->kind == CM_ROOT_TEMPORARY
-                     || (root->kind == CM_ROOT_FRAME
-                         && !is_carried_by(self, root,
-                                           self->query->targets[target])));
+        single = parent >= CM_FROM_ROOT ? is_of_frame(self, target, parent)
+                                        : is_renewed_in(self, target, parent);
     }
     return single;
 }

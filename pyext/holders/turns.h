@@ -5,18 +5,20 @@
 
 /* What a turn of a loop leaves to the next one, of the variables that hold a
  * group's targets: one that each turn sets before it reads it goes with the
- * turn (graph/bound.h reads which). */
+ * turn (graph/bound.h reads which, of what objects hold renewed.h). */
 
 #include "holders.h"
 #include "pile.h"
+#include "renewed.h"
 
 struct cm_turns {
     const struct cm_piles *piles;         /* borrowed, with what they found */
     const struct cm_holders_query *query; /* borrowed */
+    struct cm_renewed *renewed;           /* borrowed */
 };
 
-/* Nothing holds the group's but variables of one turn, and what is computed
- * with just now. */
+/* Nothing holds the group's but variables of one turn, what is set anew in
+ * each, and what is computed with just now. */
 bool cm_turns_renew(const struct cm_turns *self, uint32_t group);
 
 /* The way begins at a variable that each turn sets before it reads it. */

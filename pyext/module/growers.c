@@ -155,12 +155,13 @@ static PyObject *
 dict_of(const struct cm_records *records, const struct cm_holder *holder)
 {
     return Py_BuildValue(
-        "{s:N,s:n,s:I,s:I,s:I,s:I,s:N,s:N,s:N,s:s,s:s}", "holder",
+        "{s:N,s:n,s:I,s:I,s:I,s:I,s:O,s:N,s:N,s:N,s:s,s:s}", "holder",
         steps_of(records, holder), "at", (Py_ssize_t)holder->at, "through",
         (unsigned)holder->through, "targets", (unsigned)holder->targets,
         "unreached", (unsigned)holder->unreached, "chain",
-        (unsigned)holder->chain, "made_at", places_of(records, holder),
-        "retained",
+        (unsigned)holder->chain, "renewed",
+        holder->renewed ? Py_True : Py_False, "made_at",
+        places_of(records, holder), "retained",
         holder->retained_known
             ? PyLong_FromUnsignedLongLong(holder->retained_bytes)
             : Py_NewRef(Py_None),

@@ -31,6 +31,15 @@ struct cm_label_share {
 
 enum { CM_MOST_NAMES = 300000, CM_MOST_OTHER_KEYS = 50000 };
 
+/* Whether what a site allocates was set anew by a name, when that was asked last
+ * while the code of modules on its stack ran (holders/renewed.c). */
+struct cm_renewed_answer {
+    uint32_t site, label; /* 0: none */
+    bool renewed;
+};
+
+enum { CM_RENEWED_ANSWERS = 64 };
+
 struct cm_objects {
     /* What each stack reads, beside each other. */
     struct cm_proven proven; /* written by cm_objects_new, then read only */
@@ -67,6 +76,8 @@ struct cm_objects {
     uint64_t unnamed_edges;
     bool texts_shown;
     struct cm_label_share names, other_keys;
+    struct cm_renewed_answer answers[CM_RENEWED_ANSWERS]; /* a ring */
+    size_t answers_at;
     PyObject **found; /* owned; the referents that traverse showed */
     size_t found_capacity;
     struct cm_place *places; /* owned; the same as a hash table */

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "renewed.h"
+
+#include "../../detector/alloc.h"
+#include "../../graph/name.h"
+#include "../code/touch.h"
+#include "../tables/phrase.h"
+
+enum { MOST_CODES = 100000 };
+
+void
+cm_renewed_release(struct cm_renewed *self)
+{
+    cm_free(self->codes);
+    *self = (struct cm_renewed){0};
+}
+
+/* ---- the program's code */
+
+static void
+add_code(struct cm_renewed *self, PyCodeObject *code)
+{
+    if (self->count == MOST_CODES
+        || cm_grow((void **)&self->codes, &self->capacity, self->count + 1,
+                   sizeof(*self->codes))
+               != CM_OK) {
+        self->failed = true;
+        return;
+    }
+    self->codes[self->count++] = code;
+}
+
+/* And the functions that it makes. */
+static void
+add_code_whole(struct cm_renewed *self, PyCodeObject *code)
+{
+    size_t first = self->count;
+    add_code(self, code);
+    for (size_t i = first; i < self->count; i++) {
+        PyObject *constants = self->codes[i]->co_consts;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant)) {
+                add_code(self, (PyCodeObject *)constant);
+            }
+        }
+    }
+}
+
+/* Neighbours of the walk are of one file, as a rule. */
+static void
+add_functions(struct cm_renewed *self)
+{
+    const struct cm_reach *reach = self->reach;
+    const PyObject *file = NULL;
+    const PyCodeObject *last = NULL;
+    bool library = false;
+    for (uint32_t i = 1; i <= reach->node_count && !self->failed; i++) {
+        PyCodeObject *code = cm_function_code(reach->objects[i]);
+        if (code == NULL || code == last) {
+            continue;
+        }
+        if (code->co_filename != file) {
+            file = code->co_filename;
+            library = cm_is_library(reach->roots->objects, code->co_filename);
+        }
+        last = code;
+        if (!library) {
+            add_code_whole(self, code);
+        }
+    }
+}
+
+static void
+add_running(struct cm_renewed *self)
+{
+    const struct cm_roots *roots = self->reach->roots;
+    for (size_t i = 0; i < roots->count; i++) {
+        const struct cm_root *root = &roots->items[i];
+        bool runs = root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER;
+        PyCodeObject *code = runs ? cm_raw_frame_code(root->frame) : NULL;
+        if (code != NULL) {
+            add_code_whole(self, code);
+        }
+    }
+}
+
+static void
+list_codes(struct cm_renewed *self)
+{
+    if (!self->listed) {
+        self->listed = true;
+        add_running(self);
+        add_functions(self);
+    }
+}
+
+/* ---- what holds it */
+
+struct place {
+    enum cm_touch_kind kind;
+    PyTypeObject *owner; /* of an attribute; NULL: any class's */
+};
+
+static struct place
+place_of(const struct cm_reach *reach, uint32_t node)
+{
+    PyObject *object = reach->objects[node];
+    uint32_t above = reach->parents[node];
+    PyObject *owner = above < CM_FROM_ROOT ? reach->objects[above] : NULL;
+    struct place place = {.kind = CM_TOUCH_ATTRIBUTE};
+    if (!PyDict_Check(object)) {
+        place.owner = PyType_Check(object) ? NULL : Py_TYPE(object);
+    }
+    else if (node <= reach->module_nodes) {
+        place.kind = CM_TOUCH_VARIABLE;
+    }
+    else if (owner != NULL
+             && cm_instance_dict(reach->roots->objects, owner) == object) {
+        place.owner = Py_TYPE(owner);
+    }
+    else if (owner == NULL || !PyType_Check(owner)) {
+        place.kind = CM_TOUCH_ITEM;
+    }
+    return place;
+}
+
+/* ---- who reads it */
+
+struct search {
+    struct cm_objects *objects;
+    struct cm_touch what;
+    PyTypeObject *owner;
+    struct cm_site_id site;
+    bool reads, sets;
+};
+
+/* "A.B" of A.B.f; a function's own functions are no class's. */
+static bool
+name_class(const PyCodeObject *code, struct cm_phrase *name)
+{
+    static const char within[] = ".<locals>";
+    name->length = 0;
+    cm_phrase_add_str(name, code->co_qualname, CM_PHRASE_BYTES / 2);
+    while (name->length > 0 && name->bytes[name->length - 1] != '.') {
+        name->length--;
+    }
+    name->length -= name->length > 0;
+    size_t more = sizeof within - 1;
+    return name->length > 0
+           && (name->length < more
+               || memcmp(name->bytes + name->length - more, within, more)
+                      != 0);
+}
+
+static bool
+is_class(const PyTypeObject *type, const struct cm_phrase *name)
+{
+    struct cm_phrase other;
+    other.length = 0;
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+        cm_phrase_add_str(&other, ((PyHeapTypeObject *)type)->ht_qualname,
+                          CM_PHRASE_BYTES / 2);
+    }
+    return other.length == name->length
+           && memcmp(other.bytes, name->bytes, name->length) == 0;
+}
+
+static bool
+inherits(const PyTypeObject *type, const struct cm_phrase *name)
+{
+    PyObject *bases = type->tp_mro;
+    bool found = false;
+    for (Py_ssize_t i = 0; bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
+        PyObject *base = PyTuple_GET_ITEM(bases, i);
+        found |= PyType_Check(base) && is_class((PyTypeObject *)base, name);
+    }
+    return found;
+}
+
+static bool
+is_on_stack(const struct search *self, PyCodeObject *code)
+{
+    const struct cm_records *records = self->objects->records;
+    const struct cm_site *site = cm_records_site(records, self->site);
+    struct cm_code_id id = cm_objects_code(self->objects, code);
+    bool found = false;
+    for (uint32_t i = 0; id.index != 0 && i < site->frame_count; i++) {
+        found |= site->frames[i].code.index == id.index;
+    }
+    return found;
+}
+
+/* Sets what has a name by something else. */
+static bool
+sets_by_text(const PyCodeObject *code)
+{
+    static const char *const names[] = {"setattr", "__setattr__", "__dict__",
+                                        "vars", "globals"};
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(code->co_names);
+         i++) {
+        for (size_t k = 0; k < Py_ARRAY_LENGTH(names); k++) {
+            found |= cm_str_is(PyTuple_GET_ITEM(code->co_names, i), names[k]);
+        }
+    }
+    return found;
+}
+
+/* x[k] = y, where k is no constant: any item may be set there. */
+static bool
+sets_any_item(const struct search *self, PyCodeObject *code)
+{
+    const struct cm_code *record = cm_records_code(
+        self->objects->records, cm_objects_code(self->objects, code));
+    bool any = false;
+    for (uint32_t i = 0; i < record->store_count; i++) {
+        any |= record->stores[i].kind == CM_STORE_ITEM
+               && record->stores[i].name.index == 0;
+    }
+    return any;
+}
+
+/* A class's body runs once, as does what makes an object or a module.  Who
+ * else sets the items of a dict is not known by their names: there the one
+ * that counts is that which has made what is held now. */
+static bool
+sets_again(const struct search *self, PyCodeObject *code, bool repeats)
+{
+    bool often = (code->co_flags & CO_OPTIMIZED) != 0
+                 && !cm_str_is(code->co_name, "__init__");
+    return (repeats || often)
+           && (self->what.kind != CM_TOUCH_ITEM
+               || (is_on_stack(self, code) && !sets_any_item(self, code)));
+}
+
+/* What a dataclass has been given: __eq__ and __repr__ read all. */
+static bool
+is_of_dataclass(const PyCodeObject *code)
+{
+    static const char maker[] = "__create_fn__.";
+    struct cm_phrase name;
+    name.length = 0;
+    cm_phrase_add_str(&name, code->co_qualname, sizeof maker);
+    return name.length >= sizeof maker - 1
+           && memcmp(name.bytes, maker, sizeof maker - 1) == 0;
+}
+
+static void
+look_at(struct search *self, PyCodeObject *code)
+{
+    struct cm_phrase name;
+    bool method = self->owner != NULL && name_class(code, &name);
+    struct cm_touch what = self->what;
+    what.other_self = method && !inherits(self->owner, &name);
+    struct cm_touched touched =
+        cm_touch_find(&self->objects->bytecode, code, &what);
+    self->reads |= sets_by_text(code) && is_on_stack(self, code);
+    if ((touched.reads || touched.sets) && !is_of_dataclass(code)) {
+        self->reads |= touched.reads;
+        self->sets |= touched.sets && sets_again(self, code, touched.repeats);
+    }
+}
+
+/* A library's class may read its own attributes. */
+static void
+look_at_class(struct search *self, PyTypeObject *type)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    PyObject *names = type->tp_dict;
+    while (names != NULL && PyDict_Next(names, &at, &key, &value)) {
+        PyCodeObject *code = cm_function_code(value);
+        if (code != NULL && cm_is_library(self->objects, code->co_filename)) {
+            look_at(self, code);
+        }
+    }
+}
+
+static void
+look_at_all(struct search *self, struct cm_renewed *renewed)
+{
+    PyObject *bases = self->owner != NULL ? self->owner->tp_mro : NULL;
+    list_codes(renewed);
+    self->reads |= renewed->failed;
+    for (size_t i = 0; !self->reads && i < renewed->count; i++) {
+        look_at(self, renewed->codes[i]);
+    }
+    for (Py_ssize_t i = 0; bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
+        PyObject *base = PyTuple_GET_ITEM(bases, i);
+        if (PyType_Check(base)) {
+            look_at_class(self, (PyTypeObject *)base);
+        }
+    }
+}
+
+/* Code that is no function's is gone once it has run. */
+static bool
+is_gone(const struct cm_roots *roots, struct cm_code_id id)
+{
+    struct cm_objects *objects = roots->objects;
+    const struct cm_code *code = cm_records_code(objects->records, id);
+    const char *name = cm_texts_get(objects->texts, code->name);
+    bool gone = !code->library && strcmp(name, "<module>") == 0;
+    for (size_t i = 0; gone && i < roots->count; i++) {
+        gone = roots->items[i].kind != CM_ROOT_FRAME
+               || roots->items[i].code.index != id.index;
+    }
+    return gone;
+}
+
+/* Of what has allocated it. */
+static bool
+is_any_gone(const struct cm_roots *roots, struct cm_site_id id)
+{
+    const struct cm_site *site = cm_records_site(roots->objects->records, id);
+    bool gone = false;
+    for (uint32_t i = 0; !gone && i < site->frame_count; i++) {
+        gone = is_gone(roots, site->frames[i].code);
+    }
+    return gone;
+}
+
+/* NULL: it was not asked. */
+static struct cm_renewed_answer *
+answer_before(struct cm_objects *objects, struct cm_site_id site,
+              struct cm_text_id label)
+{
+    for (size_t i = 0; i < CM_RENEWED_ANSWERS; i++) {
+        struct cm_renewed_answer *answer = &objects->answers[i];
+        if (answer->site == site.index && answer->label == label.index) {
+            return answer;
+        }
+    }
+    return NULL;
+}
+
+static void
+note_answer(struct cm_objects *objects, struct cm_site_id site,
+            struct cm_text_id label, bool renewed)
+{
+    struct cm_renewed_answer *answer = answer_before(objects, site, label);
+    if (answer == NULL) {
+        answer = &objects->answers[objects->answers_at];
+        objects->answers_at = (objects->answers_at + 1) % CM_RENEWED_ANSWERS;
+    }
+    *answer = (struct cm_renewed_answer){site.index, label.index, renewed};
+}
+
+/* ---- by what names */
+
+struct names {
+    struct cm_renewed *renewed;
+    struct cm_site_id site;
+    struct place place;
+    PyObject *target;
+    bool gone; /* code that allocated it: the answer is the one from before */
+    bool any, other;
+};
+
+static int
+is_target(void *context, PyObject *referent)
+{
+    return ((struct names *)context)->target == referent;
+}
+
+static bool
+is_renewed_by(struct names *self, struct cm_text_id label)
+{
+    struct cm_objects *objects = self->renewed->reach->roots->objects;
+    struct cm_name name = cm_name_of_label(objects->records, label);
+    struct search search = {.objects = objects,
+                            .what = {self->place.kind, name.text, false},
+                            .owner = self->place.owner,
+                            .site = self->site};
+    if (self->gone) {
+        const struct cm_renewed_answer *before =
+            answer_before(objects, self->site, label);
+        return before != NULL && before->renewed;
+    }
+    look_at_all(&search, self->renewed);
+    note_answer(objects, self->site, label, search.sets && !search.reads);
+    return search.sets && !search.reads;
+}
+
+static void
+see_name(void *context, PyObject *referent, struct cm_text_id label,
+         enum cm_role role)
+{
+    struct names *self = context;
+    struct cm_objects *objects = self->renewed->reach->roots->objects;
+    const char *text = cm_texts_get(objects->texts, label);
+    bool named = role == CM_ATTRIBUTE || strncmp(text, "['", 2) == 0;
+    (void)referent;
+    self->any = true;
+    self->other = self->other || !named || !is_renewed_by(self, label);
+}
+
+bool
+cm_renewed_is(struct cm_renewed *self, uint32_t node, PyObject *target,
+              struct cm_site_id site)
+{
+    const struct cm_reach *reach = self->reach;
+    struct names names = {.renewed = self,
+                          .site = site,
+                          .place = place_of(reach, node),
+                          .target = target,
+                          .gone = is_any_gone(reach->roots, site)};
+    if (reach->cut || reach->nodes_left != 0) {
+        return false;
+    }
+    cm_objects_edges(reach->roots->objects, reach->objects[node], is_target,
+                     see_name, &names);
+    return names.any && !names.other;
+}

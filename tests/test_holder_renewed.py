@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What is set anew before it is read, by all code that there is: pyext/holders/renewed.h.
+
+Each attribute has a name of its own here, as all functions of these tests are read."""
+
+import dataclasses
+import sys
+import types
+
+import pytest
+
+from test_holders import ask, watched  # noqa: F401
+
+torch = pytest.importorskip("torch")
+
+LARGER = "one that gets larger"
+mask = past = seen = None
+
+
+def is_renewed(owner, *names):
+    """Who writes owner.name has read it."""
+    (found,) = ask([getattr(owner, name) for name in names], category=LARGER)
+    return found.renewed
+
+
+def cat(*parts):
+    return torch.cat([part for part in parts if part is not None])
+
+
+class Trainer:
+    def __init__(self):
+        self.rows = self.kept = self.peeked = self.sent = None
+
+    def step(self):
+        self.batch = torch.zeros(300)
+        self.fresh, self.loss = self.batch * 2, self.batch.sum()
+        return self.fresh + self.batch
+
+    def add(self):
+        self.rows = cat(self.rows, torch.zeros(300))
+
+    def add_by_a_getter(self):
+        self.kept = cat(self.so_far(), torch.zeros(300))
+
+    def so_far(self):
+        return self.kept
+
+    def peek(self):
+        self.peeked = torch.zeros(300)
+
+    def send(self, rows):
+        self.sent = cat(rows, torch.zeros(300))
+
+
+class Late(Trainer):
+    def late(self):
+        return self.peeked
+
+
+class Other:
+    def __init__(self):
+        self.batch = 0
+        self.fresh = [0]
+
+    def step(self):
+        self.batch += 1
+        return self.fresh[-1] + self.batch
+
+
+@dataclasses.dataclass
+class State:
+    hidden: torch.Tensor = None
+    told: torch.Tensor = None
+
+
+class Slots:
+    __slots__ = ("rank",)
+
+
+def test_attributes_of_self():
+    trainer, _ = Trainer(), Other()
+    trainer.step()
+    assert is_renewed(trainer, "batch")
+    assert is_renewed(trainer, "fresh")
+    assert is_renewed(trainer, "batch", "fresh")
+
+
+def test_attributes_that_get_longer():
+    trainer = Trainer()
+    trainer.add()
+    trainer.add_by_a_getter()
+    assert not is_renewed(trainer, "rows")
+    assert not is_renewed(trainer, "kept")
+
+
+def test_one_that_another_class_reads():
+    """Late.peek() is Trainer's, and what late() finds was there before."""
+    late, trainer = Late(), Trainer()
+    late.peek()
+    trainer.peek()
+    assert not is_renewed(late, "peeked")
+    assert is_renewed(trainer, "peeked")
+
+
+def test_one_that_is_handed_back():
+    trainer = Trainer()
+    for _ in range(3):
+        trainer.send(trainer.sent)
+    assert not is_renewed(trainer, "sent")
+
+
+def test_attributes_of_a_state():
+    state = State()
+    for _ in range(3):
+        state.hidden = torch.zeros(300)
+        state.told = cat(state.told, state.hidden)
+    assert is_renewed(state, "hidden")
+    assert not is_renewed(state, "told")
+
+
+def test_slots_and_classes():
+    state = Slots()
+    for _ in range(3):
+        state.rank = torch.zeros(300)
+        Slots.height = state.rank * 2
+    assert is_renewed(state, "rank")
+    assert is_renewed(Slots, "height")
+    del Slots.height
+
+
+def test_two_names():
+    """The one is set anew from the other, which is the same tensor."""
+    state = types.SimpleNamespace(before=torch.zeros(1))
+    for _ in range(3):
+        state.longer = cat(state.before, torch.zeros(300))
+        state.before = state.longer
+    assert not is_renewed(state, "longer")
+    state.before = None
+    assert is_renewed(state, "longer")
+
+
+def test_a_name_that_is_a_text():
+    state = types.SimpleNamespace(spelt=None)
+    for _ in range(3):
+        state.spelt = cat(getattr(state, "spelt"), torch.zeros(300))
+    assert not is_renewed(state, "spelt")
+
+
+def test_a_text_that_is_no_name():
+    state = types.SimpleNamespace(written=None)
+    for _ in range(3):
+        state.written = torch.zeros(300)
+        print("written", state.written.sum())
+    assert is_renewed(state, "written")
+
+
+def test_only_once():
+    """Nothing says that it is set again."""
+    state = types.SimpleNamespace(once=torch.zeros(300))
+    assert not is_renewed(state, "once")
+
+
+def set_all():
+    global mask, past
+    mask = torch.ones(300)
+    past = cat(past, mask)
+    return mask + past
+
+
+def set_seen():
+    global seen
+    seen = cat(had_seen(), torch.ones(300))
+
+
+def had_seen():
+    return seen
+
+
+def test_variables_of_a_module():
+    set_all()
+    set_seen()
+    assert is_renewed(sys.modules[__name__], "mask")
+    assert not is_renewed(sys.modules[__name__], "past")
+    assert not is_renewed(sys.modules[__name__], "seen")
+
+
+def test_a_container_has_it_too():
+    trainer = Trainer()
+    trainer.step()
+    kept = [*vars(trainer).values()]
+    assert not is_renewed(trainer, "batch")
+    kept.clear()
+    assert is_renewed(trainer, "batch")
+
+
+def test_items_of_a_dict():
+    """Who has allocated it is not known here."""
+    state = {}
+    for _ in range(3):
+        state["mean"] = torch.zeros(300)
+    assert not ask([*state.values()], category=LARGER)[0].renewed
