@@ -183,14 +183,15 @@ is_running(const struct cm_holding *self, const struct cm_code *code)
     return running;
 }
 
-/* Items are taken out in a loop that puts none in: until it is small enough.
- * Where the same code puts one in, it does so before that loop. */
+/* Items are taken out in a loop that puts none in: until it is small enough, not
+ * until one is found that is handed out.  Where the same code puts one in, it
+ * does so before that loop. */
 static bool
 drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
        const char *name)
 {
     bool filled = false;
-    if (!code->stores[at].repeated
+    if (!code->stores[at].repeated || code->stores[at].found
         || !cm_emptying_removes(self, &code->stores[at], name)) {
         return false;
     }

@@ -139,7 +139,7 @@ test_a_function_gives_back_a_part(void **state)
 /* put() has a line of `fill`, and one that takes an item out in a loop. */
 struct draining {
     enum cm_store_kind fill;
-    bool fill_repeated, repeated, running;
+    bool fill_repeated, repeated, running, found;
 };
 
 static bool
@@ -152,6 +152,7 @@ is_drained(const struct draining *draining)
         store(&way, CM_STORE_CALL, "popitem", "outputs", 6)};
     stores[0].repeated = draining->fill_repeated;
     stores[1].repeated = draining->repeated;
+    stores[1].found = draining->found;
     struct cm_code_id code = add_code(&way, "put", stores, 2, false);
     if (draining->running) {
         set_running(&way, code, 5);
@@ -162,7 +163,7 @@ is_drained(const struct draining *draining)
 static void
 test_a_loop_takes_out(void **state)
 {
-    struct draining one = {CM_STORE_CALL, false, true, true};
+    struct draining one = {CM_STORE_CALL, false, true, true, false};
     (void)state;
     assert_true(is_drained(&one));
     one.fill_repeated = true;
@@ -170,10 +171,12 @@ test_a_loop_takes_out(void **state)
     one.fill_repeated = one.repeated = false;
     assert_false(is_drained(&one));
     /* The training loop, which fills it by a method. */
-    one = (struct draining){CM_STORE_LOCAL, false, true, true};
+    one = (struct draining){CM_STORE_LOCAL, false, true, true, false};
     assert_false(is_drained(&one));
     one.running = false;
     assert_true(is_drained(&one));
+    one.found = true; /* the next task that was not cancelled */
+    assert_false(is_drained(&one));
 }
 
 /* `count` is compared, `counted` is set behind that, and then it is filled. */

@@ -359,6 +359,30 @@ def test_what_a_loop_within_a_loop_goes_over(probe):
     assert all(owner == "" for kind, _, owner, _ in told["stores"] if kind == STORE_LOCAL)
 
 
+def test_what_a_loop_takes_out_until_it_finds_one(probe):
+    source = """def f(heap, rows):
+ while heap:
+  task = heappop(heap)
+  if task.good:
+   return task
+ while heap:
+  heappop(heap)
+ while rows:
+  if rows[0] is None: return
+  if rows[0]: return rows
+  rows.pop()
+  if rows: return None
+ while rows:
+  while heap:
+   heappop(heap)
+  rows.pop()
+  if rows:
+   raise ValueError(rows)
+ return heap
+"""
+    assert set(probe.code(function_of(source).__code__)["found"]) == {3}
+
+
 def test_a_library_tells_no_second_names(probe):
     source = "def f(rows):\n items = rows\n trim(items)\n return items[1:]\n"
     namespace = {}

@@ -428,10 +428,13 @@ run_build(struct cm_pass *pass, enum action action, unsigned argument)
 }
 
 static void
-leave(struct cm_pass *pass)
+leave(struct cm_pass *pass, enum action action)
 {
     if (pass->own && pass->stack[0].part) {
         cm_pass_add(pass, CM_STORE_RETURN, NULL, pass->stack[0].of, NULL);
+    }
+    if (action == ACT_RETURN && pass->stack[0].constant == NULL) {
+        pass->spans.returned = pass->unit;
     }
     forget(pass);
 }
@@ -501,8 +504,8 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
     else if (action >= ACT_BUILD && action <= ACT_BUILD_KEYS) {
         run_build(pass, action, argument);
     }
-    else if (action == ACT_LEAVE) {
-        leave(pass);
+    else if (action == ACT_LEAVE || action == ACT_RETURN) {
+        leave(pass, action);
     }
     else if (action == ACT_OTHER || action >= ACT_LOOP) {
         forget(pass);
@@ -519,7 +522,8 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
     cm_spans_reach(&pass->spans, pass->stores, pass->count, pass->unit,
                    pass->left);
     pass->measured = false;
-    pass->left = action == ACT_LEAVE || action == ACT_LOOP;
+    pass->left =
+        action == ACT_LEAVE || action == ACT_RETURN || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
     pass->line = line;
     act(pass, action, argument);

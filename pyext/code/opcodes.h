@@ -67,6 +67,7 @@ enum action {
     ACT_BRANCH, /* forwards, unless ... */
     ACT_JUMP,   /* forwards */
     ACT_LEAVE,  /* the function */
+    ACT_RETURN, /* it, with a value that was pushed */
     ACT_UNKNOWN,
 };
 

@@ -5,7 +5,7 @@
 
 #include "../tables/phrase.h"
 
-enum { UNIT_MASK = (1 << 24) - 1 };
+enum { UNIT_MASK = (1 << 23) - 1 };
 
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)

@@ -68,8 +68,9 @@ carries(const struct cm_store *store, Py_ssize_t first)
 /* What a `for` sets has no owner: until the code is read that is its own loop,
  * the first one to be met. */
 static void
-repeat(struct cm_store *store, uint32_t first)
+repeat(struct cm_store *store, uint32_t first, Py_ssize_t returned)
 {
+    store->found |= !store->repeated && (Py_ssize_t)store->unit < returned;
     if (store->turn && !store->repeated) {
         store->owner.index = first;
     }
@@ -91,7 +92,7 @@ cm_spans_loop(struct cm_spans *self, struct cm_store *stores, uint32_t count,
     }
     while (i > 0 && (Py_ssize_t)stores[i - 1].unit >= next - argument
            && self->marks < MOST_MARKS) {
-        repeat(&stores[--i], (uint32_t)(next - argument));
+        repeat(&stores[--i], (uint32_t)(next - argument), self->returned);
         stores[i].carried |= carries(&stores[i], next - argument);
         self->marks++;
     }

@@ -23,6 +23,7 @@ enum {
 struct cm_spans {
     uint32_t marks;      /* stores that were looked at for loops */
     Py_ssize_t handlers; /* the first of them: all stand behind the rest */
+    Py_ssize_t returned; /* where a value was, last */
     struct {
         Py_ssize_t target; /* where it jumps to */
         uint32_t store;    /* what was measured before that */

@@ -160,6 +160,22 @@ begin(PyObject *self, PyObject *list)
 
 /* ---- code, type, stack */
 
+/* The lines of those behind which their loop may return a value. */
+static PyObject *
+found_stores(const struct cm_code *record)
+{
+    PyObject *lines = PyList_New(0);
+    for (uint32_t i = 0; lines != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        PyObject *line = PyLong_FromUnsignedLong(store->line);
+        if (line == NULL || (store->found && PyList_Append(lines, line) < 0)) {
+            Py_CLEAR(lines);
+        }
+        Py_XDECREF(line);
+    }
+    return lines;
+}
+
 /* (line, less) of each comparison of attributes. */
 static PyObject *
 less_stores(const struct cm_code *record)
@@ -206,8 +222,7 @@ code(PyObject *self, PyObject *object)
 {
     (void)self;
     if (!PyCode_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "a code object");
-        return NULL;
+        return PyErr_Format(PyExc_TypeError, "a code object");
     }
     struct cm_code_id id = cm_objects_code(objects, (PyCodeObject *)object);
     const struct cm_code *record = cm_records_code(records, id);
@@ -254,13 +269,14 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(turn);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
         (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
-        "own", own_stores(record), "less", less_stores(record));
+        "own", own_stores(record), "less", less_stores(record), "found",
+        found_stores(record));
 }
 
 /* (code, kind, name, other_self) -> (reads, sets, repeats) */
