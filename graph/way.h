@@ -66,6 +66,9 @@ size_t cm_way_lone_hook(const struct cm_holding *self);
 
 /* What weakref.finalize() keeps of one call; nothing piles up inside it. */
 size_t cm_way_finalizer(const struct cm_holding *self);
+/* What a library has by no name of the program's: a finalizer, or the value of
+ * a context variable.  Any function may have handed it over. */
+bool cm_way_is_handed_over(const struct cm_holding *self);
 
 /* Where torch keeps a module's attributes: model.layer is in _modules. */
 bool cm_way_is_module_table(const struct cm_holding *self, size_t step);

@@ -105,3 +105,11 @@ cm_way_finalizer(const struct cm_holding *self)
     }
     return 0;
 }
+
+bool
+cm_way_is_handed_over(const struct cm_holding *self)
+{
+    return cm_way_finalizer(self) != 0
+           || (self->at < self->count
+               && cm_way_begins(edge_of(self, self->at), "contextvar "));
+}

@@ -278,6 +278,39 @@ main()
     assert report["cycles"], "and the cycle is told as what it is"
 
 
+@pytest.mark.parametrize("program, line", [
+    ("""
+import weakref
+class Trainer:
+    def close(self, tensor):
+        pass
+    def watch(self, module, tensor):
+        weakref.finalize(module, self.close, tensor)
+module, trainer = torch.nn.Linear(1, 1), Trainer()
+def main():
+    train(lambda tensor: trainer.watch(module, tensor))
+""", "weakref.finalize(module, self.close, tensor)"),
+    ("""
+import contextvars
+trace = contextvars.ContextVar("trace")
+def begin():
+    trace.set([])
+def main():
+    begin()
+    train(lambda tensor: trace.get().append(tensor))
+""", "trace.set([])"),
+])
+def test_what_a_function_has_handed_over_and_returned_from(program, line, tmp_path):
+    """Neither weakref's registry nor a context says who put it there."""
+    (tmp_path / "program.py").write_text(LOOP + program + """
+with cumem.observe_tensor_cycles(print):
+    main()
+    row, = [row for row in cumem.growth() if row["verdict"] == "leak"]
+assert [place["source"].strip() for place in row["made_at"]] == [""" + repr(line) + """], row
+""")
+    run_ok("import runpy; runpy.run_path('program.py', run_name='__main__')", cwd=tmp_path)
+
+
 def test_items_of_a_list_that_is_gone_have_their_iteration(tmp_path):
     """The list has 25 items when main() returns; who asks then knows those of the look before."""
     run_ok(LOOP + """

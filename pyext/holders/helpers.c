@@ -37,6 +37,15 @@ struct found {
     size_t count, capacity;
 };
 
+static void
+add(struct found *found, struct cm_code_id code)
+{
+    if (code.index != 0 && found->count < found->capacity
+        && !is_there(found->codes, found->count, code)) {
+        found->codes[found->count++] = code;
+    }
+}
+
 /* With what it wraps: @contextmanager, @torch.no_grad(). */
 static void
 add_function(struct cm_objects *self, PyObject *function, struct found *found)
@@ -46,10 +55,7 @@ add_function(struct cm_objects *self, PyObject *function, struct found *found)
         if (own == NULL || found->count == found->capacity) {
             return;
         }
-        struct cm_code_id code = cm_objects_code(self, own);
-        if (!is_there(found->codes, found->count, code)) {
-            found->codes[found->count++] = code;
-        }
+        add(found, cm_objects_code(self, own));
         function = cm_wrapped_by(self, function);
     }
 }
@@ -88,4 +94,44 @@ cm_helpers_find(const struct cm_roots *roots, struct cm_holding *holding,
         }
         holding->helper_count = found.count - holding->code_count;
     }
+}
+
+static void
+add_methods(struct cm_objects *self, PyTypeObject *class, struct found *found)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_objects_type(self, class));
+    for (uint32_t i = 0; !type->library && i < type->method_count; i++) {
+        add(found, type->methods[i]);
+    }
+}
+
+static void
+add_module(struct cm_objects *self, PyObject *names, struct found *found)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (found->count < found->capacity
+           && PyDict_Next(names, &at, &name, &value)) {
+        if (PyType_Check(value)) {
+            add_methods(self, (PyTypeObject *)value, found);
+        }
+        else {
+            add_function(self, value, found);
+        }
+    }
+}
+
+void
+cm_helpers_add_all(const struct cm_roots *roots, struct cm_holding *holding,
+                   struct cm_code_id *codes, size_t capacity)
+{
+    struct found found = {codes, holding->code_count, capacity};
+    for (size_t i = 0; i < roots->count; i++) {
+        const struct cm_root *root = &roots->items[i];
+        if (root->kind == CM_ROOT_MODULE && root->rank == CM_RANK_USER) {
+            add_module(roots->objects, PyModule_GetDict(root->object), &found);
+        }
+    }
+    holding->code_count = found.count;
 }

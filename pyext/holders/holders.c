@@ -9,6 +9,7 @@
 
 #include "../../detector/alloc.h"
 #include "../../graph/bound.h"
+#include "../../graph/way.h"
 #include "helpers.h"
 #include "inner.h"
 #include "keys.h"
@@ -399,6 +400,11 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         holder->place_count = cm_holding_made(&holding, holder->places);
+        if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
+            cm_helpers_add_all(&self->roots, &holding, codes.ids, MOST_CODES);
+            holder->place_count = cm_holding_made(&holding, holder->places);
+            holding.code_count = codes.count;
+        }
         cm_helpers_find(&self->roots, &holding, codes.ids, MOST_CODES);
         holder->emptied = cm_bound_is_emptied(&holding);
     }
