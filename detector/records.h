@@ -65,7 +65,7 @@ struct cm_store {
     struct cm_text_id key;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
-     * it. */
+     * it; CM_STORE_CALL, of heappop(x) and its like: the arguments. */
     uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None`;
                             * CM_STORE_HAND, _ALIAS: f"{x}", not x itself */

@@ -206,7 +206,7 @@ static bool
 makes_finalizer(const struct cm_place_search *search,
                 const struct cm_store *store)
 {
-    return store->kind == CM_STORE_CALL
+    return store->kind == CM_STORE_CALL && store->decides >= 2
            && strcmp(cm_place_text(search, store->name), "finalize") == 0;
 }
 

@@ -284,6 +284,8 @@ import weakref
 class Trainer:
     def close(self, tensor):
         pass
+    def end(self):
+        writer.finalize()
     def watch(self, module, tensor):
         weakref.finalize(module, self.close, tensor)
 module, trainer = torch.nn.Linear(1, 1), Trainer()

@@ -36,6 +36,22 @@ def test_what_bounds_a_container(probe):
         (STORE_CALL, "heappop", "heap", 13, 0)]
 
 
+def test_functions_have_arguments_and_methods_none(probe):
+    source = """import weakref
+def f(model, trial, writer):
+ weakref.finalize(model, print, trial)
+ finalize(model, print, key=trial)
+ writer.finalize()
+ writer.finalize(trial)
+"""
+    namespace = {}
+    exec(compile(source, "<source>", "exec"), namespace)
+    told = probe.code(namespace["f"].__code__)
+    assert [(line, owner, decides) for (_, name, owner, line), (_, decides, _)
+            in zip(told["stores"], told["keys"]) if name == "finalize" and owner != "weakref"] == [
+        (3, "model", 3), (4, "model", 3), (5, "writer", 0), (6, "writer", 0), (6, "trial", 1)]
+
+
 def test_what_numpy_makes_longer(probe):
     source = """import math as np
 def f(self, rows, x):

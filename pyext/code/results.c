@@ -151,7 +151,11 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     }
     else if (is_one_of(function, told)
              || is_append_of_numpy(function, pass->stack, arguments)) {
+        uint32_t before = pass->count;
         cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
+        if (pass->count > before) {
+            pass->stores[before].decides = arguments;
+        }
     }
     else if (cm_str_is(function, "pop") && first->before) {
         cm_pass_add_removal(pass, &pass->stack[arguments], true);
