@@ -15,7 +15,7 @@ from test_holders import ask, watched  # noqa: F401
 torch = pytest.importorskip("torch")
 
 LARGER = "one that gets larger"
-mask = past = seen = None
+own_mask = past = seen = None
 
 
 def is_renewed(owner, *names):
@@ -33,9 +33,9 @@ class Trainer:
         self.rows = self.kept = self.peeked = self.sent = None
 
     def step(self):
-        self.batch = torch.zeros(300)
-        self.fresh, self.loss = self.batch * 2, self.batch.sum()
-        return self.fresh + self.batch
+        self.own_batch = torch.zeros(300)
+        self.own_fresh, self.loss = self.own_batch * 2, self.own_batch.sum()
+        return self.own_fresh + self.own_batch
 
     def add(self):
         self.rows = cat(self.rows, torch.zeros(300))
@@ -60,30 +60,30 @@ class Late(Trainer):
 
 class Other:
     def __init__(self):
-        self.batch = 0
-        self.fresh = [0]
+        self.own_batch = 0
+        self.own_fresh = [0]
 
     def step(self):
-        self.batch += 1
-        return self.fresh[-1] + self.batch
+        self.own_batch += 1
+        return self.own_fresh[-1] + self.own_batch
 
 
 @dataclasses.dataclass
 class State:
-    hidden: torch.Tensor = None
+    own_hidden: torch.Tensor = None
     told: torch.Tensor = None
 
 
 class Slots:
-    __slots__ = ("rank",)
+    __slots__ = ("own_rank",)
 
 
 def test_attributes_of_self():
     trainer, _ = Trainer(), Other()
     trainer.step()
-    assert is_renewed(trainer, "batch")
-    assert is_renewed(trainer, "fresh")
-    assert is_renewed(trainer, "batch", "fresh")
+    assert is_renewed(trainer, "own_batch")
+    assert is_renewed(trainer, "own_fresh")
+    assert is_renewed(trainer, "own_batch", "own_fresh")
 
 
 def test_attributes_that_get_longer():
@@ -113,20 +113,20 @@ def test_one_that_is_handed_back():
 def test_attributes_of_a_state():
     state = State()
     for _ in range(3):
-        state.hidden = torch.zeros(300)
-        state.told = cat(state.told, state.hidden)
-    assert is_renewed(state, "hidden")
+        state.own_hidden = torch.zeros(300)
+        state.told = cat(state.told, state.own_hidden)
+    assert is_renewed(state, "own_hidden")
     assert not is_renewed(state, "told")
 
 
 def test_slots_and_classes():
     state = Slots()
     for _ in range(3):
-        state.rank = torch.zeros(300)
-        Slots.height = state.rank * 2
-    assert is_renewed(state, "rank")
-    assert is_renewed(Slots, "height")
-    del Slots.height
+        state.own_rank = torch.zeros(300)
+        Slots.own_height = state.own_rank * 2
+    assert is_renewed(state, "own_rank")
+    assert is_renewed(Slots, "own_height")
+    del Slots.own_height
 
 
 def test_two_names():
@@ -162,10 +162,10 @@ def test_only_once():
 
 
 def set_all():
-    global mask, past
-    mask = torch.ones(300)
-    past = cat(past, mask)
-    return mask + past
+    global own_mask, past
+    own_mask = torch.ones(300)
+    past = cat(past, own_mask)
+    return own_mask + past
 
 
 def set_seen():
@@ -180,7 +180,7 @@ def had_seen():
 def test_variables_of_a_module():
     set_all()
     set_seen()
-    assert is_renewed(sys.modules[__name__], "mask")
+    assert is_renewed(sys.modules[__name__], "own_mask")
     assert not is_renewed(sys.modules[__name__], "past")
     assert not is_renewed(sys.modules[__name__], "seen")
 
@@ -189,9 +189,9 @@ def test_a_container_has_it_too():
     trainer = Trainer()
     trainer.step()
     kept = [*vars(trainer).values()]
-    assert not is_renewed(trainer, "batch")
+    assert not is_renewed(trainer, "own_batch")
     kept.clear()
-    assert is_renewed(trainer, "batch")
+    assert is_renewed(trainer, "own_batch")
 
 
 def test_items_of_a_dict():
