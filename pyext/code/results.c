@@ -113,14 +113,27 @@ is_append_of_numpy(PyObject *function, const struct pushed *stack,
            && (cm_str_is(object, "np") || cm_str_is(object, "numpy"));
 }
 
+/* NAME(x, ...), where these take from x or put into it. */
+static const char *const told[] = {"heappush",    "heappop",  "heapreplace",
+                                   "heappushpop", "finalize", "cycle",
+                                   NULL};
+
+static void
+add_call(struct cm_pass *pass, PyObject *function, const struct pushed *first,
+         unsigned arguments)
+{
+    uint32_t before = pass->count;
+    cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
+    if (pass->count > before) {
+        pass->stores[before].decides = arguments;
+    }
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
 result_of_call(struct cm_pass *pass, unsigned arguments)
 {
-    static const char *const told[] = {
-        "heappush", "heappop", "heapreplace", "heappushpop",
-        "finalize", "cycle",   NULL};
     struct pushed result = {.made = true};
     PyObject *function = cm_pushed_function(pass->stack, arguments);
     if (arguments == 0 && pass->stack[1].listed) {
@@ -151,11 +164,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     }
     else if (is_one_of(function, told)
              || is_append_of_numpy(function, pass->stack, arguments)) {
-        uint32_t before = pass->count;
-        cm_pass_add(pass, CM_STORE_CALL, function, first->name, first->within);
-        if (pass->count > before) {
-            pass->stores[before].decides = arguments;
-        }
+        add_call(pass, function, first, arguments);
     }
     else if (cm_str_is(function, "pop") && first->before) {
         cm_pass_add_removal(pass, &pass->stack[arguments], true);
@@ -220,6 +229,10 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
         break;
     case ACT_TAKE_CALL_KEYS:
         result.by = cm_pushed_function(pass->stack, argument + 1);
+        if (argument != 0 && result.by != NULL && PyUnicode_Check(result.by)
+            && is_one_of(result.by, told)) {
+            add_call(pass, result.by, &pass->stack[argument], argument);
+        }
         cm_pass_add_arguments(pass, 1, argument);
         argument += 3;
         break;
