@@ -66,6 +66,24 @@ def make_pair(size=1024):
     a.link, b.link = b, a
 """
 
+# A child that is forked meanwhile leaves by its own exit: it has no such thread.
+HELD = """
+import contextlib, threading
+@contextlib.contextmanager
+def held_by_another_thread(lock):
+    held, over = threading.Event(), threading.Event()
+    def hold():
+        with lock:
+            held.set()
+            over.wait()
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    held.wait()
+    yield
+    over.set()
+    thread.join()
+"""
+
 LEAK = NODES.replace(", cumem", "") + """
 for _ in range(3):
     make_pair(1 << 20)

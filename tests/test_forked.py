@@ -4,27 +4,17 @@
 
 import pytest
 
-from process import NODES, run_ok
+from process import HELD, NODES, run_ok
 
 # In the child a signal ends what hangs; a child that is whole leaves by Python's own exit.
-FORKS = NODES + """
-import signal, threading
+FORKS = NODES + HELD + """
+import signal
 def fork(child):
     if (pid := os.fork()) == 0:
         signal.alarm(20)
         child()
         sys.exit(7)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-def held_by_another_thread(lock):
-    held, over = threading.Event(), threading.Event()
-    def hold():
-        with lock:
-            held.set()
-            over.wait()
-    thread = threading.Thread(target=hold, daemon=True)
-    thread.start()
-    held.wait()
-    return over, thread
 """
 
 CHILDREN = {
@@ -48,10 +38,8 @@ from cumem import _runtime
 def child():
     {CHILDREN[child]}
 handle = cumem.warn_tensor_cycles(directory=".")
-over, thread = held_by_another_thread(_runtime._lock)
-code = fork(child)
-over.set()
-thread.join()
+with held_by_another_thread(_runtime._lock):
+    code = fork(child)
 assert code == 7, code
 handle()
 """, cwd=tmp_path)

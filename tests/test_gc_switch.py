@@ -4,26 +4,16 @@
 
 import pytest
 
-from process import NODES, run_ok
+from process import HELD, NODES, run_ok
 
-PROGRAM = NODES + """
-import threading
+PROGRAM = NODES + HELD + """
 from cumem import _runtime
 functions = gc.enable, gc.disable, gc.isenabled
-class held_by_another_thread:
-    def __enter__(self):
-        held, self.over = threading.Event(), threading.Event()
-        def hold():
-            with _runtime._no_collection():
-                held.set()
-                self.over.wait()
-        self.thread = threading.Thread(target=hold)
-        self.thread.start()
-        held.wait()
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-        assert functions == (gc.enable, gc.disable, gc.isenabled)
+@contextlib.contextmanager
+def held():
+    with held_by_another_thread(_runtime._no_collection()):
+        yield
+    assert functions == (gc.enable, gc.disable, gc.isenabled)
 def made_of_many():
     before = [row["collections"] for row in gc.get_stats()]
     kept = [[] for _ in range(10_000)]
@@ -37,7 +27,7 @@ handle = cumem.observe_tensor_cycles(print)
 def test_what_the_program_asks_meanwhile_holds_after(tmp_path, before, asked):
     run_ok(PROGRAM + f"""
 gc.{before}()
-with held_by_another_thread():
+with held():
     assert gc.isenabled() is {before == "enable"}
     assert gc.{asked}() is None
     assert gc.isenabled() is {asked == "enable"}
@@ -49,7 +39,7 @@ assert made_of_many() is {asked == "enable"}
 
 def test_the_last_of_several_gives_it_back(tmp_path):
     run_ok(PROGRAM + """
-with held_by_another_thread():
+with held():
     with _runtime._no_collection():
         pass
     cumem.find_cycles()
@@ -68,7 +58,7 @@ def child():
     assert gc.isenabled() and made_of_many()
     gc.disable()
     assert not gc.isenabled() and not made_of_many()
-with held_by_another_thread():
+with held():
     if (pid := os.fork()) == 0:
         child()
         os._exit(0)
@@ -83,7 +73,7 @@ def test_another_interpreter_has_its_own(tmp_path):
     run_ok(PROGRAM + """
 import _xxsubinterpreters as interpreters
 other = interpreters.create()
-with held_by_another_thread():
+with held():
     interpreters.run_string(other, "import gc; gc.disable(); assert not gc.isenabled(); gc.enable(); assert gc.isenabled()")
     assert gc.isenabled() and not made_of_many()
 interpreters.destroy(other)

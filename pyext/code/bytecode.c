@@ -561,32 +561,23 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
                    uint32_t capacity)
 {
     PyObject *table = code->co_linetable;
-    const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
-    Py_ssize_t units = Py_SIZE(code);
+    struct cm_instruction one = {0};
     struct cm_pass pass = {.tables = self,
                            .code = code,
                            .texts = texts,
                            .stores = result,
                            .capacity = capacity,
                            .own = own};
-    unsigned argument = 0;
     if (!self->known || table == NULL || !PyBytes_Check(table)) {
         return 0;
     }
     cm_line_table_init(&pass.lines, code);
     cm_pass_add_parameters(&pass);
-    while (pass.unit < units && pass.count < capacity) {
-        uint8_t opcode = self->base[bytes[2 * pass.unit]];
-        enum action action = self->action[opcode];
-        argument = argument << 8 | bytes[2 * pass.unit + 1];
-        if (action != ACT_EXTEND) {
-            if (!run(&pass, action, argument,
-                     pass.unit + 1 + self->caches[opcode])) {
-                break;
-            }
-            argument = 0;
-        }
-        pass.unit += 1 + self->caches[opcode];
+    bool known = true;
+    while (known && pass.count < capacity
+           && cm_instruction_next(self, code, &one)) {
+        pass.unit = one.unit;
+        known = run(&pass, one.action, one.argument, one.next);
     }
     forget_units(&pass);
     return pass.count;

@@ -148,3 +148,22 @@ cm_bytecode_agrees(const struct cm_bytecode *self, const PyCodeObject *code,
     }
     return true;
 }
+
+bool
+cm_instruction_next(const struct cm_bytecode *tables, const PyCodeObject *code,
+                    struct cm_instruction *one)
+{
+    const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
+    unsigned argument = 0;
+    for (Py_ssize_t unit = one->next; unit < Py_SIZE(code);) {
+        uint8_t opcode = tables->base[bytes[2 * unit]];
+        argument = argument << 8 | bytes[2 * unit + 1];
+        *one = (struct cm_instruction){tables->action[opcode], argument, unit,
+                                       unit + 1 + tables->caches[opcode]};
+        if (one->action != ACT_EXTEND) {
+            return true;
+        }
+        unit = one->next;
+    }
+    return false;
+}

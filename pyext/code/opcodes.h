@@ -6,6 +6,8 @@
 /* What the interpreter's instructions do to references, as far as the pass of
  * bytecode.c cares. */
 
+#include "bytecode.h"
+
 enum action {
     ACT_OTHER = 0, /* forgets what was pushed */
     ACT_KEEP,      /* changes nothing that matters */
@@ -70,5 +72,15 @@ enum action {
     ACT_RETURN, /* it, with a value that was pushed */
     ACT_UNKNOWN,
 };
+
+struct cm_instruction {
+    enum action action;
+    unsigned argument;
+    Py_ssize_t unit, next; /* without what extends its argument */
+};
+
+/* The one that begins at one->next: at first 0.  False: there are no more. */
+bool cm_instruction_next(const struct cm_bytecode *tables,
+                         const PyCodeObject *code, struct cm_instruction *one);
 
 #endif

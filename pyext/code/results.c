@@ -37,15 +37,6 @@ add_attribute_call(struct cm_pass *pass, PyObject *function,
     }
 }
 
-static bool
-is_one_of(PyObject *function, const char *const *names)
-{
-    while (*names != NULL && !cm_str_is(function, *names)) {
-        names++;
-    }
-    return *names != NULL;
-}
-
 /* list(), defaultdict(list) */
 static bool
 makes_empty(PyObject *function, unsigned arguments)
@@ -53,7 +44,7 @@ makes_empty(PyObject *function, unsigned arguments)
     static const char *const names[] = {
         "list", "dict", "set", "OrderedDict", "deque", "Counter", NULL};
     return (arguments <= 1 && cm_str_is(function, "defaultdict"))
-           || (arguments == 0 && is_one_of(function, names));
+           || (arguments == 0 && cm_str_is_one_of(function, names));
 }
 
 /* x[a:b, c] */
@@ -81,13 +72,13 @@ part_by(PyObject *function, const struct pushed *stack, unsigned arguments)
     if (arguments == 0 || arguments >= CM_PUSHED_DEPTH) {
         return NULL;
     }
-    if (is_one_of(function, of_bound)) {
+    if (cm_str_is_one_of(function, of_bound)) {
         return stack[arguments].whole;
     }
     return arguments < 2 ? NULL
-           : is_one_of(function, of_first)
+           : cm_str_is_one_of(function, of_first)
                ? cm_pushed_whole(&stack[arguments - 1])
-           : is_one_of(function, of_second)
+           : cm_str_is_one_of(function, of_second)
                ? cm_pushed_whole(&stack[arguments - 2])
                : NULL;
 }
@@ -162,7 +153,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else if (cm_sets_attribute(function, arguments)) {
         add_attribute_call(pass, function, arguments);
     }
-    else if (is_one_of(function, told)
+    else if (cm_str_is_one_of(function, told)
              || is_append_of_numpy(function, pass->stack, arguments)) {
         add_call(pass, function, first, arguments);
     }
@@ -230,7 +221,7 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     case ACT_TAKE_CALL_KEYS:
         result.by = cm_pushed_function(pass->stack, argument + 1);
         if (argument != 0 && result.by != NULL && PyUnicode_Check(result.by)
-            && is_one_of(result.by, told)) {
+            && cm_str_is_one_of(result.by, told)) {
             add_call(pass, result.by, &pass->stack[argument], argument);
         }
         cm_pass_add_arguments(pass, 1, argument);

@@ -54,35 +54,25 @@ bool
 cm_sieve_is_comprehension(PyObject *code)
 {
     static const char *const names[] = {"<listcomp>", "<setcomp>",
-                                        "<dictcomp>", "<genexpr>"};
-    bool found = false;
-    for (size_t i = 0; code != NULL && PyCode_Check(code)
-                       && i < sizeof names / sizeof names[0];
-         i++) {
-        found |= cm_str_is(((PyCodeObject *)code)->co_name, names[i]);
-    }
-    return found;
+                                        "<dictcomp>", "<genexpr>", NULL};
+    return code != NULL && PyCode_Check(code)
+           && cm_str_is_one_of(((PyCodeObject *)code)->co_name, names);
 }
 
 bool
 cm_sieve_leaves_out(const struct cm_bytecode *tables, PyObject *code)
 {
     const PyCodeObject *own = (const PyCodeObject *)code;
-    const uint8_t *bytes = (const uint8_t *)own->co_code_adaptive;
+    struct cm_instruction one = {0};
     struct cm_sieve sieve = {.of = code};
-    unsigned argument = 0;
-    for (Py_ssize_t unit = 0, next; unit < Py_SIZE(own); unit = next) {
-        uint8_t opcode = tables->base[bytes[2 * unit]];
-        enum action action = tables->action[opcode];
-        argument = argument << 8 | bytes[2 * unit + 1];
-        next = unit + 1 + tables->caches[opcode];
-        if (action == ACT_TURN) {
-            cm_sieve_turn(&sieve, unit, next + (Py_ssize_t)argument);
+    while (cm_instruction_next(tables, own, &one)) {
+        Py_ssize_t argument = (Py_ssize_t)one.argument;
+        if (one.action == ACT_TURN) {
+            cm_sieve_turn(&sieve, one.unit, one.next + argument);
         }
-        else if (action == ACT_LOOP) {
-            cm_sieve_jump(&sieve, next - (Py_ssize_t)argument);
+        else if (one.action == ACT_LOOP) {
+            cm_sieve_jump(&sieve, one.next - argument);
         }
-        argument = action == ACT_EXTEND ? argument : 0;
     }
     return sieve.jumps > 1;
 }

@@ -19,34 +19,6 @@ enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
 };
 
-/* ---- instructions */
-
-struct instruction {
-    enum action action;
-    unsigned argument;
-    Py_ssize_t unit, next; /* without what extends its argument */
-};
-
-/* False: there are no more. */
-static bool
-read_next(const struct cm_bytecode *tables, const PyCodeObject *code,
-          struct instruction *one)
-{
-    const uint8_t *bytes = (const uint8_t *)code->co_code_adaptive;
-    unsigned argument = 0;
-    for (Py_ssize_t unit = one->next; unit < Py_SIZE(code);) {
-        uint8_t opcode = tables->base[bytes[2 * unit]];
-        argument = argument << 8 | bytes[2 * unit + 1];
-        *one = (struct instruction){tables->action[opcode], argument, unit,
-                                    unit + 1 + tables->caches[opcode]};
-        if (one->action != ACT_EXTEND) {
-            return true;
-        }
-        unit = one->next;
-    }
-    return false;
-}
-
 /* ---- what is touched */
 
 /* x, or y of y.x: what an attribute or an item is taken from. */
@@ -94,7 +66,6 @@ static bool
 is_name(const struct reading *self, PyObject *names, unsigned index)
 {
     return (Py_ssize_t)index < PyTuple_GET_SIZE(names)
-           && PyUnicode_CheckExact(PyTuple_GET_ITEM(names, index))
            && cm_str_is(PyTuple_GET_ITEM(names, index), self->what->name);
 }
 
@@ -131,7 +102,7 @@ touch_variable(const struct reading *self, unsigned index, enum touch how)
 }
 
 static bool
-is_item(const struct instruction *one)
+is_item(const struct cm_instruction *one)
 {
     return one->action == ACT_LOAD_ITEM
            && (PY_VERSION_HEX < 0x030E0000 || one->argument == ITEM);
@@ -140,7 +111,7 @@ is_item(const struct instruction *one)
 /* x['NAME']; getattr(x, 'NAME'), x.get('NAME'); not print('NAME'), {'NAME': y},
  * 'NAME' in x. */
 static enum touch
-touch_text(struct reading *self, const struct instruction *one)
+touch_text(struct reading *self, const struct cm_instruction *one)
 {
     bool item = self->key && self->what->kind == CM_TOUCH_ITEM;
     bool call =
@@ -158,7 +129,7 @@ touch_text(struct reading *self, const struct instruction *one)
 }
 
 static enum touch
-touch_of(struct reading *self, const struct instruction *one)
+touch_of(struct reading *self, const struct cm_instruction *one)
 {
     unsigned argument = one->argument;
     switch (one->action) {
@@ -188,7 +159,7 @@ attribute_of(struct owner owner, unsigned index)
 
 /* The text is pushed after what has the item of that name. */
 static void
-note_pushed(struct reading *self, const struct instruction *one)
+note_pushed(struct reading *self, const struct cm_instruction *one)
 {
     unsigned argument = one->argument;
     self->key = false;
@@ -234,7 +205,7 @@ is_owned(const struct reading *self, struct owner owner)
 
 /* Out of a handler is no loop: spans.c says where these stand. */
 static void
-note_loop(struct reading *self, const struct instruction *one)
+note_loop(struct reading *self, const struct cm_instruction *one)
 {
     Py_ssize_t head = one->next - (Py_ssize_t)one->argument;
     unsigned i = 0;
@@ -268,10 +239,10 @@ note_set(struct reading *self, const Py_ssize_t *units, unsigned count)
 static void
 survey(struct reading *self)
 {
-    struct instruction one = {0};
+    struct cm_instruction one = {0};
     Py_ssize_t units[MOST_STORES];
     unsigned count = 0;
-    while (read_next(self->tables, self->code, &one)) {
+    while (cm_instruction_next(self->tables, self->code, &one)) {
         if (one.action == ACT_HANDLER && self->handlers == 0) {
             self->handlers = one.unit;
         }
@@ -350,8 +321,9 @@ meet_jumps(struct reading *self, Py_ssize_t unit)
 static void
 follow(struct reading *self)
 {
-    struct instruction one = {0};
-    while (!self->result.reads && read_next(self->tables, self->code, &one)) {
+    struct cm_instruction one = {0};
+    while (!self->result.reads
+           && cm_instruction_next(self->tables, self->code, &one)) {
         pass_loops(self, one.unit);
         meet_jumps(self, one.unit);
         enter_loops(self, one.unit);
@@ -376,25 +348,13 @@ follow(struct reading *self)
 static bool
 has_name(PyObject *names, const char *name)
 {
-    bool found = false;
-    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *one = PyTuple_GET_ITEM(names, i);
-        found = PyUnicode_CheckExact(one) && cm_str_is(one, name);
-    }
-    return found;
+    const char *const one[] = {name, NULL};
+    return cm_str_any_is_one_of(names, one);
 }
 
-static bool
-asks_by_text(const PyCodeObject *code)
-{
-    static const char *const names[] = {"getattr", "attrgetter", "get",
-                                        "pop",     "setdefault", "itemgetter"};
-    bool found = false;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
-        found |= has_name(code->co_names, names[i]);
-    }
-    return found;
-}
+/* Who asks for what has a name by its text. */
+static const char *const asking[] = {"getattr",    "attrgetter", "get", "pop",
+                                     "setdefault", "itemgetter", NULL};
 
 struct cm_touched
 cm_touch_find(const struct cm_bytecode *tables, const PyCodeObject *code,
@@ -406,7 +366,7 @@ cm_touch_find(const struct cm_bytecode *tables, const PyCodeObject *code,
     }
     else if (has_name(code->co_names, what->name)
              || has_name(code->co_consts, what->name)) {
-        reading.asks = asks_by_text(code);
+        reading.asks = cm_str_any_is_one_of(code->co_names, asking);
         survey(&reading);
         reading.last = (struct owner){NO_ONE, 0, 0};
         reading.key = reading.text = false;

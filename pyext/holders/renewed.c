@@ -193,21 +193,9 @@ is_on_stack(const struct search *self, PyCodeObject *code)
     return found;
 }
 
-/* Sets what has a name by something else. */
-static bool
-sets_by_text(const PyCodeObject *code)
-{
-    static const char *const names[] = {"setattr", "__setattr__", "__dict__",
-                                        "vars", "globals"};
-    bool found = false;
-    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(code->co_names);
-         i++) {
-        for (size_t k = 0; k < Py_ARRAY_LENGTH(names); k++) {
-            found |= cm_str_is(PyTuple_GET_ITEM(code->co_names, i), names[k]);
-        }
-    }
-    return found;
-}
+/* Who sets what has a name by something else. */
+static const char *const by_text[] = {"setattr", "__setattr__", "__dict__",
+                                      "vars",    "globals",     NULL};
 
 /* x[k] = y, where k is no constant: any item may be set there. */
 static bool
@@ -257,7 +245,8 @@ look_at(struct search *self, PyCodeObject *code)
     what.other_self = method && !inherits(self->owner, &name);
     struct cm_touched touched =
         cm_touch_find(&self->objects->bytecode, code, &what);
-    self->reads |= sets_by_text(code) && is_on_stack(self, code);
+    self->reads |= cm_str_any_is_one_of(code->co_names, by_text)
+                   && is_on_stack(self, code);
     if ((touched.reads || touched.sets) && !is_of_dataclass(code)) {
         self->reads |= touched.reads;
         self->sets |= touched.sets && sets_again(self, code, touched.repeats);
@@ -288,7 +277,8 @@ look_at_all(struct search *self, struct cm_renewed *renewed)
     for (size_t i = 0; !self->reads && i < renewed->count; i++) {
         look_at(self, renewed->codes[i]);
     }
-    for (Py_ssize_t i = 0; bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
+    for (Py_ssize_t i = 0;
+         !self->reads && bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
         PyObject *base = PyTuple_GET_ITEM(bases, i);
         if (PyType_Check(base)) {
             look_at_class(self, (PyTypeObject *)base);
@@ -370,19 +360,20 @@ static bool
 is_renewed_by(struct names *self, struct cm_text_id label)
 {
     struct cm_objects *objects = self->renewed->reach->roots->objects;
-    struct cm_name name = cm_name_of_label(objects->records, label);
-    struct search search = {.objects = objects,
-                            .what = {self->place.kind, name.text, false},
-                            .owner = self->place.owner,
-                            .site = self->site};
     if (self->gone) {
         const struct cm_renewed_answer *before =
             answer_before(objects, self->site, label);
         return before != NULL && before->renewed;
     }
+    struct cm_name name = cm_name_of_label(objects->records, label);
+    struct search search = {.objects = objects,
+                            .what = {self->place.kind, name.text, false},
+                            .owner = self->place.owner,
+                            .site = self->site};
     look_at_all(&search, self->renewed);
-    note_answer(objects, self->site, label, search.sets && !search.reads);
-    return search.sets && !search.reads;
+    bool renewed = search.sets && !search.reads;
+    note_answer(objects, self->site, label, renewed);
+    return renewed;
 }
 
 static void

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../../detector/alloc.h"
+#include "../code/sieve.h"
 #include "../tables/phrase.h"
 
 static bool
@@ -71,21 +72,8 @@ intern_str(const struct cm_objects *self, PyObject *string)
     return cm_phrase_intern(&phrase, self->texts);
 }
 
-/* Code of its own (of lists up to 3.11), but written by who makes it. */
-static bool
-is_comprehension(PyObject *constant)
-{
-    static const char *const names[] = {"<listcomp>", "<dictcomp>",
-                                        "<setcomp>", "<genexpr>"};
-    bool found = false;
-    for (size_t i = 0; PyCode_Check(constant) && i < Py_ARRAY_LENGTH(names);
-         i++) {
-        found |= cm_str_is(((PyCodeObject *)constant)->co_name, names[i]);
-    }
-    return found;
-}
-
-/* Its variables are no locals of who makes it. */
+/* A comprehension: code of its own (of lists up to 3.11), but written by who
+ * makes it.  Its variables are no locals of who makes it. */
 static uint32_t
 add_comprehension(const struct cm_objects *self, const PyCodeObject *code,
                   struct cm_store *stores, uint32_t count)
@@ -113,7 +101,7 @@ list_stores(const struct cm_objects *self, const PyCodeObject *code, bool own,
                                         self->texts, stores, CM_MAX_STORES);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
         PyObject *constant = PyTuple_GET_ITEM(constants, i);
-        if (is_comprehension(constant)) {
+        if (cm_sieve_is_comprehension(constant)) {
             count = add_comprehension(self, (PyCodeObject *)constant, stores,
                                       count);
         }

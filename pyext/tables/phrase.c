@@ -248,6 +248,25 @@ cm_str_is(PyObject *object, const char *text)
 }
 
 bool
+cm_str_is_one_of(PyObject *object, const char *const *texts)
+{
+    while (*texts != NULL && !cm_str_is(object, *texts)) {
+        texts++;
+    }
+    return *texts != NULL;
+}
+
+bool
+cm_str_any_is_one_of(PyObject *tuple, const char *const *texts)
+{
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(tuple); i++) {
+        found = cm_str_is_one_of(PyTuple_GET_ITEM(tuple, i), texts);
+    }
+    return found;
+}
+
+bool
 cm_str_is_identifier(PyObject *string)
 {
     if (!is_readable(string) || !PyUnicode_IS_ASCII(string)) {

@@ -41,6 +41,9 @@ struct cm_text_id cm_phrase_intern(const struct cm_phrase *self,
 
 /* Whether `object` is exactly a str with these ASCII characters. */
 bool cm_str_is(PyObject *object, const char *text);
+/* One of these, up to NULL; the same of anything in a tuple. */
+bool cm_str_is_one_of(PyObject *object, const char *const *texts);
+bool cm_str_any_is_one_of(PyObject *tuple, const char *const *texts);
 /* Whether a str is a short ASCII identifier.  Before: exactly a str. */
 bool cm_str_is_identifier(PyObject *string);
 
