@@ -393,9 +393,9 @@ def run_code(python, folder, code):
     return done.stdout
 
 
-SCANS = ["random_graphs", "suspended", "kinds_of_cycles", "live_ones",
-         "changes_nothing", "frozen_classes", "inside_collections",
-         "no_memory", "half_built", "untracked"]
+SCANS = ["random_graphs", "many_references", "many_hubs", "suspended",
+         "kinds_of_cycles", "live_ones", "changes_nothing", "frozen_classes",
+         "inside_collections", "no_memory", "half_built", "untracked"]
 
 
 def run_scan(python, folder, scan):
@@ -424,8 +424,8 @@ def folder_of_unknown(python, tmp_path_factory):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("scan", ["random_graphs", "suspended", "live_ones",
-                                  "changes_nothing", "no_memory"])
+@pytest.mark.parametrize("scan", ["random_graphs", "many_references", "suspended",
+                                  "live_ones", "changes_nothing", "no_memory"])
 def test_scan_of_an_unknown_collector(python, folder_of_unknown, scan):
     run_scan(python, folder_of_unknown, scan)
 

@@ -14,6 +14,7 @@
 
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
+#include "../tables/huge_pages.h"
 
 static PyObject *
 builtin_of(PyObject *names, PyObject *module, const char *name)
@@ -132,17 +133,18 @@ cm_gc_list(const struct cm_gc_module *self, const char *name)
     return Py_NewRef(list);
 }
 
-enum cm_status
-cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
+void
+cm_objects_array_release(struct cm_objects_array *self)
 {
-    if (self->count == self->capacity) {
-        enum cm_status status = cm_grow((void **)&self->items, &self->capacity,
-                                        self->count + 1, sizeof(*self->items));
-        if (status != CM_OK)
-            return status;
-    }
-    self->items[self->count++] = object;
-    return CM_OK;
+    cm_huge_free(self->items, self->capacity, sizeof(*self->items));
+    *self = (struct cm_objects_array){0};
+}
+
+enum cm_status
+cm_objects_array_reserve(struct cm_objects_array *self, size_t more)
+{
+    return cm_huge_grow((void **)&self->items, &self->capacity,
+                        self->count + more, sizeof(*self->items));
 }
 
 #ifndef Py_GIL_DISABLED
@@ -325,8 +327,8 @@ make_room(struct reading *self)
 {
     struct cm_objects_array *result = self->result;
     size_t before = result->capacity;
-    enum cm_status status = cm_grow((void **)&result->items, &result->capacity,
-                                    before + 2, sizeof(*result->items));
+    enum cm_status status =
+        cm_objects_array_reserve(result, before + 2 - result->count);
     if (status == CM_OK) {
         move_back(self, before - self->back, result->capacity - self->back);
     }

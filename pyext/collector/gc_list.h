@@ -40,13 +40,27 @@ Py_ssize_t cm_gc_frozen(const struct cm_gc_module *self);
 /* gc's C list of this name ("callbacks", "garbage").  [new; raises] */
 PyObject *cm_gc_list(const struct cm_gc_module *self, const char *name);
 
+/* A zeroed one is valid and empty. */
 struct cm_objects_array {
     PyObject **items; /* owned; borrowed references */
     size_t count, capacity;
 };
 
-enum cm_status cm_objects_array_add(struct cm_objects_array *self,
-                                    PyObject *object) CM_CHECKED;
+void cm_objects_array_release(struct cm_objects_array *self);
+/* Room for `more` objects. */
+enum cm_status cm_objects_array_reserve(struct cm_objects_array *self,
+                                        size_t more) CM_CHECKED;
+
+static inline enum cm_status CM_CHECKED
+cm_objects_array_add(struct cm_objects_array *self, PyObject *object)
+{
+    enum cm_status status = self->count < self->capacity
+                                ? CM_OK
+                                : cm_objects_array_reserve(self, 1);
+    if (status == CM_OK)
+        self->items[self->count++] = object;
+    return status;
+}
 
 #ifndef Py_GIL_DISABLED
 

@@ -79,7 +79,7 @@ static void
 heap_release(struct heap *self)
 {
     cm_trial_release(&self->trial);
-    cm_free(self->objects.items);
+    cm_objects_array_release(&self->objects);
     *self = (struct heap){.pick = self->pick, .context = self->context};
 }
 
@@ -287,7 +287,7 @@ scan(const struct cm_gc_module *gc, cm_garbage_sink *sink, void *context,
         counts->by_heads = heap.by_heads;
     }
     heap_release(&heap);
-    cm_free(for_ever.items);
+    cm_objects_array_release(&for_ever);
     return status;
 }
 

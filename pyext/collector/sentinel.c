@@ -109,8 +109,7 @@ deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
             PyErr_Clear();
     }
     if (self->garbage.capacity > KEPT_OBJECTS) {
-        cm_free(self->garbage.items);
-        self->garbage = (struct cm_objects_array){0};
+        cm_objects_array_release(&self->garbage);
     }
     return status == CM_OK;
 }
@@ -413,7 +412,7 @@ destroy(struct cm_interceptor *base)
     for (int i = 0; i < CM_LEVELS_MAX; i++)
         cm_lure_release(&self->levels[i].lure);
     cm_lure_types_release(&self->types);
-    cm_free(self->garbage.items);
+    cm_objects_array_release(&self->garbage);
     cm_hook_release(base);
     cm_free(self);
 }

@@ -20,13 +20,14 @@
 #include <stdint.h>
 
 #include "../tables/page_table.h"
+#include "many.h"
 
 enum { CM_DELAY = 32 };
 
 /* A reference whose slot was asked for, and is looked at some references
  * later, when it has come from memory. */
 struct cm_delayed {
-    uint32_t *slot;
+    uint8_t *slot;
     PyObject *object;
 };
 
@@ -42,7 +43,10 @@ struct cm_trial_more {
 struct cm_trial {
     struct cm_page_table table;
     struct cm_page_cursor cursor; /* of cm_trial_add */
-    PyObject **pending;           /* owned: marked, not yet traversed */
+    struct cm_many many;          /* whose count takes more than its slot */
+    const PyObject *last_many;    /* of these, who was met last; or NULL */
+    int64_t *last_left;
+    PyObject **pending; /* owned: marked, not yet traversed */
     size_t pending_count, pending_capacity;
     struct cm_delayed delayed[CM_DELAY]; /* a ring */
     unsigned delayed_at;

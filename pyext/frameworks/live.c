@@ -68,8 +68,7 @@ cm_live_of(bool (*wanted)(void *context, PyTypeObject *type), void *context,
         status = list_publicly(&types, result);
     }
     if (status != CM_OK) {
-        cm_free(result->items);
-        *result = (struct cm_objects_array){0};
+        cm_objects_array_release(result);
     }
     return status;
 }

@@ -150,7 +150,7 @@ look_at_heap(struct shared *self)
     for (size_t i = 0; i < live.count; i++) {
         look_at_live(self, live.items[i]);
     }
-    cm_free(live.items);
+    cm_objects_array_release(&live);
     return true;
 }
 

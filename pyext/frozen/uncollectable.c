@@ -212,7 +212,7 @@ cm_uncollectable_find(const struct cm_trial *collector,
     }
     cm_trial_release(&self.trial);
     cm_grad_release(&self.graph);
-    cm_free(self.items.items);
+    cm_objects_array_release(&self.items);
     return status;
 }
 

@@ -45,7 +45,7 @@ cm_reach_release(struct cm_reach *self)
     for (int i = 0; i < CM_RANKS; i++) {
         cm_wave_release(&self->waves[i]);
     }
-    cm_free(self->unmet.items);
+    cm_objects_array_release(&self->unmet);
     cm_page_table_release(&self->table);
     *self = (struct cm_reach){0};
 }

@@ -29,7 +29,7 @@ list_of(enum cm_status status, struct cm_objects_array *objects,
             Py_CLEAR(list);
         }
     }
-    cm_free(objects->items);
+    cm_objects_array_release(objects);
     return list;
 }
 

@@ -273,7 +273,7 @@ note_objects(struct explained *self)
     for (size_t i = 0; i < live.count; i++) {
         note_object(self, live.items[i]);
     }
-    cm_free(live.items);
+    cm_objects_array_release(&live);
     return status;
 }
 

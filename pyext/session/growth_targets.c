@@ -300,5 +300,5 @@ cm_growing_find(struct cm_growth_look *self)
         drop_targets_of_no_group(self);
     }
     drop_small(self);
-    cm_free(live.items);
+    cm_objects_array_release(&live);
 }

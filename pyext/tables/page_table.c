@@ -4,8 +4,8 @@
 /* Regions are found by open addressing over their number (a few hundred for a
  * heap of gigabytes, so the directory stays in the nearest cache); inside one,
  * the place is an index.  Finding costs one or two loads that hit and one that
- * is as local as the objects are.  A region costs 256 KiB of zeroed memory.
- * Eight of them share 2 MiB, for which the kernel is asked for a huge page:
+ * is as local as the objects are.  A region costs 256 KiB of zeroed memory, one of
+ * bytes 64.  Eight or 32 share 2 MiB, for which the kernel is asked for a huge page:
  * entering a million objects took 20 ms with the faults of small pages, and 7
  * without. */
 
@@ -14,11 +14,7 @@
 #include "../../detector/alloc.h"
 #include "huge_pages.h"
 
-enum {
-    FIRST_BITS = 6,
-    LAST_BITS = 30,
-    REGION_BYTES = CM_REGION_SLOTS * (int)sizeof(uint32_t),
-};
+enum { FIRST_BITS = 6, LAST_BITS = 30 };
 
 struct cm_page_chunk {
     struct cm_page_chunk *next;
@@ -41,18 +37,18 @@ chunk_new(struct cm_page_chunk *next)
     return chunk;
 }
 
-static uint32_t *
-region_slots(struct cm_page_table *self)
+static void *
+region_slots(struct cm_page_table *self, size_t bytes)
 {
-    if (self->chunks == NULL || self->chunks->used == CM_HUGE_PAGE) {
+    if (self->chunks == NULL || CM_HUGE_PAGE - self->chunks->used < bytes) {
         struct cm_page_chunk *chunk = chunk_new(self->chunks);
         if (chunk == NULL)
             return NULL;
         self->chunks = chunk;
     }
     char *memory = self->chunks->memory + self->chunks->used;
-    self->chunks->used += REGION_BYTES;
-    return (uint32_t *)(void *)memory;
+    self->chunks->used += bytes;
+    return memory;
 }
 
 void
@@ -102,24 +98,48 @@ make_room(struct cm_page_table *self)
     return CM_OK;
 }
 
+/* The slots of the address's region, made if they were not there. */
+static enum cm_status
+make_region(struct cm_page_table *self, uintptr_t address, size_t slot_bytes,
+            void **result)
+{
+    *result = cm_page_table_region(self, address);
+    if (*result != NULL)
+        return CM_OK;
+    enum cm_status status = make_room(self);
+    if (status != CM_OK)
+        return status;
+    uintptr_t number = address >> CM_REGION_BITS;
+    void *slots = region_slots(self, CM_REGION_SLOTS * slot_bytes);
+    if (slots == NULL)
+        return CM_NO_MEMORY;
+    *place_of(self->regions, self->bits, number) =
+        (struct cm_region){.number = number, .slots = slots};
+    self->count++;
+    *result = slots;
+    return CM_OK;
+}
+
 enum cm_status
 cm_page_table_make(struct cm_page_table *self, uintptr_t address,
                    uint32_t **result)
 {
-    uint32_t *found = cm_page_table_find(self, address);
-    if (found == NULL) {
-        enum cm_status status = make_room(self);
-        if (status != CM_OK)
-            return status;
-        uintptr_t number = address >> CM_REGION_BITS;
-        struct cm_region *region = place_of(self->regions, self->bits, number);
-        uint32_t *slots = region_slots(self);
-        if (slots == NULL)
-            return CM_NO_MEMORY;
-        *region = (struct cm_region){.number = number, .slots = slots};
-        self->count++;
-        found = cm_page_table_find(self, address);
-    }
-    *result = found;
-    return CM_OK;
+    void *slots;
+    enum cm_status status =
+        make_region(self, address, sizeof(**result), &slots);
+    if (status == CM_OK)
+        *result = (uint32_t *)slots + cm_page_place(address);
+    return status;
+}
+
+enum cm_status
+cm_page_table_make_byte(struct cm_page_table *self, uintptr_t address,
+                        uint8_t **result)
+{
+    void *slots;
+    enum cm_status status =
+        make_region(self, address, sizeof(**result), &slots);
+    if (status == CM_OK)
+        *result = (uint8_t *)slots + cm_page_place(address);
+    return status;
 }

@@ -3,12 +3,14 @@
 #ifndef CM_PAGE_TABLE_H
 #define CM_PAGE_TABLE_H
 
-/* A 32-bit number for each of many objects, found by address in two steps:
- * the region of 1 MiB, then the 16-byte place in it.  Python's tracked objects
- * lie close together, so a slot costs about a quarter of their memory's cache
- * traffic, where a hash of a million pointers misses the cache every time.
+/* A number for each of many objects, found by address in two steps: the region
+ * of 1 MiB, then the 16-byte place in it.  Python's tracked objects lie close
+ * together, so a slot of 32 bits costs about a quarter of their memory's cache
+ * traffic, and one of a byte a sixteenth, where a hash of a million pointers
+ * misses the cache every time.
  *
- * Not for unaligned addresses: two that share 16 bytes share a slot.
+ * A table has slots of one kind: bytes are asked for by the functions that say
+ * so.  Not for unaligned addresses: two that share 16 bytes share a slot.
  * Invariant: a slot that was never made reads as 0. */
 
 #include <stddef.h>
@@ -24,7 +26,7 @@ enum {
 
 struct cm_region {
     uintptr_t number; /* address >> CM_REGION_BITS */
-    uint32_t *slots;  /* in a chunk; NULL: this entry is free */
+    void *slots;      /* in a chunk; NULL: this entry is free */
 };
 
 struct cm_page_chunk; /* 2 MiB of zeroed slots, a huge page if it can be */
@@ -42,12 +44,15 @@ void cm_page_table_release(struct cm_page_table *self);
 /* The region that was asked for last: neighbours are found without a hash. */
 struct cm_page_cursor {
     uintptr_t number;
-    uint32_t *slots; /* borrowed; NULL: none yet */
+    void *slots; /* borrowed; NULL: none yet */
 };
 
 /* The slot of this address, made if it was not there. */
 enum cm_status cm_page_table_make(struct cm_page_table *self,
                                   uintptr_t address, uint32_t **result)
+    CM_CHECKED;
+enum cm_status cm_page_table_make_byte(struct cm_page_table *self,
+                                       uintptr_t address, uint8_t **result)
     CM_CHECKED;
 
 static inline size_t
@@ -62,9 +67,10 @@ cm_region_hash(uintptr_t number, unsigned bits)
     return (size_t)((uint64_t)number * 0x9E3779B97F4A7C15u >> (64 - bits));
 }
 
-/* Borrowed; NULL when nothing was made in this region. */
-static inline uint32_t *
-cm_page_table_find(const struct cm_page_table *self, uintptr_t address)
+/* The slots of the address's region, borrowed; NULL when nothing was made in
+ * it. */
+static inline void *
+cm_page_table_region(const struct cm_page_table *self, uintptr_t address)
 {
     if (self->bits == 0)
         return NULL;
@@ -73,25 +79,55 @@ cm_page_table_find(const struct cm_page_table *self, uintptr_t address)
     size_t i = cm_region_hash(number, self->bits);
     for (; self->regions[i].slots != NULL; i = (i + 1) & mask) {
         if (self->regions[i].number == number)
-            return self->regions[i].slots + cm_page_place(address);
+            return self->regions[i].slots;
     }
     return NULL;
 }
 
-/* As cm_page_table_find, for walks through neighbouring addresses. */
+/* The same, for walks through neighbouring addresses. */
+static inline void *
+cm_page_table_near_region(const struct cm_page_table *self,
+                          struct cm_page_cursor *cursor, uintptr_t address)
+{
+    uintptr_t number = address >> CM_REGION_BITS;
+    if (cursor->slots == NULL || cursor->number != number) {
+        void *slots = cm_page_table_region(self, address);
+        if (slots == NULL)
+            return NULL;
+        *cursor = (struct cm_page_cursor){number, slots};
+    }
+    return cursor->slots;
+}
+
+/* Borrowed; NULL when nothing was made in this region. */
+static inline uint32_t *
+cm_page_table_find(const struct cm_page_table *self, uintptr_t address)
+{
+    uint32_t *slots = cm_page_table_region(self, address);
+    return slots == NULL ? NULL : slots + cm_page_place(address);
+}
+
+static inline uint8_t *
+cm_page_table_find_byte(const struct cm_page_table *self, uintptr_t address)
+{
+    uint8_t *slots = cm_page_table_region(self, address);
+    return slots == NULL ? NULL : slots + cm_page_place(address);
+}
+
 static inline uint32_t *
 cm_page_table_near(const struct cm_page_table *self,
                    struct cm_page_cursor *cursor, uintptr_t address)
 {
-    uintptr_t number = address >> CM_REGION_BITS;
-    if (cursor->slots == NULL || cursor->number != number) {
-        uint32_t *slot = cm_page_table_find(self, address);
-        if (slot == NULL)
-            return NULL;
-        cursor->number = number;
-        cursor->slots = slot - cm_page_place(address);
-    }
-    return cursor->slots + cm_page_place(address);
+    uint32_t *slots = cm_page_table_near_region(self, cursor, address);
+    return slots == NULL ? NULL : slots + cm_page_place(address);
+}
+
+static inline uint8_t *
+cm_page_table_near_byte(const struct cm_page_table *self,
+                        struct cm_page_cursor *cursor, uintptr_t address)
+{
+    uint8_t *slots = cm_page_table_near_region(self, cursor, address);
+    return slots == NULL ? NULL : slots + cm_page_place(address);
 }
 
 #endif

@@ -383,7 +383,7 @@ probe_read_list(PyObject *module, PyObject *args)
     enum cm_status status =
         cm_gc_read_garbage(&nodes[1].object, twin, &read, &types);
     size_t count = read.count;
-    cm_free(read.items);
+    cm_objects_array_release(&read);
     if (status != CM_OK)
         return PyUnicode_FromString(cm_status_text(status));
     return PyLong_FromSize_t(count);

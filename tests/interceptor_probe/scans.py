@@ -73,6 +73,38 @@ def random_graphs():
         del keep
 
 
+def many_references():
+    """Counts around what a trial's byte holds: a hub that n others refer to, which
+    nothing else does, or one local, or one of the n that is held."""
+    for n in (*range(58, 68), 254, 255, 256, 257, 1_000, 70_000):
+        for held in ("nothing", "hub", "one"):
+            hub = Node()
+            hub.all = [Node() for _ in range(n)]
+            for node in hub.all:
+                node.hub = hub
+            keep = {"nothing": None, "hub": hub, "one": hub.all[-1]}[held]
+            del hub, node
+            said, done = dead()
+            assert said == done, (n, held, said, done)
+            assert said["Node"] == (n + 1 if held == "nothing" else 0), (n, held)
+            keep = None  # noqa: F841
+            gc.collect()
+
+
+def many_hubs():
+    """More of them than the table of large counts begins with, met by turns."""
+    hubs = [Node() for _ in range(500)]
+    hubs[0].spokes = [[hub for hub in hubs for _ in range(2)] for _ in range(50)]
+    for hub in hubs:
+        hub.first = hubs[0]
+    del hub
+    said, done = dead()
+    assert said == done == collections.Counter()
+    del hubs
+    said, done = dead()
+    assert said == done and said["Node"] == 500 and said["list"] == 51, said
+
+
 def link(a, b, r):
     if isinstance(a, list):
         a.append(b)
