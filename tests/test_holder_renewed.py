@@ -110,6 +110,88 @@ def test_one_that_is_handed_back():
     assert not is_renewed(trainer, "sent")
 
 
+class Split:
+    """Sets in one method what others read."""
+
+    def __init__(self):
+        self.own_rows = self.own_left = self.own_parts = self.own_way = None
+
+    def run(self):
+        self.own_rows = torch.zeros(300)
+        self.measure()
+        self.own_left = cat(self.left_over(), torch.zeros(300))
+        self.own_parts = torch.zeros(300)
+        return [self.own_parts[i] for i in range(2)], (lambda: self.own_parts)()
+
+    def measure(self):
+        return self.scale() + self.own_rows.sum()
+
+    def scale(self):
+        return self.own_rows.max()
+
+    def left_over(self):
+        return self.own_left
+
+    def walk(self):
+        self.own_way = torch.zeros(300)
+        self.look_around()
+
+    def look_around(self):
+        return self.own_way
+
+
+def wander(split):
+    split.look_around()
+    split.walk()
+
+
+def test_one_that_methods_read_which_are_called_then():
+    split = Split()
+    split.run()
+    assert is_renewed(split, "own_rows")
+    assert is_renewed(split, "own_parts")
+
+
+def test_one_that_a_method_reads_which_is_called_before():
+    split = Split()
+    split.run()
+    wander(split)
+    assert not is_renewed(split, "own_left")
+    assert not is_renewed(split, "own_way")
+
+
+class Called:
+    def run(self):
+        self.own_input = torch.zeros(300)
+        return self.own_input
+
+    def on_end(self):
+        return self.own_input
+
+
+def test_one_that_a_method_reads_which_nobody_calls():
+    """A library may, at any time."""
+    called = Called()
+    called.run()
+    assert not is_renewed(called, "own_input")
+
+
+class Applied(torch.nn.Module):
+    def run(self):
+        self.own_context = torch.zeros(300)
+        return self.forward(1)
+
+    def forward(self, x):
+        return self.own_context
+
+
+def test_one_that_forward_reads():
+    """Who calls the module does not name it."""
+    applied = Applied()
+    applied.run()
+    assert not is_renewed(applied, "own_context")
+
+
 def test_attributes_of_a_state():
     state = State()
     for _ in range(3):

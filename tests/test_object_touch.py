@@ -10,11 +10,11 @@ VARIABLE, ATTRIBUTE_OF, ITEM_OF = range(3)
 READS, SETS, REPEATS = (1, 0, 0), (0, 1, 0), (0, 1, 1)
 
 
-def told(probe, kind, source, other_self=False):
+def told(probe, kind, source, other_self=False, **options):
     """(reads, sets, repeats) of the name x in the first function, or in the module."""
     code = compile(source, "told.py", "exec")
     functions = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-    return probe.touch(functions[0] if functions else code, kind, "x", other_self)
+    return probe.touch(functions[0] if functions else code, kind, "x", other_self, *options.values())
 
 
 @pytest.mark.parametrize("body, expected", [
@@ -61,6 +61,43 @@ def told(probe, kind, source, other_self=False):
 ])
 def test_an_attribute(probe, body, expected):
     assert told(probe, ATTRIBUTE_OF, f"def run(s, t):\n {body}\n") == expected
+
+
+@pytest.mark.parametrize("body, expected", [
+    ("s.x = f()\n s.look()", SETS),
+    ("s.look()\n s.x = f()", (1, 1, 0)),
+    ("s.look()", READS),
+    ("s.look", READS),
+    ("s.x = f()\n t.look()", (1, 1, 0)),
+    ("s.x = f()\n g(s.look)", SETS),
+    ("s.t.x = f()\n s.t.look()", SETS),
+    ("s.t.x = f()\n s.look()", (1, 1, 0)),
+    ("if t: s.x = f()\n s.look()", (1, 1, 0)),
+    ("for i in t:\n  s.x = f()\n  s.look(i)", REPEATS),
+    ("for i in t:\n  s.look(i)\n  s.x = f()", (1, 1, 1)),
+    ("s.x = f()\n look(s)", SETS),
+    ("look(s)\n s.x = f()", (1, 1, 0)),
+    ("s.x = f()\n s.looks()", SETS),
+    ("s.looks()", (0, 0, 0)),
+    ("look = t\n return look", (0, 0, 0)),
+])
+def test_a_function_that_reads(probe, body, expected):
+    (reader,) = [one for one in compile("def look(s): s.x", "told.py", "exec").co_consts
+                 if isinstance(one, types.CodeType)]
+    source = f"def run(s, t):\n {body}\n"
+    assert told(probe, ATTRIBUTE_OF, source, reader=reader) == expected
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("def run(s):\n s.x = f()\n g(lambda: s.x)", SETS),
+    ("def run(s):\n def look(): return s.x\n s.x = f()\n g(look)", (1, 1, 0)),
+    ("class Run:\n def look(s): return s.x", (0, 0, 0)),
+])
+def test_a_function_that_reads_made_there(probe, source, expected):
+    (run,) = [one for one in compile(source, "told.py", "exec").co_consts
+              if isinstance(one, types.CodeType)]
+    (reader,) = [one for one in run.co_consts if isinstance(one, types.CodeType)]
+    assert probe.touch(run, ATTRIBUTE_OF, "x", False, reader) == expected
 
 
 def test_self_of_another_class(probe):

@@ -149,6 +149,107 @@ touch_of(struct reading *self, const struct cm_instruction *one)
     }
 }
 
+/* ---- who is called */
+
+static bool
+is_equal(PyObject *one, PyObject *other)
+{
+    return one == other
+           || (PyUnicode_CheckExact(one) && PyUnicode_CheckExact(other)
+               && PyUnicode_Compare(one, other) == 0);
+}
+
+static bool
+names_reader(const struct reading *self, unsigned index)
+{
+    PyObject *names = self->code->co_names;
+    bool found = false;
+    for (size_t i = 0; i < self->what->reader_count
+                       && (Py_ssize_t)index < PyTuple_GET_SIZE(names);
+         i++) {
+        found |= is_equal(PyTuple_GET_ITEM(names, index),
+                          self->what->readers[i]->co_name);
+    }
+    return found;
+}
+
+/* A class's body and a module make functions that are called later. */
+static bool
+uses_what_it_makes(const PyCodeObject *code)
+{
+    return (code->co_flags & CO_OPTIMIZED) != 0;
+}
+
+static bool
+makes_reader(const struct reading *self, unsigned index)
+{
+    PyObject *constants = self->code->co_consts;
+    bool found = false;
+    for (size_t i = 0;
+         i < self->what->reader_count && uses_what_it_makes(self->code)
+         && (Py_ssize_t)index < PyTuple_GET_SIZE(constants);
+         i++) {
+        found |= PyTuple_GET_ITEM(constants, index)
+                 == (PyObject *)self->what->readers[i];
+    }
+    return found;
+}
+
+/* Of x.f, what x is; a function is not asked from anybody. */
+static enum call {
+    NO_CALL,
+    OF_OWNER,
+    OF_NO_ONE,
+} call_of(const struct reading *self, const struct cm_instruction *one)
+{
+    unsigned argument = one->argument;
+    switch (one->action) {
+    case ACT_LOAD_ATTR:
+        return names_reader(self, argument >> 1) ? OF_OWNER : NO_CALL;
+    case ACT_LOAD_SUPER:
+        return names_reader(self, argument >> 2) ? OF_OWNER : NO_CALL;
+    case ACT_LOAD_METHOD:
+    case ACT_LOAD_PLAIN_ATTR:
+        return names_reader(self, argument) ? OF_OWNER : NO_CALL;
+    case ACT_LOAD_NAME:
+        return names_reader(self, argument) ? OF_NO_ONE : NO_CALL;
+    case ACT_LOAD_GLOBAL:
+        return names_reader(self, argument >> 1) ? OF_NO_ONE : NO_CALL;
+    case ACT_LOAD_CONSTANT:
+        return makes_reader(self, argument) ? OF_NO_ONE : NO_CALL;
+    default: return NO_CALL;
+    }
+}
+
+bool
+cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function)
+{
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(code->co_names);
+         i++) {
+        found =
+            is_equal(PyTuple_GET_ITEM(code->co_names, i), function->co_name);
+    }
+    bool uses = uses_what_it_makes(code);
+    for (Py_ssize_t i = 0;
+         !found && uses && i < PyTuple_GET_SIZE(code->co_consts); i++) {
+        found = PyTuple_GET_ITEM(code->co_consts, i) == (PyObject *)function;
+    }
+    return found;
+}
+
+static bool
+mentions_reader(const PyCodeObject *code, const struct cm_touch *what)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < what->reader_count; i++) {
+        found = cm_touch_mentions(code, what->readers[i]);
+    }
+    return found;
+}
+
+/* ---- what was pushed */
+
 static struct owner
 attribute_of(struct owner owner, unsigned index)
 {
@@ -329,7 +430,10 @@ follow(struct reading *self)
         enter_loops(self, one.unit);
         enum touch touch = touch_of(self, &one);
         bool owned = is_owned(self, self->last);
+        enum call call = touch == NOTHING ? call_of(self, &one) : NO_CALL;
         self->result.reads |= touch == READS && !(owned && self->set);
+        self->result.reads |=
+            call != NO_CALL && !(self->set && (owned || call == OF_NO_ONE));
         self->set |= touch == SETS && owned;
         note_pushed(self, &one);
         if (one.action == ACT_HANDLER) {
@@ -365,7 +469,8 @@ cm_touch_find(const struct cm_bytecode *tables, const PyCodeObject *code,
         reading.result.reads = true;
     }
     else if (has_name(code->co_names, what->name)
-             || has_name(code->co_consts, what->name)) {
+             || has_name(code->co_consts, what->name)
+             || mentions_reader(code, what)) {
         reading.asks = cm_str_any_is_one_of(code->co_names, asking);
         survey(&reading);
         reading.last = (struct owner){NO_ONE, 0, 0};

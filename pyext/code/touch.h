@@ -9,7 +9,10 @@
  *
  * Goes by names, as code is read and not run: of x.NAME and y.NAME these are
  * two, and only what the first store sets counts as set.  Who looks at a text
- * of that name in another way, as getattr() does, reads it. */
+ * of that name in another way, as getattr() does, reads it.
+ *
+ * Functions that read it when they are called read it where the code names
+ * them, or makes them: self.f() after self.NAME was set finds that. */
 
 #include "bytecode.h"
 
@@ -22,7 +25,9 @@ enum cm_touch_kind {
 struct cm_touch {
     enum cm_touch_kind kind;
     const char *name;
-    bool other_self; /* `self` is not who has the attribute */
+    bool other_self;              /* `self` is not who has the attribute */
+    PyCodeObject *const *readers; /* borrowed: functions that read it */
+    size_t reader_count;
 };
 
 struct cm_touched {
@@ -30,6 +35,9 @@ struct cm_touched {
     bool sets;
     bool repeats; /* and does so in a loop */
 };
+
+/* Whether the code names this function, or makes it for itself. */
+bool cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function);
 
 /* Needs the GIL.  O(instructions) where the code has the name. */
 struct cm_touched cm_touch_find(const struct cm_bytecode *tables,

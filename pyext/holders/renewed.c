@@ -8,7 +8,7 @@
 #include "../code/touch.h"
 #include "../tables/phrase.h"
 
-enum { MOST_CODES = 100000 };
+enum { MOST_CODES = 100000, MOST_READERS = 16 };
 
 void
 cm_renewed_release(struct cm_renewed *self)
@@ -135,6 +135,8 @@ struct search {
     PyTypeObject *owner;
     struct cm_site_id site;
     bool reads, sets;
+    PyCodeObject *readers[MOST_READERS]; /* when they are called; borrowed */
+    unsigned reader_count;
 };
 
 /* "A.B" of A.B.f; a function's own functions are no class's. */
@@ -236,6 +238,41 @@ is_of_dataclass(const PyCodeObject *code)
            && memcmp(name.bytes, maker, sizeof maker - 1) == 0;
 }
 
+static bool
+is_special(PyObject *name)
+{
+    return PyUnicode_CheckExact(name) && PyUnicode_IS_ASCII(name)
+           && PyUnicode_GET_LENGTH(name) > 2
+           && memcmp(PyUnicode_DATA(name), "__", 2) == 0;
+}
+
+/* Not by an operator, or by torch, which find it another way. */
+static bool
+is_called_by_name(const PyCodeObject *code)
+{
+    return (code->co_flags & CO_OPTIMIZED) != 0
+           && !cm_str_is(code->co_name, "forward")
+           && !is_special(code->co_name);
+}
+
+static void
+add_reader(struct search *self, PyCodeObject *code)
+{
+    bool known = false;
+    for (unsigned i = 0; i < self->reader_count; i++) {
+        known |= self->readers[i] == code;
+    }
+    if (known) {
+        return;
+    }
+    if (self->reader_count == MOST_READERS || !is_called_by_name(code)) {
+        self->reads = true;
+        return;
+    }
+    self->readers[self->reader_count++] = code;
+}
+
+/* What reads first and sets then makes one of the other. */
 static void
 look_at(struct search *self, PyCodeObject *code)
 {
@@ -243,13 +280,19 @@ look_at(struct search *self, PyCodeObject *code)
     bool method = self->owner != NULL && name_class(code, &name);
     struct cm_touch what = self->what;
     what.other_self = method && !inherits(self->owner, &name);
+    what.readers = self->readers;
+    what.reader_count = self->reader_count;
     struct cm_touched touched =
         cm_touch_find(&self->objects->bytecode, code, &what);
     self->reads |= cm_str_any_is_one_of(code->co_names, by_text)
                    && is_on_stack(self, code);
-    if ((touched.reads || touched.sets) && !is_of_dataclass(code)) {
-        self->reads |= touched.reads;
-        self->sets |= touched.sets && sets_again(self, code, touched.repeats);
+    if ((!touched.reads && !touched.sets) || is_of_dataclass(code)) {
+        return;
+    }
+    self->sets |= touched.sets && sets_again(self, code, touched.repeats);
+    self->reads |= touched.reads && touched.sets;
+    if (touched.reads && !touched.sets) {
+        add_reader(self, code);
     }
 }
 
@@ -263,8 +306,39 @@ look_at_class(struct search *self, PyTypeObject *type)
     while (names != NULL && PyDict_Next(names, &at, &key, &value)) {
         PyCodeObject *code = cm_function_code(value);
         if (code != NULL && cm_is_library(self->objects, code->co_filename)) {
+            unsigned before = self->reader_count;
             look_at(self, code);
+            self->reads |= self->reader_count != before;
         }
+    }
+}
+
+/* Somebody else's code, which has it set by then or is a reader too. */
+static bool
+is_called(const struct cm_renewed *renewed, PyCodeObject *reader)
+{
+    bool called = false;
+    for (size_t i = 0; !called && i < renewed->count; i++) {
+        called = renewed->codes[i] != reader
+                 && cm_touch_mentions(renewed->codes[i], reader);
+    }
+    return called;
+}
+
+/* Who names a reader before it has set anything reads, too: again, until no
+ * more do. */
+static void
+look_at_program(struct search *self, struct cm_renewed *renewed)
+{
+    unsigned before;
+    do {
+        before = self->reader_count;
+        for (size_t i = 0; !self->reads && i < renewed->count; i++) {
+            look_at(self, renewed->codes[i]);
+        }
+    } while (!self->reads && self->reader_count != before);
+    for (unsigned i = 0; !self->reads && i < self->reader_count; i++) {
+        self->reads = !is_called(renewed, self->readers[i]);
     }
 }
 
@@ -274,9 +348,7 @@ look_at_all(struct search *self, struct cm_renewed *renewed)
     PyObject *bases = self->owner != NULL ? self->owner->tp_mro : NULL;
     list_codes(renewed);
     self->reads |= renewed->failed;
-    for (size_t i = 0; !self->reads && i < renewed->count; i++) {
-        look_at(self, renewed->codes[i]);
-    }
+    look_at_program(self, renewed);
     for (Py_ssize_t i = 0;
          !self->reads && bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
         PyObject *base = PyTuple_GET_ITEM(bases, i);

@@ -279,18 +279,20 @@ code(PyObject *self, PyObject *object)
         found_stores(record));
 }
 
-/* (code, kind, name, other_self) -> (reads, sets, repeats) */
+/* (code, kind, name, other_self, reader) -> (reads, sets, repeats) */
 static PyObject *
 touch(PyObject *self, PyObject *arguments)
 {
     struct cm_touch what = {0};
-    PyObject *object;
+    PyObject *object, *reader = NULL;
     int kind, other_self = 0;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "O!is|p", &PyCode_Type, &object, &kind,
-                          &what.name, &other_self)) {
+    if (!PyArg_ParseTuple(arguments, "O!is|pO!", &PyCode_Type, &object, &kind,
+                          &what.name, &other_self, &PyCode_Type, &reader)) {
         return NULL;
     }
+    what.readers = (PyCodeObject **)&reader;
+    what.reader_count = reader != NULL;
     what.kind = (enum cm_touch_kind)kind;
     what.other_self = other_self != 0;
     struct cm_touched touched =
