@@ -160,6 +160,50 @@ def test_one_that_a_method_reads_which_is_called_before():
     assert not is_renewed(split, "own_way")
 
 
+class Stepped:
+    def prepare(self):
+        self.own_inputs = torch.zeros(300)
+
+    def step(self):
+        self.prepare()
+        self.own_outputs = self.own_inputs * 2
+
+    def add(self):
+        self.own_total = cat(self.own_total, torch.zeros(300))
+
+    def remember(self, rows):
+        self.own_past = rows
+
+
+def run_steps(stepped):
+    for _ in range(3):
+        stepped.step()
+        assert len(stepped.own_outputs) + len(stepped.own_inputs) == 600
+    return stepped.own_outputs, stepped.own_inputs
+
+
+def run_longer(stepped):
+    stepped.own_total = stepped.own_past = None
+    for _ in range(3):
+        stepped.add()
+        stepped.remember(cat(stepped.own_past, torch.zeros(300)))
+    return stepped.own_total, stepped.own_past
+
+
+def test_one_that_is_read_by_who_has_called_the_step():
+    stepped = Stepped()
+    run_steps(stepped)
+    assert is_renewed(stepped, "own_outputs")
+    assert is_renewed(stepped, "own_inputs")
+
+
+def test_one_that_who_calls_hands_back_longer():
+    stepped = Stepped()
+    run_longer(stepped)
+    assert not is_renewed(stepped, "own_total")
+    assert not is_renewed(stepped, "own_past")
+
+
 class Called:
     def run(self):
         self.own_input = torch.zeros(300)

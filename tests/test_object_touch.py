@@ -100,6 +100,53 @@ def test_a_function_that_reads_made_there(probe, source, expected):
     assert probe.touch(run, ATTRIBUTE_OF, "x", False, reader) == expected
 
 
+@pytest.mark.parametrize("body, expected", [
+    ("s.go()\n g(s.x)", (0, 0, 0)),
+    ("g(s.x)\n s.go()", READS),
+    ("y = s.go(t)\n g(s.x)", (0, 0, 0)),
+    ("s.go(s.x)\n g(s.x)", READS),
+    ("s.go(t, s.x.f())", READS),
+    ("s.go([f(s.x, i) for i in t] + [s.x])", READS),
+    ("s.go(f() if t else s.x)", READS),
+    ("s.go(f() if t else g())\n g(s.x)", READS),  # not followed
+    ("t.go()\n g(s.x)", READS),
+    ("s.t.go()\n g(s.x)", READS),
+    ("if t: s.go()\n g(s.x)", READS),
+    ("if s.go(): g(s.x)", READS),  # not followed
+    ("for i in t:\n  s.go()\n  g(s.x)\n g(s.x)", (0, 0, 1)),
+    ("for i in t:\n  g(s.x)\n  s.go()", (1, 0, 1)),
+    ("go(s)\n g(s.x)", READS),
+    # go() is another's here
+    ("t.go()\n s.x = f()\n g(s.x)", SETS),
+    ("s.t.go()\n s.x = f()\n s.t.go()\n g(s.x)", SETS),
+])
+def test_a_method_that_sets(probe, body, expected):
+    (setter,) = [one for one in compile("def go(s): s.x = 1", "told.py", "exec").co_consts
+                 if isinstance(one, types.CodeType)]
+    source = f"def run(s, t):\n {body}\n"
+    assert told(probe, ATTRIBUTE_OF, source, other=setter, reads=False) == expected
+
+
+@pytest.mark.parametrize("source, always", [
+    ("def go(s):\n s.x = f()", True),
+    ("def go(s):\n if f(): return 1\n s.x = f()", False),
+    ("def go(s):\n if f(): s.x = 1\n else: s.x = 2\n return s.x", True),
+    ("def go(s):\n if f(): s.x = 1", False),
+    ("def go(s):\n s.x = f(s.x)", False),
+    ("def go(s, t):\n t.x = f()", False),
+    ("def go(s):\n yield f()\n s.x = f()", False),
+    ("async def go(s): s.x = f()", False),
+    ("def go(s):\n try: s.x = f()\n except E: return 2", False),
+    ("def go(s):\n with f(): s.x = f()", False),  # f() may swallow what is raised
+    ("def go(s):\n for i in f(): s.x = i", True),
+    ("def go(s):\n return s.y", False),
+])
+def test_a_function_that_sets_always(probe, source, always):
+    (code,) = [one for one in compile(source, "told.py", "exec").co_consts
+               if isinstance(one, types.CodeType)]
+    assert probe.sets_always(code, "x") == always
+
+
 def test_self_of_another_class(probe):
     source = "def run(self, other):\n self.x = f(self.x)\n"
     assert told(probe, ATTRIBUTE_OF, source) == (1, 1, 0)

@@ -43,6 +43,8 @@ struct reading {
     struct owner owner; /* of the first store */
     bool set, handler;
     bool asks;           /* by texts that are names */
+    struct owner called; /* of a method that sets, in this statement */
+    bool calls;
     Py_ssize_t handlers; /* the first of them; 0: none */
     struct {
         Py_ssize_t target;
@@ -160,15 +162,15 @@ is_equal(PyObject *one, PyObject *other)
 }
 
 static bool
-names_reader(const struct reading *self, unsigned index)
+names_one(const struct reading *self, unsigned index,
+          const struct cm_touchers *of)
 {
     PyObject *names = self->code->co_names;
     bool found = false;
-    for (size_t i = 0; i < self->what->reader_count
-                       && (Py_ssize_t)index < PyTuple_GET_SIZE(names);
-         i++) {
-        found |= is_equal(PyTuple_GET_ITEM(names, index),
-                          self->what->readers[i]->co_name);
+    for (size_t i = 0;
+         i < of->count && (Py_ssize_t)index < PyTuple_GET_SIZE(names); i++) {
+        found |=
+            is_equal(PyTuple_GET_ITEM(names, index), of->codes[i]->co_name);
     }
     return found;
 }
@@ -181,16 +183,16 @@ uses_what_it_makes(const PyCodeObject *code)
 }
 
 static bool
-makes_reader(const struct reading *self, unsigned index)
+makes_one(const struct reading *self, unsigned index,
+          const struct cm_touchers *of)
 {
     PyObject *constants = self->code->co_consts;
+    bool is = uses_what_it_makes(self->code)
+              && (Py_ssize_t)index < PyTuple_GET_SIZE(constants);
     bool found = false;
-    for (size_t i = 0;
-         i < self->what->reader_count && uses_what_it_makes(self->code)
-         && (Py_ssize_t)index < PyTuple_GET_SIZE(constants);
-         i++) {
-        found |= PyTuple_GET_ITEM(constants, index)
-                 == (PyObject *)self->what->readers[i];
+    for (size_t i = 0; is && i < of->count; i++) {
+        found |=
+            PyTuple_GET_ITEM(constants, index) == (PyObject *)of->codes[i];
     }
     return found;
 }
@@ -200,23 +202,24 @@ static enum call {
     NO_CALL,
     OF_OWNER,
     OF_NO_ONE,
-} call_of(const struct reading *self, const struct cm_instruction *one)
+} call_of(const struct reading *self, const struct cm_instruction *one,
+          const struct cm_touchers *of)
 {
     unsigned argument = one->argument;
     switch (one->action) {
     case ACT_LOAD_ATTR:
-        return names_reader(self, argument >> 1) ? OF_OWNER : NO_CALL;
+        return names_one(self, argument >> 1, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_SUPER:
-        return names_reader(self, argument >> 2) ? OF_OWNER : NO_CALL;
+        return names_one(self, argument >> 2, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_METHOD:
     case ACT_LOAD_PLAIN_ATTR:
-        return names_reader(self, argument) ? OF_OWNER : NO_CALL;
+        return names_one(self, argument, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_NAME:
-        return names_reader(self, argument) ? OF_NO_ONE : NO_CALL;
+        return names_one(self, argument, of) ? OF_NO_ONE : NO_CALL;
     case ACT_LOAD_GLOBAL:
-        return names_reader(self, argument >> 1) ? OF_NO_ONE : NO_CALL;
+        return names_one(self, argument >> 1, of) ? OF_NO_ONE : NO_CALL;
     case ACT_LOAD_CONSTANT:
-        return makes_reader(self, argument) ? OF_NO_ONE : NO_CALL;
+        return makes_one(self, argument, of) ? OF_NO_ONE : NO_CALL;
     default: return NO_CALL;
     }
 }
@@ -239,11 +242,11 @@ cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function)
 }
 
 static bool
-mentions_reader(const PyCodeObject *code, const struct cm_touch *what)
+mentions(const PyCodeObject *code, const struct cm_touchers *of)
 {
     bool found = false;
-    for (size_t i = 0; !found && i < what->reader_count; i++) {
-        found = cm_touch_mentions(code, what->readers[i]);
+    for (size_t i = 0; !found && i < of->count; i++) {
+        found = cm_touch_mentions(code, of->codes[i]);
     }
     return found;
 }
@@ -302,6 +305,39 @@ is_owned(const struct reading *self, struct owner owner)
            || is_same(self->owner, owner);
 }
 
+/* ---- who has set it when a statement is over */
+
+/* What comes between is an argument, which is read before the call. */
+static bool
+is_statements_end(enum action action)
+{
+    return action == ACT_DROP
+           || (action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM);
+}
+
+/* A turn or a branch may be within the arguments. */
+static bool
+is_way(enum action action)
+{
+    return action == ACT_TURN || action == ACT_LOOP || action == ACT_BRANCH
+           || action == ACT_JUMP;
+}
+
+static bool
+is_set_by_call(struct reading *self, const struct cm_instruction *one)
+{
+    enum call call = call_of(self, one, &self->what->setters);
+    bool variable = self->what->kind == CM_TOUCH_VARIABLE;
+    bool ends = is_statements_end(one->action);
+    bool set = self->calls && ends;
+    self->calls = self->calls && !ends && !is_way(one->action);
+    if (call == OF_OWNER || (call == OF_NO_ONE && variable)) {
+        self->calls = true;
+        self->called = self->last;
+    }
+    return set;
+}
+
 /* ---- where it is set, and in which loops */
 
 /* Out of a handler is no loop: spans.c says where these stand. */
@@ -337,6 +373,18 @@ note_set(struct reading *self, const Py_ssize_t *units, unsigned count)
     }
 }
 
+/* What is called `step` may be an optimizer's: a store says more. */
+static void
+note_owner(struct reading *self, bool sets, bool first)
+{
+    if (sets && !self->result.sets) {
+        self->owner = self->last;
+    }
+    else if (!sets && first) {
+        self->owner = self->called;
+    }
+}
+
 static void
 survey(struct reading *self)
 {
@@ -350,9 +398,10 @@ survey(struct reading *self)
         if (one.action == ACT_LOOP) {
             note_loop(self, &one);
         }
-        if (touch_of(self, &one) == SETS) {
-            self->owner = self->result.sets ? self->owner : self->last;
-            self->result.sets = true;
+        bool sets = touch_of(self, &one) == SETS;
+        if (is_set_by_call(self, &one) || sets) {
+            note_owner(self, sets, count == 0);
+            self->result.sets |= sets;
             self->result.reads |= count == MOST_STORES;
             units[count % MOST_STORES] = one.unit;
             count += count < MOST_STORES;
@@ -420,22 +469,53 @@ meet_jumps(struct reading *self, Py_ssize_t unit)
 }
 
 static void
+touch_by(struct reading *self, const struct cm_instruction *one)
+{
+    enum touch touch = touch_of(self, one);
+    bool owned = is_owned(self, self->last);
+    enum call call =
+        touch == NOTHING ? call_of(self, one, &self->what->readers) : NO_CALL;
+    self->result.reads |= touch == READS && !(owned && self->set);
+    self->result.reads |=
+        call != NO_CALL && !(self->set && (owned || call == OF_NO_ONE));
+    self->set |= touch == SETS && owned;
+    self->set |= is_set_by_call(self, one) && is_owned(self, self->called);
+}
+
+/* The first argument is who a method is called of. */
+static bool
+is_set_for_caller(const struct reading *self)
+{
+    struct owner first = {LOCAL, 0, 0};
+    return self->set
+           && (self->what->kind == CM_TOUCH_VARIABLE
+               || (self->code->co_argcount > 0
+                   && is_same(self->owner, first)));
+}
+
+static bool
+runs_when_called(const PyCodeObject *code)
+{
+    int later = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    return (code->co_flags & later) == 0;
+}
+
+static void
 follow(struct reading *self)
 {
     struct cm_instruction one = {0};
+    self->result.always =
+        self->what->kind != CM_TOUCH_ITEM && runs_when_called(self->code);
     while (!self->result.reads
            && cm_instruction_next(self->tables, self->code, &one)) {
         pass_loops(self, one.unit);
         meet_jumps(self, one.unit);
         enter_loops(self, one.unit);
-        enum touch touch = touch_of(self, &one);
-        bool owned = is_owned(self, self->last);
-        enum call call = touch == NOTHING ? call_of(self, &one) : NO_CALL;
-        self->result.reads |= touch == READS && !(owned && self->set);
-        self->result.reads |=
-            call != NO_CALL && !(self->set && (owned || call == OF_NO_ONE));
-        self->set |= touch == SETS && owned;
+        touch_by(self, &one);
         note_pushed(self, &one);
+        if (one.action == ACT_RETURN || one.action == ACT_LEAVE) {
+            self->result.always &= is_set_for_caller(self);
+        }
         if (one.action == ACT_HANDLER) {
             self->handler = true;
             self->set = false;
@@ -470,12 +550,14 @@ cm_touch_find(const struct cm_bytecode *tables, const PyCodeObject *code,
     }
     else if (has_name(code->co_names, what->name)
              || has_name(code->co_consts, what->name)
-             || mentions_reader(code, what)) {
+             || mentions(code, &what->readers)
+             || mentions(code, &what->setters)) {
         reading.asks = cm_str_any_is_one_of(code->co_names, asking);
         survey(&reading);
         reading.last = (struct owner){NO_ONE, 0, 0};
-        reading.key = reading.text = false;
+        reading.key = reading.text = reading.calls = false;
         follow(&reading);
+        reading.result.always &= !reading.result.reads;
     }
     return reading.result;
 }

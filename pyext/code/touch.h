@@ -12,7 +12,9 @@
  * of that name in another way, as getattr() does, reads it.
  *
  * Functions that read it when they are called read it where the code names
- * them, or makes them: self.f() after self.NAME was set finds that. */
+ * them, or makes them: self.f() after self.NAME was set finds that.  Methods
+ * that set it whatever happens have set it when the statement is over that
+ * calls them. */
 
 #include "bytecode.h"
 
@@ -25,15 +27,18 @@ enum cm_touch_kind {
 struct cm_touch {
     enum cm_touch_kind kind;
     const char *name;
-    bool other_self;              /* `self` is not who has the attribute */
-    PyCodeObject *const *readers; /* borrowed: functions that read it */
-    size_t reader_count;
+    bool other_self; /* `self` is not who has the attribute */
+    struct cm_touchers {
+        PyCodeObject *const *codes; /* borrowed */
+        size_t count;
+    } readers, setters; /* functions that do when they are called */
 };
 
 struct cm_touched {
     bool reads; /* what was there before, or it cannot be told */
     bool sets;
     bool repeats; /* and does so in a loop */
+    bool always;  /* sets its first argument's, or the variable, on each way */
 };
 
 /* Whether the code names this function, or makes it for itself. */

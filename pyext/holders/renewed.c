@@ -8,7 +8,7 @@
 #include "../code/touch.h"
 #include "../tables/phrase.h"
 
-enum { MOST_CODES = 100000, MOST_READERS = 16 };
+enum { MOST_CODES = 100000, MOST_TOUCHERS = 16 };
 
 void
 cm_renewed_release(struct cm_renewed *self)
@@ -135,8 +135,10 @@ struct search {
     PyTypeObject *owner;
     struct cm_site_id site;
     bool reads, sets;
-    PyCodeObject *readers[MOST_READERS]; /* when they are called; borrowed */
-    unsigned reader_count;
+    struct touchers {
+        PyCodeObject *codes[MOST_TOUCHERS]; /* borrowed */
+        unsigned count;
+    } readers, setters; /* when they are called */
 };
 
 /* "A.B" of A.B.f; a function's own functions are no class's. */
@@ -255,44 +257,57 @@ is_called_by_name(const PyCodeObject *code)
            && !is_special(code->co_name);
 }
 
-static void
-add_reader(struct search *self, PyCodeObject *code)
+/* False: there is no room for one more. */
+static bool
+add_toucher(struct touchers *self, PyCodeObject *code)
 {
     bool known = false;
-    for (unsigned i = 0; i < self->reader_count; i++) {
-        known |= self->readers[i] == code;
+    for (unsigned i = 0; i < self->count; i++) {
+        known |= self->codes[i] == code;
     }
-    if (known) {
-        return;
+    bool fits = known || self->count < MOST_TOUCHERS;
+    if (fits && !known) {
+        self->codes[self->count++] = code;
     }
-    if (self->reader_count == MOST_READERS || !is_called_by_name(code)) {
-        self->reads = true;
-        return;
-    }
-    self->readers[self->reader_count++] = code;
+    return fits;
+}
+
+static struct cm_touched
+touched_by(const struct search *self, const PyCodeObject *code)
+{
+    struct cm_phrase name;
+    bool method = self->owner != NULL && name_class(code, &name);
+    struct cm_touch what = self->what;
+    what.other_self = method && !inherits(self->owner, &name);
+    what.readers =
+        (struct cm_touchers){self->readers.codes, self->readers.count};
+    what.setters =
+        (struct cm_touchers){self->setters.codes, self->setters.count};
+    return cm_touch_find(&self->objects->bytecode, code, &what);
 }
 
 /* What reads first and sets then makes one of the other. */
 static void
 look_at(struct search *self, PyCodeObject *code)
 {
-    struct cm_phrase name;
-    bool method = self->owner != NULL && name_class(code, &name);
-    struct cm_touch what = self->what;
-    what.other_self = method && !inherits(self->owner, &name);
-    what.readers = self->readers;
-    what.reader_count = self->reader_count;
-    struct cm_touched touched =
-        cm_touch_find(&self->objects->bytecode, code, &what);
+    struct cm_touched touched = touched_by(self, code);
     self->reads |= cm_str_any_is_one_of(code->co_names, by_text)
                    && is_on_stack(self, code);
     if ((!touched.reads && !touched.sets) || is_of_dataclass(code)) {
         return;
     }
     self->sets |= touched.sets && sets_again(self, code, touched.repeats);
-    self->reads |= touched.reads && touched.sets;
-    if (touched.reads && !touched.sets) {
-        add_reader(self, code);
+    self->reads |= touched.reads
+                   && (touched.sets || !is_called_by_name(code)
+                       || !add_toucher(&self->readers, code));
+}
+
+/* More than there is room for set nothing that is known here. */
+static void
+look_for_setter(struct search *self, PyCodeObject *code)
+{
+    if (is_called_by_name(code) && touched_by(self, code).always) {
+        (void)add_toucher(&self->setters, code);
     }
 }
 
@@ -306,9 +321,9 @@ look_at_class(struct search *self, PyTypeObject *type)
     while (names != NULL && PyDict_Next(names, &at, &key, &value)) {
         PyCodeObject *code = cm_function_code(value);
         if (code != NULL && cm_is_library(self->objects, code->co_filename)) {
-            unsigned before = self->reader_count;
+            unsigned before = self->readers.count;
             look_at(self, code);
-            self->reads |= self->reader_count != before;
+            self->reads |= self->readers.count != before;
         }
     }
 }
@@ -325,20 +340,34 @@ is_called(const struct cm_renewed *renewed, PyCodeObject *reader)
     return called;
 }
 
+/* And for who calls these. */
+static void
+look_for_setters(struct search *self, const struct cm_renewed *renewed)
+{
+    unsigned before;
+    do {
+        before = self->setters.count;
+        for (size_t i = 0; i < renewed->count; i++) {
+            look_for_setter(self, renewed->codes[i]);
+        }
+    } while (self->setters.count != before);
+}
+
 /* Who names a reader before it has set anything reads, too: again, until no
  * more do. */
 static void
 look_at_program(struct search *self, struct cm_renewed *renewed)
 {
     unsigned before;
+    look_for_setters(self, renewed);
     do {
-        before = self->reader_count;
+        before = self->readers.count;
         for (size_t i = 0; !self->reads && i < renewed->count; i++) {
             look_at(self, renewed->codes[i]);
         }
-    } while (!self->reads && self->reader_count != before);
-    for (unsigned i = 0; !self->reads && i < self->reader_count; i++) {
-        self->reads = !is_called(renewed, self->readers[i]);
+    } while (!self->reads && self->readers.count != before);
+    for (unsigned i = 0; !self->reads && i < self->readers.count; i++) {
+        self->reads = !is_called(renewed, self->readers.codes[i]);
     }
 }
 

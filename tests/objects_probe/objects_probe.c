@@ -279,26 +279,43 @@ code(PyObject *self, PyObject *object)
         found_stores(record));
 }
 
-/* (code, kind, name, other_self, reader) -> (reads, sets, repeats) */
+/* (code, kind, name, other_self, function, whether that reads or sets)
+ * -> (reads, sets, repeats) */
 static PyObject *
 touch(PyObject *self, PyObject *arguments)
 {
     struct cm_touch what = {0};
     PyObject *object, *reader = NULL;
-    int kind, other_self = 0;
+    int kind, other_self = 0, reads = 1;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "O!is|pO!", &PyCode_Type, &object, &kind,
-                          &what.name, &other_self, &PyCode_Type, &reader)) {
+    if (!PyArg_ParseTuple(arguments, "O!is|pO!p", &PyCode_Type, &object, &kind,
+                          &what.name, &other_self, &PyCode_Type, &reader,
+                          &reads)) {
         return NULL;
     }
-    what.readers = (PyCodeObject **)&reader;
-    what.reader_count = reader != NULL;
+    what.readers.codes = what.setters.codes = (PyCodeObject **)&reader;
+    *(reads ? &what.readers.count : &what.setters.count) = reader != NULL;
     what.kind = (enum cm_touch_kind)kind;
     what.other_self = other_self != 0;
     struct cm_touched touched =
         cm_touch_find(&objects->bytecode, (PyCodeObject *)object, &what);
     return Py_BuildValue("iii", (int)touched.reads, (int)touched.sets,
                          (int)touched.repeats);
+}
+
+static PyObject *
+sets_always(PyObject *self, PyObject *arguments)
+{
+    struct cm_touch what = {.kind = CM_TOUCH_ATTRIBUTE};
+    PyObject *object;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "O!s", &PyCode_Type, &object,
+                          &what.name)) {
+        return NULL;
+    }
+    struct cm_touched touched =
+        cm_touch_find(&objects->bytecode, (PyCodeObject *)object, &what);
+    return PyBool_FromLong(touched.always);
 }
 
 static PyObject *
@@ -490,6 +507,7 @@ static PyMethodDef methods[] = {
     {"begin", begin, METH_O, NULL},
     {"code", code, METH_O, NULL},
     {"touch", touch, METH_VARARGS, NULL},
+    {"sets_always", sets_always, METH_VARARGS, NULL},
     {"type", type, METH_O, NULL},
     {"stack", stack, METH_VARARGS, NULL},
     {"memory_stack", memory_stack, METH_NOARGS, NULL},
