@@ -327,8 +327,10 @@ is_drained_queue(const struct cm_holding *self)
                                     cm_way_name_of(self, self->at - 1).text);
 }
 
+/* `own`: a variable of which each call has one: what sets it anew in another
+ * call leaves it as it is. */
 static bool
-is_emptied_there(const struct cm_holding *self)
+is_emptied_there(const struct cm_holding *self, bool own)
 {
     struct cm_holding named = named_place(self);
     if (!can_be_emptied(self, &named)) {
@@ -340,7 +342,7 @@ is_emptied_there(const struct cm_holding *self)
         return true;
     }
     /* Each epoch makes it longer from nothing. */
-    bool anew = lines.set > (lines.make > 0 ? 0 : 1);
+    bool anew = !own && lines.set > (lines.make > 0 ? 0 : 1);
     if (cm_way_is_tensor(cm_way_step(self, self->at))) {
         return anew && lines.other > 0 && !is_in_graph(self);
     }
@@ -360,8 +362,10 @@ is_emptied_below(const struct cm_holding *self)
          place->items < self->through && !emptied && at + 1 < self->count;
          at++) {
         struct cm_holding below = *self;
+        const struct cm_holding_step *step = cm_way_step(self, at);
+        bool own = step->role == CM_CELL_CONTENTS || step->role == CM_LOCAL;
         below.at = at;
-        emptied = cm_way_step(self, at)->counted && is_emptied_there(&below);
+        emptied = step->counted && is_emptied_there(&below, own);
     }
     return emptied;
 }
@@ -373,7 +377,7 @@ cm_bound_is_emptied(const struct cm_holding *self)
         return true;
     }
     return self->count >= 2 && self->at != 0
-           && (is_emptied_there(self) || is_emptied_below(self));
+           && (is_emptied_there(self, false) || is_emptied_below(self));
 }
 
 /* ---- a size */

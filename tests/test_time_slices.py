@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """Programs that end no iteration: slices of time stand for them, and what is said at the end."""
 
+import json
+
 from process import NODES, run_ok
 
 SERVING = NODES + """
@@ -100,6 +102,32 @@ main()
 """, cwd=tmp_path)
     assert "LEAK" in done.err and "`answers` (dict" in done.err, done.err
     assert "C extension" not in done.err
+
+
+def test_what_has_come_to_an_end_is_in_no_report(tmp_path):
+    """It was seen to grow before anybody could be told, and is full at the end."""
+    done = run_ok(SERVING + """
+class Cache:
+    def __init__(self):
+        self.used, self.answers, self.count = 0, {}, 0
+    def put(self, tensor):
+        self.count += 1
+        self.answers[self.count] = tensor
+        self.used += tensor.nbytes
+        while self.used > (30 << 20):
+            self.used -= self.evict()
+    def evict(self):
+        return self.answers.pop(next(iter(self.answers))).nbytes
+def main():
+    cache = Cache()
+    serve(cache.put, 60)
+cumem.warn_tensor_cycles()
+main()
+""", cwd=tmp_path)
+    assert done.err == ""
+    for path in tmp_path.glob("leak-*.json"):
+        rows = json.loads(path.read_text())["growth"]
+        assert not [row for row in rows if row["verdict"] == "leak"], rows
 
 
 def test_what_was_given_back_is_not_said_to_be_held(tmp_path):

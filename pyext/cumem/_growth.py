@@ -17,7 +17,7 @@ OPTIMIZER_AGAIN = -OPTIMIZER  # of a parameter for which another optimizer has o
 _MOST_ROWS = 20_000
 
 _optimizers = []  # weak references
-_state = {"told": 0}
+_state = {"told": 0, "early": 0}  # findings: what was told, what only the document says
 
 
 def growth():
@@ -78,6 +78,7 @@ def look(ending=False, aloud=True, why="leak"):
         told = _look(ending, aloud)
     if aloud:
         _state["told"] = told or (_state["told"] and _core.growing())
+    _state["early"] = 0 if aloud else told
     spent = _budget.spent()
     _core.looked(spent["count"], spent["seconds"])
     return told
@@ -101,7 +102,7 @@ def _look(ending, aloud):
 
 def look_now(ending=False):
     """Before a report: at the end who held it was seen before, and is kept."""
-    if _is_open() or _copies.is_told():
+    if _is_open() or _state["early"] or _copies.is_told():
         look(ending)
 
 
