@@ -233,9 +233,9 @@ add_inner(struct codes *self, struct cm_objects *objects,
 }
 
 /* The methods of its owner, or of the class that it is an attribute of; the
- * function whose variable leads there (or is it: then first); the stack that
- * made the objects (which, of several that set an attribute, set it last: then
- * before these); the functions of the module, and those within functions. */
+ * function whose variable leads there (or is it: then first); the stacks that
+ * made what is held there and the objects (which, of several that set an
+ * attribute, set it last: then before these); the functions of the module, and those within functions. */
 static void
 find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
            struct cm_site_id site, PyObject *target, struct codes *codes)
@@ -247,6 +247,9 @@ find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
         add_code(codes, trail->root->code);
     }
     if (!trail->steps[at].counted) {
+        if (tag != NULL) {
+            add_site(codes, records, tag->site);
+        }
         add_site(codes, records, site);
     }
     for (size_t i = at; i-- > 1;) {
@@ -524,6 +527,10 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
             || (has_graph(self, group)
                 && cm_turns_renew_way(&turns, pile.way)))) {
         pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
+    }
+    if (has_graph(self, group) && cm_pile_is_behind(&pile)
+        && !cm_turns_renew_way(&turns, pile.way)) {
+        pile.node = pile.way->parent;
     }
     bool unseen = is_held_unseen(self, group, &pile);
     return unseen || pile.way == NULL

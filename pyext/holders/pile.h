@@ -39,6 +39,16 @@ void cm_piles_release(struct cm_piles *self);
 void cm_piles_find(struct cm_piles *self, uint32_t group,
                    struct cm_pile *result);
 
+/* Of targets with a graph: most are behind that of the few which variables and
+ * attributes have, and who has the one that `way` leads to has them. */
+static inline bool
+cm_pile_is_behind(const struct cm_pile *self)
+{
+    uint32_t met = self->targets - self->unreached;
+    return self->node == 0 && self->way != NULL && met * 2 < self->unreached
+           && self->way->parent < CM_FROM_ROOT;
+}
+
 /* The ways to a target are cm_piles_way(i) for i in [from, to). */
 static inline uint32_t
 cm_piles_from(const struct cm_piles *self, uint32_t target)
