@@ -118,15 +118,15 @@ class Split:
 
     def run(self):
         self.own_rows = torch.zeros(300)
-        self.measure()
+        self.own_measure()
         self.own_left = cat(self.left_over(), torch.zeros(300))
         self.own_parts = torch.zeros(300)
         return [self.own_parts[i] for i in range(2)], (lambda: self.own_parts)()
 
-    def measure(self):
-        return self.scale() + self.own_rows.sum()
+    def own_measure(self):
+        return self.own_scale() + self.own_rows.sum()
 
-    def scale(self):
+    def own_scale(self):
         return self.own_rows.max()
 
     def left_over(self):
