@@ -10,11 +10,16 @@ VARIABLE, ATTRIBUTE_OF, ITEM_OF = range(3)
 READS, SETS, REPEATS = (1, 0, 0), (0, 1, 0), (0, 1, 1)
 
 
+def functions(source):
+    """Code of the functions that a module makes."""
+    code = compile(source, "told.py", "exec")
+    return [one for one in code.co_consts if isinstance(one, types.CodeType)]
+
+
 def told(probe, kind, source, other_self=False, **options):
     """(reads, sets, repeats) of the name x in the first function, or in the module."""
-    code = compile(source, "told.py", "exec")
-    functions = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-    return probe.touch(functions[0] if functions else code, kind, "x", other_self, *options.values())
+    code = (functions(source) or [compile(source, "told.py", "exec")])[0]
+    return probe.touch(code, kind, "x", other_self, *options.values())
 
 
 @pytest.mark.parametrize("body, expected", [
@@ -82,8 +87,7 @@ def test_an_attribute(probe, body, expected):
     ("look = t\n return look", (0, 0, 0)),
 ])
 def test_a_function_that_reads(probe, body, expected):
-    (reader,) = [one for one in compile("def look(s): s.x", "told.py", "exec").co_consts
-                 if isinstance(one, types.CodeType)]
+    (reader,) = functions("def look(s): s.x")
     source = f"def run(s, t):\n {body}\n"
     assert told(probe, ATTRIBUTE_OF, source, reader=reader) == expected
 
@@ -94,8 +98,7 @@ def test_a_function_that_reads(probe, body, expected):
     ("class Run:\n def look(s): return s.x", (0, 0, 0)),
 ])
 def test_a_function_that_reads_made_there(probe, source, expected):
-    (run,) = [one for one in compile(source, "told.py", "exec").co_consts
-              if isinstance(one, types.CodeType)]
+    (run,) = functions(source)
     (reader,) = [one for one in run.co_consts if isinstance(one, types.CodeType)]
     assert probe.touch(run, ATTRIBUTE_OF, "x", False, reader) == expected
 
@@ -121,8 +124,7 @@ def test_a_function_that_reads_made_there(probe, source, expected):
     ("s.t.go()\n s.x = f()\n s.t.go()\n g(s.x)", SETS),
 ])
 def test_a_method_that_sets(probe, body, expected):
-    (setter,) = [one for one in compile("def go(s): s.x = 1", "told.py", "exec").co_consts
-                 if isinstance(one, types.CodeType)]
+    (setter,) = functions("def go(s): s.x = 1")
     source = f"def run(s, t):\n {body}\n"
     assert told(probe, ATTRIBUTE_OF, source, other=setter, reads=False) == expected
 
@@ -142,8 +144,7 @@ def test_a_method_that_sets(probe, body, expected):
     ("def go(s):\n return s.y", False),
 ])
 def test_a_function_that_sets_always(probe, source, always):
-    (code,) = [one for one in compile(source, "told.py", "exec").co_consts
-               if isinstance(one, types.CodeType)]
+    (code,) = functions(source)
     assert probe.sets_always(code, "x") == always
 
 

@@ -10,7 +10,7 @@
 #include "touch.h"
 
 #include "opcodes.h"
-#include "../tables/phrase.h" // cm_str_is()
+#include "../tables/phrase.h" // cm_str_is(), cm_str_equals()
 
 enum {
     MOST_JUMPS = 32, /* forwards, over one instruction */
@@ -154,14 +154,6 @@ touch_of(struct reading *self, const struct cm_instruction *one)
 /* ---- who is called */
 
 static bool
-is_equal(PyObject *one, PyObject *other)
-{
-    return one == other
-           || (PyUnicode_CheckExact(one) && PyUnicode_CheckExact(other)
-               && PyUnicode_Compare(one, other) == 0);
-}
-
-static bool
 names_one(const struct reading *self, unsigned index,
           const struct cm_touchers *of)
 {
@@ -169,8 +161,8 @@ names_one(const struct reading *self, unsigned index,
     bool found = false;
     for (size_t i = 0;
          i < of->count && (Py_ssize_t)index < PyTuple_GET_SIZE(names); i++) {
-        found |=
-            is_equal(PyTuple_GET_ITEM(names, index), of->codes[i]->co_name);
+        found |= cm_str_equals(PyTuple_GET_ITEM(names, index),
+                               of->codes[i]->co_name);
     }
     return found;
 }
@@ -230,8 +222,8 @@ cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function)
     bool found = false;
     for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(code->co_names);
          i++) {
-        found =
-            is_equal(PyTuple_GET_ITEM(code->co_names, i), function->co_name);
+        found = cm_str_equals(PyTuple_GET_ITEM(code->co_names, i),
+                              function->co_name);
     }
     bool uses = uses_what_it_makes(code);
     for (Py_ssize_t i = 0;

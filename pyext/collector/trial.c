@@ -3,8 +3,8 @@
 
 /* A slot of the page table is a byte: 0 for an object that is not in the set,
  * else its remaining count + 1, and two bits.  The few counts that need more
- * stand in many.h until they fit.  Two passes of tp_traverse over the
- * set in its own order, as a collection makes, so that memory is read forward:
+ * stand in many.h until they fit.  Two passes of tp_traverse over the set in
+ * its own order, as a collection makes, so that memory is read forward:
  * one takes internal references off, one spreads marks.  The second passes by
  * an object that nothing has marked yet; when a mark comes later, the object
  * goes on an explicit stack.  A referent's slot is looked at 32 references

@@ -8,6 +8,7 @@
 #include "jax_sharding.h"
 
 #include "../tables/fields.h"
+#include "../tables/phrase.h" // cm_str_equals()
 #include "../objects/numpy_array.h"
 #include "../objects/objects_private.h"
 #include "../torch/torch_layout.h" // cm_word_at()
@@ -79,21 +80,12 @@ cm_jax_mesh_of(const struct cm_jax_named *self,
     return true;
 }
 
-/* Names are texts mostly; no other is asked whether it is equal. */
-static bool
-is_same_name(PyObject *a, PyObject *b)
-{
-    return a == b
-           || (a != NULL && b != NULL && PyUnicode_CheckExact(a)
-               && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) == 0);
-}
-
 /* 0: there is no such axis. */
 static uint64_t
 axis_size(const struct cm_jax_mesh *mesh, PyObject *name)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mesh->axes); i++) {
-        if (is_same_name(PyTuple_GET_ITEM(mesh->axes, i), name)) {
+        if (cm_str_equals(PyTuple_GET_ITEM(mesh->axes, i), name)) {
             return (uint64_t)mesh->sizes[i];
         }
     }

@@ -235,7 +235,8 @@ add_inner(struct codes *self, struct cm_objects *objects,
 /* The methods of its owner, or of the class that it is an attribute of; the
  * function whose variable leads there (or is it: then first); the stacks that
  * made what is held there and the objects (which, of several that set an
- * attribute, set it last: then before these); the functions of the module, and those within functions. */
+ * attribute, set it last: then before these); the functions of the module, and
+ * those within functions. */
 static void
 find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
            struct cm_site_id site, PyObject *target, struct codes *codes)

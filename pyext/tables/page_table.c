@@ -4,10 +4,10 @@
 /* Regions are found by open addressing over their number (a few hundred for a
  * heap of gigabytes, so the directory stays in the nearest cache); inside one,
  * the place is an index.  Finding costs one or two loads that hit and one that
- * is as local as the objects are.  A region costs 256 KiB of zeroed memory, one of
- * bytes 64.  Eight or 32 share 2 MiB, for which the kernel is asked for a huge page:
- * entering a million objects took 20 ms with the faults of small pages, and 7
- * without. */
+ * is as local as the objects are.  A region costs 256 KiB of zeroed memory, one
+ * of bytes 64.  Eight or 32 share 2 MiB, for which the kernel is asked for a
+ * huge page: entering a million objects took 20 ms with the faults of small
+ * pages, and 7 without. */
 
 #include "page_table.h"
 

@@ -248,6 +248,15 @@ cm_str_is(PyObject *object, const char *text)
 }
 
 bool
+cm_str_equals(PyObject *one, PyObject *other)
+{
+    return one == other
+           || (one != NULL && other != NULL && PyUnicode_CheckExact(one)
+               && PyUnicode_CheckExact(other)
+               && PyUnicode_Compare(one, other) == 0);
+}
+
+bool
 cm_str_is_one_of(PyObject *object, const char *const *texts)
 {
     while (*texts != NULL && !cm_str_is(object, *texts)) {

@@ -41,6 +41,9 @@ struct cm_text_id cm_phrase_intern(const struct cm_phrase *self,
 
 /* Whether `object` is exactly a str with these ASCII characters. */
 bool cm_str_is(PyObject *object, const char *text);
+/* One object, or two strs of one text: no other is asked whether it is equal.
+ * Either may be NULL. */
+bool cm_str_equals(PyObject *one, PyObject *other);
 /* One of these, up to NULL; the same of anything in a tuple. */
 bool cm_str_is_one_of(PyObject *object, const char *const *texts);
 bool cm_str_any_is_one_of(PyObject *tuple, const char *const *texts);
