@@ -4,6 +4,8 @@
 
 import os
 
+import pytest
+
 from objects_zoo import *  # noqa: F403
 
 
@@ -50,6 +52,20 @@ def f(model, trial, writer):
     assert [(line, owner, decides) for (_, name, owner, line), (_, decides, _)
             in zip(told["stores"], told["keys"]) if name == "finalize" and owner != "weakref"] == [
         (3, "model", 3), (4, "model", 3), (5, "writer", 0), (6, "writer", 0), (6, "trial", 1)]
+
+
+@pytest.mark.parametrize("plain, keyed", [
+    ("rows = nsmallest(9, rows)", "rows = nsmallest(9, rows, key=f)"),
+    ("rows = self.best(nlargest(9, rows))", "rows = self.best(rows=nlargest(9, rows))"),
+    ("self.rows = np.append(self.rows, x)", "self.rows = np.append(self.rows, x, axis=0)"),
+    ("rows = x.narrow(rows, 4)", "rows = x.narrow(rows, length=4)"),
+    ("self.rows = Node(rows)", "self.rows = Node(rows=rows)"),
+])
+def test_a_call_with_keywords_does_what_one_without_does(probe, plain, keyed):
+    told = [probe.code(function_of(f"def f(self, rows, x):\n {line}\n").__code__) for line in (plain, keyed)]
+    assert told[0]["stores"] == told[1]["stores"] != []
+    assert told[0]["marks"] == told[1]["marks"]
+    assert told[0]["values"] == told[1]["values"]
 
 
 def test_what_numpy_makes_longer(probe):
@@ -319,6 +335,8 @@ def test_what_goes_by_another_name(probe):
  print(len(rows))
  tools.cut(rows)
  self.x = rows
+ self.last, self.rows = self.rows, {}
+ self.y = self.table['rows']
  return rows[-9:]
 """
     told = probe.code(function_of(source).__code__)
@@ -328,7 +346,8 @@ def test_what_goes_by_another_name(probe):
         (STORE_HAND, "trim", "rows", "", 0, 0), (STORE_HAND, "trim", "a", "queue", 2, 0),
         (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
         (STORE_HAND, "cut", "rows", "", 0, 1),
-        (STORE_ALIAS, "x", "rows", "", 0, 0), (STORE_RETURN, "", "rows", "", 0, 0)]
+        (STORE_ALIAS, "x", "rows", "", 0, 0), (STORE_ALIAS, "last", "rows", "", 0, 0),
+        (STORE_RETURN, "", "rows", "", 0, 0)]
 
 
 def test_a_text_that_is_formatted_is_no_remainder(probe):

@@ -221,18 +221,18 @@ hand(struct cm_pass *pass, PyObject *function, unsigned which,
 }
 
 void
-cm_pass_add_arguments(struct cm_pass *pass, unsigned below, unsigned arguments)
+cm_pass_add_arguments(struct cm_pass *pass, unsigned arguments)
 {
-    unsigned first = below + arguments, named = 0;
-    PyObject *function = first + 1 < CM_PUSHED_DEPTH
-                             ? cm_pushed_function(pass->stack, first)
+    unsigned named = 0;
+    PyObject *function = arguments + 1 < CM_PUSHED_DEPTH
+                             ? cm_pushed_function(pass->stack, arguments)
                              : NULL;
     if (!pass->own || function == NULL) {
         return;
     }
-    bool method = pass->stack[first].called != NULL;
+    bool method = pass->stack[arguments].called != NULL;
     for (unsigned i = 0; i < arguments; i++) {
-        const struct pushed *argument = &pass->stack[first - 1 - i];
+        const struct pushed *argument = &pass->stack[arguments - 1 - i];
         if (has_name(argument)) {
             named++;
             hand(pass, function, i, argument, method);

@@ -74,9 +74,8 @@ void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
 /* The variable that was pushed last may be such a number. */
 void cm_pass_recall(struct cm_pass *pass);
-/* The arguments of a call lie below so many things. */
-void cm_pass_add_arguments(struct cm_pass *pass, unsigned below,
-                           unsigned arguments);
+/* Those of a call, as far as they have names. */
+void cm_pass_add_arguments(struct cm_pass *pass, unsigned arguments);
 void cm_pass_add_parameters(struct cm_pass *pass);
 
 #endif

@@ -138,7 +138,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         result.by = function;
     }
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
-        cm_pass_add_arguments(pass, 0, arguments);
+        cm_pass_add_arguments(pass, arguments);
         return result;
     }
     const struct pushed *first = &pass->stack[arguments - 1];
@@ -165,7 +165,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
         result.of = part_by(function, pass->stack, arguments);
         result.part = result.of != NULL;
-        cm_pass_add_arguments(pass, 0, arguments);
+        cm_pass_add_arguments(pass, arguments);
     }
     return result;
 }
@@ -204,12 +204,16 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     return result;
 }
 
-/* A call takes its function as well, and what that is bound to, or NULL. */
+/* A call takes its function as well, and what that is bound to, or NULL; with
+ * keywords (3.13 on) their names first, which nobody asks for. */
 void
 cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
 {
-    struct pushed result = {.made = action == ACT_TAKE_CALL_KEYS
-                                    || action == ACT_TAKE_MANY};
+    struct pushed result = {.made = action == ACT_TAKE_MANY};
+    if (action == ACT_TAKE_CALL_KEYS) {
+        cm_pushed_pop(pass->stack, 1);
+        action = ACT_TAKE_CALL;
+    }
     switch (action) {
     case ACT_TAKE_ONE: argument = 1; break;
     case ACT_TAKE_MANY: result.slice = has_slice(pass, argument); break;
@@ -217,15 +221,6 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     case ACT_TAKE_CALL:
         result = result_of_call(pass, argument);
         argument += 2;
-        break;
-    case ACT_TAKE_CALL_KEYS:
-        result.by = cm_pushed_function(pass->stack, argument + 1);
-        if (argument != 0 && result.by != NULL && PyUnicode_Check(result.by)
-            && cm_str_is_one_of(result.by, told)) {
-            add_call(pass, result.by, &pass->stack[argument], argument);
-        }
-        cm_pass_add_arguments(pass, 1, argument);
-        argument += 3;
         break;
     case ACT_TAKE_SPEC: argument = 2; break;
     default: result = result_of_binary(pass, argument); argument = 2;
