@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "alias.h"
 #include "emptying.h"
 #include "kept.h"
 #include "memo.h"
@@ -120,21 +121,39 @@ resets(const struct cm_holding *self, const struct cm_code *code,
            && begins_anew(self, code);
 }
 
-/* `kept = []`, which is filled from x, and then x = kept. */
+/* The code sets it to a new container; else what it is a second name of is
+ * added. */
+static bool
+sets_empty(const struct cm_code *code, struct cm_text_id name,
+           struct cm_aliases *all)
+{
+    bool empty = false;
+    for (uint32_t i = 0; !empty && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool its = cm_text_same(store->name, name);
+        empty = its && store->kind <= CM_STORE_GLOBAL && store->empty;
+        if (its && store->kind == CM_STORE_ALIAS) {
+            cm_aliases_add(all, code, store->owner);
+        }
+    }
+    return empty;
+}
+
+/* `kept = []`, which is filled from x, and then x = kept; x = y, and y = []. */
 static bool
 takes_new(const struct cm_holding *self, const struct cm_code *code,
           uint32_t at, const struct place *place)
 {
     const struct cm_store *next = &code->stores[at + 1];
+    struct cm_aliases all = {.count = 1};
     bool found = false;
     if (at + 1 == code->store_count || next->kind != CM_STORE_ALIAS
         || !cm_way_is(self, next->name, place->name)) {
         return false;
     }
-    for (uint32_t i = 0; i < at; i++) {
-        found |= code->stores[i].kind == CM_STORE_LOCAL
-                 && code->stores[i].empty
-                 && cm_text_same(code->stores[i].name, next->owner);
+    all.items[0] = (struct cm_alias){code, next->owner};
+    for (size_t i = 0; !found && i < all.count; i++) {
+        found = sets_empty(code, all.items[i].name, &all);
     }
     return found;
 }

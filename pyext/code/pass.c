@@ -181,13 +181,14 @@ cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
     }
 }
 
-/* `self.x = y`, a variable: that goes by x too. */
+/* `self.x = y`, `self.x = self.y`: that goes by x too. */
 void
 cm_pass_add_attribute(struct cm_pass *pass, PyObject *name, PyObject *owner,
                       struct pushed value)
 {
     cm_pass_add_value(pass, CM_STORE_ATTRIBUTE, name, owner, value);
-    if (pass->own && value.name != NULL && !value.attribute) {
+    bool plain = !value.attribute || value.object != NULL;
+    if (pass->own && value.name != NULL && plain) {
         cm_pass_add(pass, CM_STORE_ALIAS, name, value.name, NULL);
     }
 }
