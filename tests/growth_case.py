@@ -20,6 +20,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
+import preloaded
 from leak_file import unknown_problems
 from process import environment
 
@@ -313,7 +314,20 @@ def run_program(path, folder, **variables):
 
 
 def run_observed(path, folder):
-    return run_program(path, folder, CUMEM_WARN_CYCLES=1, CUMEM_OUTPUT=folder / "leak.json")
+    return run_program(path, folder, **observed_variables(folder))
+
+
+def observed_variables(folder):
+    return {"CUMEM_WARN_CYCLES": 1, "CUMEM_OUTPUT": folder / "leak.json"}
+
+
+def run_preloaded(path, folder):
+    """The same, by a process that has imported torch."""
+    variables = {"OMP_NUM_THREADS": 1}
+    server = preloaded.of_this_thread(environment(**variables), optimizes=True)
+    status, out, err = server.run(path.read_text(), folder=folder, seconds=SECONDS, file=str(path),
+                                  environment=environment(**variables, **observed_variables(folder)))
+    return subprocess.CompletedProcess([str(path)], status, out, err)
 
 
 def summary(judgements, leak_free):

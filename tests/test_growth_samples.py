@@ -5,14 +5,16 @@ not, or does neither; what should be said of each stands beside it, and was
 written before the detector.
 
 Each runs twice: without cumem, seen by an oracle (growth_oracle.py: does it
-really do what it claims?), and under CUMEM_WARN_CYCLES=1.  Output and exit code
-must be the same.  Any other holder fails, and so does any alarm
-that is not expected.
+really do what it claims?), and under CUMEM_WARN_CYCLES=1, both as forks of
+processes that have imported torch (`make growth` runs them as a user does).
+Output and exit code must be the same.  Any other holder fails, and so does any
+alarm that is not expected.
 """
 
 import copy
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -40,7 +42,7 @@ class Run:
 
     def __init__(self, path, findings, folder):
         self.path, self.folder = path, folder
-        self.traced = case.run_observed(path, folder)
+        self.traced = case.run_preloaded(path, folder)
         self.judgement = case.judge(findings, case.read_report(folder), self.traced.stderr)
         self.is_healthy = not findings
 
@@ -130,6 +132,17 @@ def test_recall_and_false_alarms(runs, capsys):
     assert found > 0
     assert sum(len(one.false_alarms) for one in judgements) == 0
     assert sum(one.without_a_line for one in judgements) <= NO_LINE_SHARE * found
+
+
+def findings_in(done):
+    """What a process says, without the marks that its whole stacks have."""
+    return re.sub(r"\[[0-9a-f]{6}\]", "", done.stderr)
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_fork_says_what_a_process_of_its_own_says(name, runs, tmp_path):
+    alone = case.run_observed(case.program(name), tmp_path)
+    assert findings_in(runs(name).traced) == findings_in(alone) != ""
 
 
 # The samples themselves.
