@@ -139,6 +139,35 @@ make_pair(1 << 20); gc.collect(); assert len(seen) == 1
 """, cwd=tmp_path)
 
 
+def test_a_device_is_listed_by_its_name_or_by_its_kind(tmp_path):
+    """As the core is asked; nothing that only begins like it."""
+    run_ok(NODES + """
+from cumem import _core
+asked = ["cpu", "cpu,cuda", "cuda:1,cpu", "auto", "cp", "cpus", "cpu:0", "cuda", "", ",", "cuda:1,cp", "c,u"]
+found = []
+def note(page):
+    found.append([names for names in asked if _core.event_for(page._event, names, 0) is not None])
+with cumem.observe_tensor_cycles(note):
+    make_pair(); gc.collect()
+assert found == [["cpu", "cpu,cuda", "cuda:1,cpu", "auto"]], found
+""", cwd=tmp_path)
+
+
+def test_what_nobody_else_has(tmp_path):
+    run_ok(NODES + """
+from cumem._core import unshared
+made = {b"a": [1], b"b": [2]}
+kept = made[b"b"]
+assert unshared(made, b"a") == [1] and unshared(made, b"b") is None and unshared(made, b"c") is None
+for wrong in (([], 0), ({},), ({}, [])):
+    try:
+        unshared(*wrong)
+    except TypeError:
+        continue
+    raise AssertionError(wrong)
+""", cwd=tmp_path)
+
+
 def test_each_observer_has_the_findings_that_it_asked_for(tmp_path):
     """In one collection: of the page, the text and the report of each."""
     run_ok(NODES + """

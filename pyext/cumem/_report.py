@@ -3,7 +3,6 @@
 """What a callback and find_cycles() hand over: the page, the report, the text."""
 
 import os
-import sys
 
 from . import _core
 
@@ -101,18 +100,19 @@ def _page(event, key):
     return _kept[key] if key in _kept else _draw(_core.event_document(event))
 
 
-def _is_kept_by_nobody(key):
-    return sys.getrefcount(_kept[key]) <= _BY_NOBODY
-
-
 def take(event, key):
     """The report for an event with this key; one that nobody has kept is given out again.
 
     Its page is the same, and to copy it would empty the processor's first cache.
     """
-    if key in _kept and _is_kept_by_nobody(key):
-        _kept[key]._event, _kept[key]._json = event, None
-        return _kept[key]
+    report = _core.unshared(_kept, key)
+    if report is None:
+        return _make(event, key)
+    report._event, report._json = event, None
+    return report
+
+
+def _make(event, key):
     report = CycleReport(event, key)
     if key not in _kept and len(_kept) >= _KEPT:
         del _kept[next(iter(_kept))]
@@ -122,13 +122,9 @@ def take(event, key):
 
 def give_back(key):
     """Let go of what the report has of its event, unless somebody has kept it."""
-    if key in _kept and _is_kept_by_nobody(key):
-        _kept[key]._event = _kept[key]._json = None
-
-
-_kept[None] = object()
-_BY_NOBODY = sys.getrefcount(_kept[None])  # whatever this Python counts of its own
-del _kept[None]
+    report = _core.unshared(_kept, key)
+    if report is not None:
+        report._event = report._json = None
 
 
 def _draw(document):

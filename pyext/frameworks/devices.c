@@ -225,19 +225,22 @@ cm_devices_untracked(const struct cm_devices *self)
     return self->untracked;
 }
 
-/* Does `device` ("cuda:0") stand in the list, by itself or by its kind? */
+/* Does `device` ("cuda:0") stand in the list, by itself or by its kind?  Asked
+ * of each tensor, in caches that are cold: no function of libc. */
 static bool
 listed(const char *list, const char *device)
 {
-    size_t kind = strcspn(device, ":");
     while (*list != '\0') {
-        size_t length = strcspn(list, ",");
-        if ((length == strlen(device) && strncmp(list, device, length) == 0)
-            || (length == kind && strncmp(list, device, kind) == 0)) {
+        const char *same = device;
+        for (; *list != '\0' && *list == *same; list++) {
+            same++;
+        }
+        bool ends = *list == '\0' || *list == ',';
+        if (ends && same != device && (*same == '\0' || *same == ':')) {
             return true;
         }
-        list += length;
-        list += *list == ',';
+        while (*list != '\0' && *list++ != ',') {
+        }
     }
     return false;
 }

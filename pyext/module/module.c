@@ -83,6 +83,23 @@ SESSION_CALL(event_for)
 SESSION_CALL(tag_types)
 SESSION_CALL(out_of_memory)
 SESSION_CALL(allow_collections)
+/* The value at the key, where it is referred to from this dict alone. */
+static PyObject *
+core_unshared(PyObject *module, PyObject *args)
+{
+    PyObject *of, *key;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O:unshared", &PyDict_Type, &of, &key)) {
+        return NULL;
+    }
+    PyObject *value = PyDict_GetItemWithError(of, key);
+    if (value == NULL && PyErr_Occurred()) {
+        return NULL;
+    }
+    bool alone = value != NULL && Py_REFCNT(value) == 1;
+    return Py_NewRef(alone ? value : Py_None);
+}
+
 static PyObject *
 core_why_alive(PyObject *module, PyObject *args)
 {
@@ -228,6 +245,7 @@ static PyMethodDef methods[] = {
     {"page", cm_document_page, METH_O, NULL},
     {"event_document", core_event_document, METH_O, NULL},
     {"event_key", cm_sighting_key, METH_O, NULL},
+    {"unshared", core_unshared, METH_VARARGS, NULL},
     {"event_for", core_event_for, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -62,7 +62,7 @@ static const struct {
 };
 
 static enum cm_species
-species_of(const struct cm_objects *self, PyObject *object)
+find_species(const struct cm_objects *self, PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     for (size_t i = 0; i < Py_ARRAY_LENGTH(exact_species); i++) {
@@ -77,6 +77,19 @@ species_of(const struct cm_objects *self, PyObject *object)
            : self->partial != NULL && PyObject_TypeCheck(object, self->partial)
                ? CM_PARTIAL
                : container_species(object);
+}
+
+static enum cm_species
+species_of(struct cm_objects *self, PyObject *object)
+{
+    const PyTypeObject *type = Py_TYPE(object);
+    struct cm_kind *kind = &self->kinds[((uintptr_t)type >> 5) % CM_KINDS];
+    if (kind->type != type || kind->tag != type->tp_version_tag
+        || kind->tag == 0) {
+        *kind = (struct cm_kind){type, type->tp_version_tag,
+                                 find_species(self, object)};
+    }
+    return kind->species;
 }
 
 /* ---- labels */

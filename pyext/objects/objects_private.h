@@ -40,6 +40,8 @@ struct cm_renewed_answer {
 
 enum { CM_RENEWED_ANSWERS = 64 };
 
+enum { CM_KINDS = 16 };
+
 struct cm_objects {
     /* What each stack reads, beside each other. */
     struct cm_proven proven; /* written by cm_objects_new, then read only */
@@ -78,7 +80,12 @@ struct cm_objects {
     struct cm_label_share names, other_keys;
     struct cm_renewed_answer answers[CM_RENEWED_ANSWERS]; /* a ring */
     size_t answers_at;
-    PyObject **found; /* owned; the referents that traverse showed */
+    struct cm_kind {
+        const PyTypeObject *type;
+        unsigned tag; /* its version: another type may have its address */
+        enum cm_species species;
+    } kinds[CM_KINDS]; /* of types lately seen, by their addresses */
+    PyObject **found;  /* owned; the referents that traverse showed */
     size_t found_capacity;
     struct cm_place *places; /* owned; the same as a hash table */
     size_t places_capacity;

@@ -20,8 +20,12 @@ cm_session_deliver(struct cm_session *self, const char *kind,
     PyObject *callable = Py_XNewRef(self->deliver);
     if (callable != NULL && payload != NULL) {
         cm_interrupts_enter();
+        PyObject *arguments[] = {PyUnicode_FromString(kind), payload};
         PyObject *answer =
-            PyObject_CallFunction(callable, "sO", kind, payload);
+            arguments[0] != NULL
+                ? PyObject_Vectorcall(callable, arguments, 2, NULL)
+                : NULL;
+        Py_XDECREF(arguments[0]);
         if (answer == NULL && !cm_interrupts_keep(false)) {
             PyErr_WriteUnraisable(callable);
         }
