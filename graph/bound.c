@@ -145,13 +145,13 @@ takes_new(const struct cm_holding *self, const struct cm_code *code,
           uint32_t at, const struct place *place)
 {
     const struct cm_store *next = &code->stores[at + 1];
-    struct cm_aliases all = {.count = 1};
+    struct cm_aliases all = {.count = 0};
     bool found = false;
     if (at + 1 == code->store_count || next->kind != CM_STORE_ALIAS
         || !cm_way_is(self, next->name, place->name)) {
         return false;
     }
-    all.items[0] = (struct cm_alias){code, next->owner};
+    cm_aliases_add(&all, code, next->owner);
     for (size_t i = 0; !found && i < all.count; i++) {
         found = sets_empty(code, all.items[i].name, &all);
     }

@@ -323,11 +323,9 @@ def observed_variables(folder):
 
 def run_preloaded(path, folder):
     """The same, by a process that has imported torch."""
-    variables = {"OMP_NUM_THREADS": 1}
-    server = preloaded.of_this_thread(environment(**variables), optimizes=True)
-    status, out, err = server.run(path.read_text(), folder=folder, seconds=SECONDS, file=str(path),
-                                  environment=environment(**variables, **observed_variables(folder)))
-    return subprocess.CompletedProcess([str(path)], status, out, err)
+    return preloaded.run_file(
+        path, folder=folder, seconds=SECONDS, optimizes=True,
+        environment=environment(OMP_NUM_THREADS=1, **observed_variables(folder)))
 
 
 def summary(judgements, leak_free):

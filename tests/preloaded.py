@@ -117,9 +117,21 @@ class Preloaded:
         return status
 
 
-def of_this_thread(environment, optimizes):
-    """Made at its first use; it ends with the tests."""
+def _of_this_thread(environment, optimizes):
+    """Made at its first use, without what is cumem's; it ends with the tests."""
     served = _of_thread.__dict__.setdefault("served", {})
     if optimizes not in served:
-        served[optimizes] = Preloaded(environment, optimizes)
+        others = {name: value for name, value in environment.items() if not name.startswith("CUMEM_")}
+        served[optimizes] = Preloaded(others, optimizes)
     return served[optimizes]
+
+
+def run(code, *, environment, optimizes, **options):
+    """(exit status, output, errors) of a program that begins with torch."""
+    return _of_this_thread(environment, optimizes).run(code, environment=environment, **options)
+
+
+def run_file(path, **options):
+    """As subprocess.run() would answer."""
+    status, out, err = run(path.read_text(), file=str(path), **options)
+    return subprocess.CompletedProcess([str(path)], status, out, err)

@@ -46,8 +46,8 @@ def run(code, *, cwd, before=(), **variables):
     """Run `code` under this interpreter; `before` goes in front of "-c"."""
     code = textwrap.dedent(code)
     if begins_with_torch(code) and not before and all(map(is_ours, variables)):
-        return Done(*preloaded.of_this_thread(environment(), "optim." in code).run(
-            code, folder=cwd, environment=environment(**variables), seconds=SECONDS))
+        return Done(*preloaded.run(code, folder=cwd, environment=environment(**variables),
+                                   seconds=SECONDS, optimizes="optim." in code))
     done = subprocess.run(
         [sys.executable, *before, "-c", code],
         cwd=cwd, env=environment(**variables), capture_output=True, text=True, timeout=SECONDS,

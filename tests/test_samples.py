@@ -80,12 +80,9 @@ def run_program(name, folder, **extra):
 
 def run_preloaded(name, folder, **extra):
     """The same, by a process that has imported torch."""
-    path = SAMPLES / (name + ".py")
-    server = preloaded.of_this_thread(environment(), optimizes=False)
-    status, out, err = server.run(
-        path.read_text(), folder=folder, environment=environment(**extra),
-        seconds=TIMEOUT_S, file=str(path))
-    return subprocess.CompletedProcess([str(path)], status, out, err)
+    return preloaded.run_file(
+        SAMPLES / (name + ".py"), folder=folder, seconds=TIMEOUT_S,
+        environment=environment(**extra), optimizes=False)
 
 
 # Without cumem all samples run in children of one process, so that torch is

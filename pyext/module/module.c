@@ -83,6 +83,7 @@ SESSION_CALL(event_for)
 SESSION_CALL(tag_types)
 SESSION_CALL(out_of_memory)
 SESSION_CALL(allow_collections)
+
 /* The value at the key, where it is referred to from this dict alone. */
 static PyObject *
 core_unshared(PyObject *module, PyObject *args)
