@@ -6,6 +6,7 @@ import dis
 import importlib
 import itertools
 import os
+import random
 import sys
 import types
 
@@ -509,3 +510,23 @@ def test_code_at_one_address_is_told_apart(probe):
 def test_library_code_is_known_by_its_file(probe, filename, library):
     code = compile("x = 1", filename, "exec")
     assert probe.code(code)["library"] == library
+
+
+@pytest.mark.parametrize("source", [
+    "def f(self, x):\n self.{}.append(x)\n",      # an attribute
+    "def f({}, x):\n {}.append(x)\n",              # a variable
+    "def f(self, x):\n self['{}'].append(x)\n",   # a constant
+])
+def test_code_written_at_run_time_is_not_taken_for_what_lay_there(probe, source):
+    """One file name, one shape: one in 1,500 lies where another one lay, parts and all."""
+    places, again = set(), 0
+    for turn in range(40):
+        names = [f"rows{turn}_{i}" for i in range(60)]
+        codes = [function_of(source.replace("{}", name)).__code__ for name in names]
+        again += sum(id(code) in places for code in codes)
+        places.update(map(id, codes))
+        for name, code in zip(names, codes):
+            assert [owner for kind, _, owner, _ in probe.code(code)["stores"] if kind == STORE_CALL] == [name]
+        random.Random(turn).shuffle(codes)  # so that they die in any order, as a program's do
+        codes.clear()
+    assert again > 100

@@ -231,6 +231,18 @@ cm_text_end(const char *bytes, Py_ssize_t length)
     return (uint64_t)first << 32 | last;
 }
 
+/* 0 of one that is not ASCII. */
+static inline uint64_t
+cm_str_end(const PyObject *string)
+{
+    if (!PyUnicode_IS_COMPACT_ASCII(string)) {
+        return 0;
+    }
+    /* PyUnicode_DATA() of such a string, without its questions. */
+    const char *bytes = (const char *)((const PyASCIIObject *)string + 1);
+    return cm_text_end(bytes, ((const PyASCIIObject *)string)->length);
+}
+
 /* Differs, as good as always, for code objects that lie at one address one
  * after the other, as the cells of a notebook do: by the end of the file's
  * name.  Of the code object it reads one cache line, which every call of the
@@ -242,13 +254,31 @@ cm_code_check(const PyCodeObject *code)
     uint64_t check = (uint64_t)(uintptr_t)name
                      ^ (uint64_t)(uintptr_t)code->co_localsplusnames << 20
                      ^ (uint64_t)(unsigned)code->co_firstlineno << 44;
-    if (PyUnicode_IS_COMPACT_ASCII(name)) {
-        /* PyUnicode_DATA() of such a string, without its questions. */
-        const char *bytes = (const char *)((PyASCIIObject *)name + 1);
-        check += cm_text_end(bytes, ((PyASCIIObject *)name)->length)
-                 * UINT64_C(0x9E3779B97F4A7C15);
+    return check + cm_str_end(name) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static inline uint64_t
+cm_mix_texts(uint64_t check, const PyObject *tuple)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        const PyObject *text = PyTuple_GET_ITEM(tuple, i);
+        if (PyUnicode_CheckExact(text)) {
+            check = (check ^ check >> 32) * UINT64_C(0xBF58476D1CE4E5B9)
+                    + cm_str_end(text);
+        }
     }
     return check;
+}
+
+/* Differs also for code that is written at run time under one file name, whose
+ * parts may all lie where those of the last one lay: by the texts it uses. */
+static inline uint64_t
+cm_code_full_check(const PyCodeObject *code)
+{
+    uint64_t check = cm_code_check(code) + cm_str_end(code->co_qualname);
+    check = cm_mix_texts(check, code->co_names);
+    check = cm_mix_texts(check, code->co_localsplusnames);
+    return cm_mix_texts(check, code->co_consts);
 }
 #else
 /* Differs (before mixing), as good as always, for code objects that lie at one
@@ -268,6 +298,12 @@ cm_code_check(const PyCodeObject *code)
                        * UINT64_C(0xD6E8FEB86659FD93);
     }
     return check;
+}
+
+static inline uint64_t
+cm_code_full_check(const PyCodeObject *code)
+{
+    return cm_code_check(code);
 }
 #endif
 
