@@ -418,6 +418,28 @@ def test_what_a_loop_takes_out_until_it_finds_one(probe):
     assert set(probe.code(function_of(source).__code__)["found"]) == {3}
 
 
+def test_what_a_loop_finds_after_it_has_gone_on(probe):
+    source = """def f(heap, rows):
+ for _ in range(9):
+  task = heappop(heap)
+  if task.late: continue
+  if task.good: return task
+  heap.pop()
+ while heap:
+  heappop(heap)
+  for row in rows:
+   if rows.pop(): break
+  else: rows.pop()
+  if heap.pop(): return row
+ while rows:
+  heappop(heap)
+  while heap:
+   if heap.pop(): return heap
+ return rows.pop()
+"""
+    assert set(probe.code(function_of(source).__code__)["found"]) == {2, 3, 8, 11, 12, 14, 16}
+
+
 def test_a_library_tells_no_second_names(probe):
     source = "def f(rows):\n items = rows\n trim(items)\n return items[1:]\n"
     namespace = {}

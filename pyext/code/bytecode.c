@@ -434,7 +434,7 @@ leave(struct cm_pass *pass, enum action action)
         cm_pass_add(pass, CM_STORE_RETURN, NULL, pass->stack[0].of, NULL);
     }
     if (action == ACT_RETURN && pass->stack[0].constant == NULL) {
-        pass->spans.returned = pass->unit;
+        cm_spans_return(&pass->spans, pass->unit);
     }
     forget(pass);
 }
@@ -450,12 +450,18 @@ span(struct cm_pass *pass, enum action action, unsigned argument,
     if (action == ACT_BRANCH && measured) {
         cm_spans_branch(&pass->spans, pass->count, next + argument);
     }
+    if (action == ACT_BRANCH || action == ACT_TURN) {
+        cm_spans_exit(&pass->spans, pass->unit, next + (Py_ssize_t)argument);
+    }
     if (action == ACT_TURN) {
         cm_sieve_turn(&pass->sieve, pass->unit, next + (Py_ssize_t)argument);
     }
     if (action == ACT_LOOP) {
         cm_sieve_jump(&pass->sieve, next - (Py_ssize_t)argument);
         cm_spans_loop(&pass->spans, pass->stores, pass->count, next, argument);
+    }
+    if (action >= ACT_TURN && action <= ACT_RETURN) {
+        pass->spans.straight = next;
     }
 }
 
@@ -549,7 +555,9 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
 static void
 forget_units(struct cm_pass *pass)
 {
+    cm_spans_close(&pass->spans);
     for (uint32_t i = 0; i < pass->count; i++) {
+        cm_spans_find(&pass->spans, &pass->stores[i]);
         pass->stores[i].unit = 0;
         cm_spans_forget(&pass->stores[i]);
     }

@@ -68,14 +68,28 @@ carries(const struct cm_store *store, Py_ssize_t first)
 /* What a `for` sets has no owner: until the code is read that is its own loop,
  * the first one to be met. */
 static void
-repeat(struct cm_store *store, uint32_t first, Py_ssize_t returned)
+repeat(struct cm_store *store, uint32_t first)
 {
-    store->found |= !store->repeated && (Py_ssize_t)store->unit < returned;
     if (store->turn && !store->repeated) {
         store->owner.index = first;
     }
     store->nested |= store->turn && store->owner.index > first;
     store->repeated = true;
+}
+
+/* One that continues in two places is one. */
+static void
+keep_loop(struct cm_spans *self, Py_ssize_t first, Py_ssize_t next)
+{
+    uint32_t i = 0;
+    while (i < self->loop_count && self->loops[i].first != first) {
+        i++;
+    }
+    if (i < CM_SPANS_LOOPS) {
+        self->loops[i].first = first;
+        self->loops[i].next = self->loops[i].end = next;
+        self->loop_count += i == self->loop_count;
+    }
 }
 
 /* Out of a handler is no loop: from 3.12 on these stand behind the rest,
@@ -90,9 +104,10 @@ cm_spans_loop(struct cm_spans *self, struct cm_store *stores, uint32_t count,
         && self->handlers < next) {
         return;
     }
+    keep_loop(self, next - argument, next);
     while (i > 0 && (Py_ssize_t)stores[i - 1].unit >= next - argument
            && self->marks < MOST_MARKS) {
-        repeat(&stores[--i], (uint32_t)(next - argument), self->returned);
+        repeat(&stores[--i], (uint32_t)(next - argument));
         stores[i].carried |= carries(&stores[i], next - argument);
         self->marks++;
     }
@@ -104,6 +119,114 @@ cm_spans_branch(struct cm_spans *self, uint32_t count, Py_ssize_t target)
     if (count != 0 && self->open_count < CM_SPANS_OPEN) {
         self->open[self->open_count].target = target;
         self->open[self->open_count++].store = count - 1;
+    }
+}
+
+void
+cm_spans_exit(struct cm_spans *self, Py_ssize_t at, Py_ssize_t target)
+{
+    if (self->exit_count < CM_SPANS_EXITS) {
+        self->exits[self->exit_count].at = at;
+        self->exits[self->exit_count++].target = target;
+    }
+}
+
+void
+cm_spans_return(struct cm_spans *self, Py_ssize_t unit)
+{
+    if (self->return_count < CM_SPANS_RETURNS) {
+        self->returns[self->return_count++] = unit;
+    }
+    for (uint32_t i = 0; i < self->exit_count; i++) {
+        Py_ssize_t target = self->exits[i].target;
+        self->exits[i].returns |= target >= self->straight && target <= unit;
+    }
+}
+
+/* From 3.14 on a loop that ends another one's turn goes on in its midst. */
+void
+cm_spans_close(struct cm_spans *self)
+{
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        for (uint32_t j = 0; j < self->loop_count; j++) {
+            if (self->loops[j].first > self->loops[i].first
+                && self->loops[j].first < self->loops[i].end
+                && self->loops[j].next > self->loops[i].end) {
+                self->loops[i].end = self->loops[j].next;
+            }
+        }
+    }
+}
+
+/* The innermost one.  -1: none. */
+static int
+loop_of(const struct cm_spans *self, Py_ssize_t unit)
+{
+    int found = -1;
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        if (unit >= self->loops[i].first && unit < self->loops[i].end
+            && (found < 0
+                || self->loops[i].first > self->loops[found].first)) {
+            found = (int)i;
+        }
+    }
+    return found;
+}
+
+static bool
+is_within(const struct cm_spans *self, int loop, Py_ssize_t unit)
+{
+    return unit >= self->loops[loop].first && unit < self->loops[loop].end;
+}
+
+/* Where the program goes on behind a loop: furthest of where it jumps to,
+ * unless that is another loop's next turn. */
+static Py_ssize_t
+behind(const struct cm_spans *self, int loop)
+{
+    Py_ssize_t last = self->loops[loop].end;
+    for (uint32_t i = 0; i < self->exit_count; i++) {
+        if (is_within(self, loop, self->exits[i].at)
+            && self->exits[i].target > last) {
+            last = self->exits[i].target;
+        }
+    }
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        if (self->loops[i].first < self->loops[loop].first
+            && is_within(self, loop, self->loops[i].next)) {
+            last = PY_SSIZE_T_MAX;
+        }
+    }
+    return last;
+}
+
+/* From 3.14 on what a loop returns may stand behind it. */
+static bool
+returns_behind(const struct cm_spans *self, int loop, Py_ssize_t unit)
+{
+    bool found = false;
+    Py_ssize_t last = behind(self, loop);
+    for (uint32_t i = 0; i < self->exit_count; i++) {
+        found |= self->exits[i].returns && self->exits[i].at > unit
+                 && is_within(self, loop, self->exits[i].at)
+                 && self->exits[i].target >= self->loops[loop].end
+                 && self->exits[i].target < last;
+    }
+    return found;
+}
+
+void
+cm_spans_find(const struct cm_spans *self, struct cm_store *store)
+{
+    Py_ssize_t unit = (Py_ssize_t)store->unit;
+    int loop = loop_of(self, unit);
+    if (loop < 0) {
+        return;
+    }
+    store->found = returns_behind(self, loop, unit);
+    for (uint32_t i = 0; i < self->return_count; i++) {
+        store->found |= self->returns[i] > unit
+                        && self->returns[i] < self->loops[loop].end;
     }
 }
 

@@ -15,6 +15,9 @@
 enum {
     CM_SPANS_OPEN = 4,
     CM_SPANS_NAMES = 32,
+    CM_SPANS_LOOPS = 16,
+    CM_SPANS_EXITS = 32,
+    CM_SPANS_RETURNS = 16,
     CM_SPANS_READ = 0,
     CM_SPANS_SET = 1
 };
@@ -23,7 +26,20 @@ enum {
 struct cm_spans {
     uint32_t marks;      /* stores that were looked at for loops */
     Py_ssize_t handlers; /* the first of them: all stand behind the rest */
-    Py_ssize_t returned; /* where a value was, last */
+    struct {
+        Py_ssize_t first; /* where it begins */
+        Py_ssize_t next;  /* behind where it goes on, last */
+        Py_ssize_t end;   /* of that and the loops that begin in it */
+    } loops[CM_SPANS_LOOPS];
+    uint32_t loop_count;
+    struct {
+        Py_ssize_t at, target;
+        bool returns;        /* a value, there and at once */
+    } exits[CM_SPANS_EXITS]; /* of loops and others: jumps ahead */
+    uint32_t exit_count;
+    Py_ssize_t returns[CM_SPANS_RETURNS]; /* where a value is returned */
+    uint32_t return_count;
+    Py_ssize_t straight; /* since here no jump */
     struct {
         Py_ssize_t target; /* where it jumps to */
         uint32_t store;    /* what was measured before that */
@@ -50,6 +66,14 @@ void cm_spans_loop(struct cm_spans *self, struct cm_store *stores,
                    uint32_t count, Py_ssize_t next, unsigned argument);
 /* What stands between here and the target depends on the last store. */
 void cm_spans_branch(struct cm_spans *self, uint32_t count, Py_ssize_t target);
+/* A jump ahead, perhaps out of a loop. */
+void cm_spans_exit(struct cm_spans *self, Py_ssize_t at, Py_ssize_t target);
+/* A value is returned here. */
+void cm_spans_return(struct cm_spans *self, Py_ssize_t unit);
+/* Once the code is read, before the first cm_spans_find(). */
+void cm_spans_close(struct cm_spans *self);
+/* Whether the innermost loop may return a value behind this store. */
+void cm_spans_find(const struct cm_spans *self, struct cm_store *store);
 /* This instruction is reached; `leaves`: not by the one before, which returns,
  * raises or continues. */
 void cm_spans_reach(struct cm_spans *self, struct cm_store *stores,
