@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* One mutex around one document.  The file is written when a finding is new or
- * has doubled, else after intervals that double up to a minute. */
+/* One mutex around one document. */
 
 #include "digest.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h> // S_ISREG()
 
 #include "../detector/alloc.h"
 #include "../detector/clock.h"
 #include "../detector/hot.h"
 #include "../graph/finding.h"
 #include "digest_private.h"
-#include "file.h"
 #include "growth_told.h"
 #include "leak.h"
 #include "leak_json.h"
 #include "ledger.h"
 #include "suppress.h"
 
-#define LONGEST_INTERVAL_NS UINT64_C(60000000000)
 #define FIRST_INTERVAL_NS UINT64_C(1000000000)
-#define MAX_NAME_TRIES 1000
 
 enum cm_status
 cm_digest_make_document(struct cm_leak *leak)
@@ -42,6 +36,7 @@ void
 cm_digest_begin(struct cm_digest *self)
 {
     pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->written, NULL);
     self->interval_ns = FIRST_INTERVAL_NS;
     self->collection_step = 1;
 }
@@ -83,6 +78,7 @@ cm_digest_free(struct cm_digest *self)
     cm_recurrence_release(&self->recurrence);
     cm_leak_release(&self->leak);
     cm_free(self->path);
+    pthread_cond_destroy(&self->written);
     pthread_mutex_destroy(&self->lock);
     cm_free(self);
 }
@@ -237,115 +233,6 @@ cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* --- the report file ------------------------------------------------------------ */
-
-/* Before: lock held.  "leak-7.json" -> "leak-7-2.json" for the 2nd try. */
-static char *
-name_for_try(const struct cm_digest *self, int attempt)
-{
-    struct cm_buffer name = {0};
-    const char *dot = strrchr(self->path, '.');
-    const char *slash = strrchr(self->path, '/');
-    size_t stem = dot != NULL && (slash == NULL || dot > slash)
-                      ? (size_t)(dot - self->path)
-                      : strlen(self->path);
-    cm_buffer_add(&name, self->path, stem);
-    if (attempt > 1) {
-        cm_buffer_addf(&name, "-%d", attempt);
-    }
-    cm_buffer_add_text(&name, self->path + stem);
-    char *result =
-        cm_buffer_status(&name) == CM_OK ? cm_strdup(name.bytes) : NULL;
-    cm_buffer_release(&name);
-    return result;
-}
-
-/* A device, a pipe: a name beside it is nobody's wish (/dev/null-2). */
-static bool
-is_no_file(const char *path)
-{
-    struct stat there;
-    bool result = stat(path, &there) == 0 && !S_ISREG(there.st_mode);
-    errno = result ? ENOTSUP : EEXIST;
-    return result;
-}
-
-/* Before: lock held.  A file of another process is never overwritten. */
-static enum cm_status
-write_file(struct cm_digest *self, const struct cm_buffer *json)
-{
-    if (self->path_claimed) {
-        return cm_file_write(self->leak.source_path, json->bytes, json->length,
-                             true);
-    }
-    enum cm_status status = CM_IO;
-    for (int attempt = 1; attempt <= MAX_NAME_TRIES; attempt++) {
-        char *name = name_for_try(self, attempt);
-        status = name != NULL
-                     ? cm_file_write(name, json->bytes, json->length, false)
-                     : CM_NO_MEMORY;
-        if (status == CM_OK) {
-            cm_free(self->leak.source_path);
-            self->leak.source_path = name;
-            self->path_claimed = true;
-            return CM_OK;
-        }
-        cm_free(name);
-        if (status != CM_IO || errno != EEXIST || is_no_file(self->path)) {
-            break;
-        }
-    }
-    return status;
-}
-
-/* Before: lock held. */
-static bool
-write_is_due(const struct cm_digest *self, bool now)
-{
-    bool worth = self->leak.cycle_count != 0 || self->demanded
-                 || cm_memory_ran_out(&self->leak)
-                 || cm_growth_has_fault(&self->leak)
-                 || self->path_claimed; /* what was told may be over */
-    if (self->path == NULL || !self->dirty || !worth) {
-        return false;
-    }
-    return now || self->urgent
-           || cm_clock_ns(CLOCK_MONOTONIC) - self->last_write_ns
-                  > self->interval_ns;
-}
-
-/* Before: lock held. */
-static enum cm_status
-write_report(struct cm_digest *self)
-{
-    struct cm_buffer json = {0};
-    cm_leak_sort(&self->leak);
-    cm_digest_note_run(self);
-    self->dirty = self->urgent = false;
-    enum cm_status status = cm_leak_json_write(&self->leak, &json);
-    if (status == CM_OK) {
-        status = write_file(self, &json);
-    }
-    self->counts.reports_written += status == CM_OK;
-    self->counts.write_errors += status != CM_OK;
-    self->write_error = status == CM_OK ? 0 : status == CM_IO ? errno : ENOMEM;
-    if (self->interval_ns < LONGEST_INTERVAL_NS) {
-        self->interval_ns *= 2;
-    }
-    self->last_write_ns = cm_clock_ns(CLOCK_MONOTONIC);
-    cm_buffer_release(&json);
-    return status;
-}
-
-/* Before: lock held.  Before something is said: so that the file has a name. */
-void
-cm_digest_write_first(struct cm_digest *self)
-{
-    if (write_is_due(self, true)) {
-        (void)write_report(self);
-    }
-}
-
 /* --- findings ----------------------------------------------------------------- */
 
 /* Before: lock held. */
@@ -469,21 +356,6 @@ cm_digest_document(struct cm_digest *self, const struct cm_heap *heaps,
     return status;
 }
 
-enum cm_status
-cm_digest_write(struct cm_digest *self, bool now)
-{
-    enum cm_status status = CM_OK;
-    pthread_mutex_lock(&self->lock);
-    if (now) {
-        cm_digest_say_rest(self);
-    }
-    if (write_is_due(self, now)) {
-        status = write_report(self);
-    }
-    pthread_mutex_unlock(&self->lock);
-    return status;
-}
-
 CM_HOT bool
 cm_digest_warns(struct cm_digest *self)
 {
@@ -509,15 +381,6 @@ cm_digest_take_warning(struct cm_digest *self, bool *finding)
     }
     pthread_mutex_unlock(&self->lock);
     return text;
-}
-
-char *
-cm_digest_report_path(struct cm_digest *self)
-{
-    pthread_mutex_lock(&self->lock);
-    char *path = self->path_claimed ? cm_strdup(self->leak.source_path) : NULL;
-    pthread_mutex_unlock(&self->lock);
-    return path;
 }
 
 void

@@ -8,8 +8,10 @@
  * due, and warnings wait to be said.  Needs no Python; every call may come from
  * any thread.
  *
- * The analysis runs outside the lock; the lock guards the document, the file
- * and the warnings, and is never held while calling out.
+ * The analysis runs outside the lock, and so does the disk: the lock guards the
+ * document and the warnings, and is never held while calling out.  Who has the
+ * file written (cm_digest_add, _find, _growth, _exhausted, _exhausted_all,
+ * _write) waits for the disk; all others do not, and may hold the GIL.
  *
  * A fork does not wait for it: a child that was forked while it was held has
  * an empty document, and every call is legal there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* A digest may be held for as long as a disk takes to write, so a fork does
+/* A digest may be held for as long as a long document takes, so a fork does
  * not wait for it, as it does for the leaf locks (lock.h).  It tries: what it
  * can take is whole in the child as well.  Of what it cannot, the holder is
  * not in the child, and what it was changing is half changed: the child gives
@@ -51,6 +51,8 @@ after_fork_in_child(void)
 {
     for (struct cm_digest *self = list; self != NULL; self = self->next) {
         if (self->whole_at_fork) {
+            self->writing = false; /* who wrote is not in the child */
+            pthread_cond_init(&self->written, NULL);
             pthread_mutex_unlock(&self->lock);
         }
         else {

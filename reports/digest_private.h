@@ -3,9 +3,9 @@
 #ifndef CM_DIGEST_PRIVATE_H
 #define CM_DIGEST_PRIVATE_H
 
-/* The digest from inside: digest.c has findings and the file, digest_say.c the
- * warnings, digest_growth.c growth and the collections, digest_fork.c what a
- * forked child finds.  Not for others. */
+/* The digest from inside: digest.c has findings, digest_file.c the report
+ * file, digest_say.c the warnings, digest_growth.c growth and the collections,
+ * digest_fork.c what a forked child finds.  Not for others. */
 
 #include <pthread.h>
 
@@ -32,7 +32,9 @@ struct cm_digest {
     struct cm_leak spare;
     bool whole_at_fork;
     pthread_mutex_t lock;
+    pthread_cond_t written; /* `writing` has become false */
     /* Guarded by lock, all below. */
+    bool writing; /* somebody writes the file, and does not have the lock */
     struct cm_leak leak;
     struct cm_suppressions suppressions;
     struct cm_recurrence recurrence; /* of heaps that were looked at */
@@ -67,7 +69,8 @@ void cm_digest_begin(struct cm_digest *self);
 enum cm_status cm_digest_outlive_forks(struct cm_digest *self) CM_CHECKED;
 void cm_digest_forget_forks(struct cm_digest *self);
 
-/* Before: lock held.  Writes the report and queues a warning of what is new.
+/* Before: lock held; it is given while the file is written, as by all below
+ * that write.  Writes the report and queues a warning of what is new.
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
 /* Before: lock held.  The same of cycles, of which many wait for each other:

@@ -414,8 +414,10 @@ tell_all(struct cm_growth_look *self, PyObject *free_bytes, bool aloud)
     if (status == CM_OK) {
         cm_linecache_copy(self->session->records, &self->session->sourced);
         cm_steps_tell(self->session); /* a warning writes the document */
+        Py_BEGIN_ALLOW_THREADS
         status =
             cm_digest_growth(self->session->digest, uses, self->count, aloud);
+        Py_END_ALLOW_THREADS
     }
     cm_holders_release(&holders);
     cm_free(uses);

@@ -73,7 +73,10 @@ cm_sighting_new(PyObject *module, struct cm_digest *digest,
         self->heaps[i] = heaps[i];
         heaps[i] = (struct cm_heap){0};
     }
-    enum cm_status status = find_all(self, recorded);
+    enum cm_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = find_all(self, recorded);
+    Py_END_ALLOW_THREADS
     if (status != CM_OK) {
         sighting_free(self);
         PyErr_SetString(PyExc_MemoryError, cm_status_text(status));

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A disk that takes its time: fsync() here waits until the test says so. */
+
+#include "heap_builder.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../detector/alloc.h"
+#include "../reports/digest.h"
+
+/* A child has threads of its own, and not those of its parent. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(
+    void);
+const char *
+__tsan_default_options(void)
+{
+    return "die_after_fork=0:report_thread_leaks=0";
+}
+
+static _Atomic bool slow;
+static sem_t reached, may_go_on;
+
+__attribute__((visibility("default"))) int
+fsync(int descriptor)
+{
+    (void)descriptor;
+    if (slow) {
+        sem_post(&reached);
+        sem_wait(&may_go_on);
+    }
+    return 0;
+}
+
+static const char pair[] =
+    "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t";
+
+struct scene {
+    struct built *built;
+    struct cm_digest *digest;
+    char folder[64], path[128], other[128];
+    pthread_t finder;
+};
+
+static int
+set_up(void **state)
+{
+    static struct scene the_scene;
+    struct scene *scene = &the_scene;
+    *scene = (struct scene){0};
+    scene->built = built_new(pair);
+    scene->digest = cm_digest_new(scene->built->records);
+    strcpy(scene->folder, "/tmp/t_digest_file.XXXXXX");
+    assert_non_null(mkdtemp(scene->folder));
+    snprintf(scene->path, sizeof(scene->path), "%s/leak.json", scene->folder);
+    snprintf(scene->other, sizeof(scene->other), "%s/two.json", scene->folder);
+    if (scene->digest != NULL) {
+        cm_digest_output(scene->digest, scene->path, true, 1);
+    }
+    sem_init(&reached, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    *state = scene;
+    return scene->digest == NULL;
+}
+
+static int
+tear_down(void **state)
+{
+    struct scene *scene = *state;
+    char command[128];
+    cm_digest_free(scene->digest);
+    built_free(scene->built);
+    snprintf(command, sizeof(command), "rm -r %s", scene->folder);
+    return system(command);
+}
+
+static void *
+find(void *context)
+{
+    struct scene *scene = context;
+    return cm_digest_add(scene->digest, &scene->built->heap) == CM_OK ? NULL
+                                                                      : scene;
+}
+
+static void *
+write_now(void *context)
+{
+    struct scene *scene = context;
+    return cm_digest_write(scene->digest, true) == CM_OK ? NULL : scene;
+}
+
+/* After: a thread that has found something waits for the disk.  Who waits for
+ * that thread is ended by the signal. */
+static void
+have_it_written(struct scene *scene)
+{
+    alarm(20);
+    slow = true;
+    assert_int_equal(pthread_create(&scene->finder, NULL, find, scene), 0);
+    sem_wait(&reached);
+    slow = false;
+}
+
+static void
+let_it_go_on(struct scene *scene)
+{
+    void *wrong;
+    sem_post(&may_go_on);
+    assert_int_equal(pthread_join(scene->finder, &wrong), 0);
+    assert_null(wrong);
+    alarm(0);
+}
+
+static uint64_t
+written(const struct scene *scene)
+{
+    struct cm_digest_counts counts;
+    cm_digest_counts(scene->digest, &counts);
+    assert_int_equal(counts.write_errors, 0);
+    return counts.reports_written;
+}
+
+static void
+test_nobody_else_waits_for_the_disk(void **state)
+{
+    struct scene *scene = *state;
+    have_it_written(scene);
+    cm_digest_collection(scene->digest, 2, 1, 1, 1);
+    cm_digest_number(scene->digest, "iteration", 3);
+    cm_digest_iteration(scene->digest, "cuda:0", 3, 1, 2, 3);
+    assert_int_equal(cm_digest_held(scene->digest, NULL, 0), CM_OK);
+    assert_null(cm_digest_take_warning(scene->digest, NULL));
+    assert_null(cm_digest_report_path(scene->digest));
+    assert_int_equal(written(scene), 0);
+    let_it_go_on(scene);
+    assert_int_equal(written(scene), 1);
+}
+
+static void
+test_what_is_said_is_in_the_file_before(void **state)
+{
+    struct scene *scene = *state;
+    have_it_written(scene);
+    assert_false(cm_digest_warns(scene->digest));
+    let_it_go_on(scene);
+    char *text = cm_digest_take_warning(scene->digest, NULL);
+    char *path = cm_digest_report_path(scene->digest);
+    assert_non_null(strstr(text, scene->path));
+    assert_string_equal(path, scene->path);
+    assert_int_equal(access(path, R_OK), 0);
+    cm_free(text);
+    cm_free(path);
+}
+
+static void
+test_one_at_a_time_writes(void **state)
+{
+    struct scene *scene = *state;
+    pthread_t second;
+    void *wrong;
+    have_it_written(scene);
+    cm_digest_demand(scene->digest);
+    assert_int_equal(pthread_create(&second, NULL, write_now, scene), 0);
+    usleep(20000);
+    assert_int_equal(written(scene), 0);
+    let_it_go_on(scene);
+    assert_int_equal(pthread_join(second, &wrong), 0);
+    assert_null(wrong);
+    assert_int_equal(written(scene), 2);
+}
+
+static void
+test_another_path_is_asked_for_meanwhile(void **state)
+{
+    struct scene *scene = *state;
+    have_it_written(scene);
+    cm_digest_output(scene->digest, scene->other, true, 1);
+    let_it_go_on(scene);
+    assert_null(cm_digest_report_path(scene->digest));
+    cm_digest_demand(scene->digest);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_int_equal(access(scene->other, R_OK), 0);
+}
+
+/* The thread that writes is not in the child. */
+static void
+test_a_child_waits_for_nobody(void **state)
+{
+    struct scene *scene = *state;
+    int status = -1;
+    have_it_written(scene);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(10);
+        cm_digest_output(scene->digest, scene->other, true, 1);
+        cm_digest_demand(scene->digest);
+        _exit(cm_digest_write(scene->digest, true) != CM_OK
+              || access(scene->other, R_OK) != 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    let_it_go_on(scene);
+    assert_int_equal(status, 0);
+}
+
+int
+main(void)
+{
+#define WITH_SCENE(test)                                                      \
+    cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_SCENE(test_nobody_else_waits_for_the_disk),
+        WITH_SCENE(test_what_is_said_is_in_the_file_before),
+        WITH_SCENE(test_one_at_a_time_writes),
+        WITH_SCENE(test_another_path_is_asked_for_meanwhile),
+        WITH_SCENE(test_a_child_waits_for_nobody),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
