@@ -10,13 +10,12 @@ page in that call; warnings are analysed on a native thread and arrive later.
 import atexit
 import contextlib
 import json
-import logging
 import os
 import sys
 import threading
 import time
 
-from . import _budget, _core, _driver, _environment, _exhausted, _growth, _looks, _recorder, _settings
+from . import _budget, _core, _driver, _environment, _exhausted, _growth, _log, _looks, _recorder, _settings
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -206,7 +205,7 @@ def flush(timeout=None):
     """
     done = _core.flush(-1.0 if timeout is None else float(timeout))
     _core.drain()
-    return done
+    return _log.wait() and done
 
 
 def status():
@@ -331,7 +330,7 @@ def _deliver(kind, payload):
     elif kind in ("finding", "warning"):
         if kind == "finding":
             _note_for_run(b"\0")
-        logging.getLogger("cumem").warning("%s", payload.rstrip("\n"))
+        _log.warn(payload.rstrip("\n"))
     elif kind == "notice":
         _notice()
     elif kind == "device":
@@ -531,6 +530,11 @@ def _scan_now(trigger, asked):
 
 
 def _at_exit():
+    _close()
+    _log.wait()
+
+
+def _close():
     with _lock:
         if not _handles:
             return
@@ -544,7 +548,7 @@ def _at_exit():
             if report is not None:
                 _note_for_run(os.fsencode(report))
         except Exception:
-            _core.unraisable(_at_exit)
+            _core.unraisable(_close)
         finally:
             _handles.clear()
             _detach(ending=True)
@@ -569,4 +573,5 @@ def _in_child():
     if not _lock._is_owned():  # another thread's, which is not here to give it back
         _lock._at_fork_reinit()
     _handles.clear()
+    _log.begin_anew()
     _core.forked()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Warnings, on the program's logger, from a thread that has none of the program's locks.
+
+They come from a collection, or between any two lines: the thread they come in may be in the midst of
+``queue.Queue.put()``, whose lock a ``logging.handlers.QueueHandler`` takes again and then waits for ever.
+The thread lives as long as there is something to say; `threading` is not asked to start it, which has locks too.
+"""
+
+import _thread
+import collections
+import logging
+
+from . import _core, _start
+
+LONGEST_WAIT = 5.0  # seconds: a handler may wait for who waits for us
+
+_waiting = collections.deque()
+_saying = _thread.allocate_lock()
+_sayer = None  # the thread that says them
+
+
+def warn(text):
+    """Have the program's handlers get `text`: now where they are ours alone, else soon."""
+    if _is_ours(logging.getLogger("cumem")):
+        _say(text)
+        return
+    _waiting.append(text)
+    if _saying.acquire(blocking=False):
+        try:
+            _thread.start_new_thread(_say_all, ())
+        except RuntimeError:  # no threads here, or none any more
+            _core.let_through()
+            _say_all()
+
+
+def wait():
+    """Until all is said, but not for long; False: it is not."""
+    if _sayer == _thread.get_ident():
+        return False
+    done = _saying.acquire(timeout=LONGEST_WAIT)
+    if done:
+        _saying.release()
+    return done
+
+
+def begin_anew():
+    """In a forked child, which has not the thread: what waits is the parent's to say."""
+    global _saying, _sayer
+    _saying, _sayer = _thread.allocate_lock(), None
+    _waiting.clear()
+
+
+def _is_ours(logger):
+    return not logger.propagate and all(isinstance(handler, _start._OwnHandler) for handler in logger.handlers)
+
+
+def _say(text):
+    logging.getLogger("cumem").warning("%s", text)
+
+
+def _say_all():
+    global _sayer
+    more = True
+    while more:
+        _sayer = _thread.get_ident()
+        try:
+            while _waiting:
+                _say(_waiting.popleft())
+        except Exception:
+            _core.let_through()
+            _core.unraisable(_say_all)
+        finally:
+            _sayer = None
+            _saying.release()
+        more = bool(_waiting) and _saying.acquire(blocking=False)
