@@ -142,7 +142,10 @@ def test_what_is_dead_is_told_by_the_scan_alone(tmp_path):
 
 @pytest.mark.parametrize("how, asked", [
     ("lambda: bytearray(1 << 60)", None), ("lambda: fail(OutOfMemoryError('allocating 1,024 bytes'))", 1024),
-    ("lambda: fail(MemoryError('Unable to allocate 8.00 GiB for an array'))", 8 << 30)])
+    ("lambda: fail(MemoryError('Unable to allocate 8.00 GiB for an array'))", 8 << 30),
+    ("lambda: fail(MemoryError('cannot allocate 10.11.12.13 bytes'))", None),
+    ("lambda: fail(MemoryError(f'cannot allocate 1{0:0400} bytes'))", None),
+    ("lambda: fail(MemoryError(f'cannot allocate 1{0:090} bytes'))", None)])
 def test_what_was_asked_for_is_read(tmp_path, how, asked):
     run(ALONE + f"main({how})", cwd=tmp_path)
     assert report_of(tmp_path)["exhausted"].get("asked_bytes") == asked

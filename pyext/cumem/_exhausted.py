@@ -10,7 +10,10 @@ CuPy, JAX and Numba raise alone.  An exception is read by the getters of
 import re
 import sys
 
+from . import _core
+
 _MOST_CAUSES = 10
+_MOST_BYTES = 1 << 64
 _WORDS = ("can't allocate memory", "not enough memory", "out of memory", "OUT_OF_MEMORY",
           "RESOURCE_EXHAUSTED")  # fmt: skip
 _SIZE = re.compile(r"allocat\w*:? ([\d.,]*\d) ?(bytes|[KMGTPE]iB)")
@@ -52,4 +55,9 @@ def _text(error):
 def _asked(error):
     """"tried to allocate 4096 bytes" of torch, "Unable to allocate 8.00 EiB" of NumPy."""
     found = _SIZE.search(_text(error))
-    return int(float(found[1].replace(",", "")) * 2 ** _UNITS[found[2]]) if found else None
+    try:
+        asked = int(float(found[1].replace(",", "")) * 2 ** _UNITS[found[2]]) if found else _MOST_BYTES
+    except (ValueError, OverflowError):  # "10.11.12.13 bytes"
+        _core.let_through()
+        return None
+    return asked if asked < _MOST_BYTES else None
