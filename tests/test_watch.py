@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """cumem.watch(): what CUMEM_WARN_CYCLES=1 does, for a part of a program."""
 
+import pytest
+
 from process import NODES, run_ok
 
 START = NODES + """
@@ -119,6 +121,70 @@ for function in items, later, Items():
     else:
         raise SystemExit(f"{function!r} was taken")
 """, cwd=tmp_path)
+
+
+UNOBSERVED = START + """
+import logging, multiprocessing, signal
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
+
+@cumem.watch()
+def train():
+    return interceptor()
+"""
+
+
+def test_in_a_forked_child_a_function_runs_unobserved(tmp_path):
+    done = run_ok(UNOBSERVED + """
+def child():
+    for _ in range(2):
+        assert train() == "none"
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+assert process.exitcode == 0 and train() != "none"
+""", cwd=tmp_path)
+    told, = done.out.splitlines()
+    assert told.startswith("cumem: train() runs unobserved: cumem is silent in a forked child"), told
+
+
+def test_what_a_handler_raises_as_a_function_begins_is_the_programs(tmp_path):
+    run_ok(UNOBSERVED + """
+from cumem import _runtime
+def interrupted():
+    del _runtime._retag
+    _runtime._retag = retag
+    signal.raise_signal(signal.SIGUSR1)
+    sum(range(1000))
+def stop(*_):
+    raise ValueError("mine")
+signal.signal(signal.SIGUSR1, stop)
+retag, _runtime._retag = _runtime._retag, interrupted
+try:
+    train()
+except ValueError:
+    assert interceptor() == "none"
+else:
+    raise SystemExit("it was swallowed")
+assert train() != "none" and interceptor() == "none"
+""", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("holder, asks", [
+    ("__main__", "train()"), ("builtins", "train()"), ("__main__", "watch().remove()"),
+    ("__main__", "warn().remove()")])
+def test_in_a_finalizer_at_the_very_end_nothing_begins(tmp_path, holder, asks):
+    """Modules are gone then, and nothing would end it."""
+    done = run_ok(UNOBSERVED + f"""
+gc.disable()
+class Trainer:
+    def __del__(self, train=train, watch=cumem.watch, warn=cumem.warn_tensor_cycles, write=os.write):
+        {asks}
+        write(1, b"saved")
+import {holder} as holder
+holder.trainer = Trainer()
+holder.trainer.me = holder.trainer
+""".replace("return interceptor()", "pass"), cwd=tmp_path)
+    assert (done.out, done.err) == ("saved", ""), done
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path):

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 
-from . import _budget, _core, _driver, _environment, _exhausted, _growth, _log, _looks, _recorder, _settings
+from . import (_budget, _core, _driver, _environment, _exhausted, _frameworks, _growth, _log, _looks, _recorder,
+               _settings, _steps)  # fmt: skip
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -228,6 +229,8 @@ def status():
 
 
 def _add(handle):
+    if sys.is_finalizing():  # nothing would end it
+        return handle
     with _lock:
         _handles.append(handle)
         try:
@@ -257,7 +260,7 @@ def _prepare():
     """What every use needs once: who we are, exit, fork."""
     if not _attached["exit"]:
         _attached["exit"] = True
-        from . import _frameworks, _jax, _memory, _steps, _torch  # the core asks for them in collections: no import there
+        from . import _jax, _memory, _torch  # the core asks for them in collections: no import there
         _core.describe(
             {
                 "host": os.uname().nodename,
@@ -294,8 +297,6 @@ def _apply():
 
 
 def _detach(ending=False):
-    from . import _steps
-
     _looks.detach(ending)
     _steps.detach()
     _recorder.disarm()
@@ -312,8 +313,6 @@ def _retag():
 
 def _tensor_types():
     """What the core has tagged: to be taken back."""
-    from . import _frameworks
-
     found = _frameworks.tagged_types()
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "Tensor"):
@@ -342,12 +341,8 @@ def _deliver(kind, payload):
     elif kind == "growth":
         _guarded(_growth.look_when_due, payload)
     elif kind == "torch":
-        from . import _steps
-
         _steps.attach()
     elif kind == "memory":
-        from . import _steps
-
         with _no_collection():  # the program's finalizers are not to run at the end of an iteration
             _steps.attach()
             _note_memory(snapshot=False)
@@ -403,7 +398,7 @@ def _notice():
     initialized = getattr(cuda, "is_initialized", None)
     if initialized is None or not initialized():
         return
-    from . import _memory, _steps
+    from . import _memory
 
     _core.accelerator()
     _steps.attach()

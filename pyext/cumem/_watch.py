@@ -5,6 +5,7 @@
 import contextlib
 import functools
 import os
+import sys
 
 from . import _budget, _core, _environment, _growth, _report, _runtime, _settings, _steps
 
@@ -14,12 +15,17 @@ def _is_any(function, *kinds):
     return any(kind(one) for kind in kinds for one in (function, getattr(type(function), "__call__", None)))
 
 
+@functools.cache
+def _tell_unobserved(name, why):
+    _settings.warn_of([f"{name}() runs unobserved: {why}"])
+
+
 class Watcher(_runtime.Handle):
     """What :func:`watch` returns: a context manager, and a decorator.
 
     It observes until :meth:`remove`, or the end of its ``with`` statement; as a
     decorator, during each call of the function, of a coroutine function until it
-    has returned.
+    has returned.  Where it cannot, the function runs all the same, and a warning says why.
     """
 
     def __init__(self, devices, path, stacks):
@@ -40,32 +46,48 @@ class Watcher(_runtime.Handle):
         if _is_any(function, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
             raise TypeError("a generator runs when its items are asked for: use `with cumem.watch():` in it")
         self._end(False)
+        is_over = sys.is_finalizing  # modules' names may be gone then
+        name = getattr(function, "__qualname__", type(function).__name__)
 
         @functools.wraps(function)
         def watched(*args, **keywords):
-            with self._call():
+            if is_over():
+                return function(*args, **keywords)
+            with self._call(name):
                 return function(*args, **keywords)
 
         @functools.wraps(function)
         async def awaited(*args, **keywords):
-            with self._call():
+            with self._call(name):
                 return await function(*args, **keywords)
 
         return awaited if _is_any(function, inspect.iscoroutinefunction) else watched
 
     @contextlib.contextmanager
-    def _call(self):
-        self._enter()
+    def _call(self, name):
+        self._enter(name)
         try:
             yield
         finally:
             self._leave()
 
-    def _enter(self):
+    def _enter(self, name):
         with _runtime._lock:
             self._calls += 1
-            if self._calls == 1:
-                _runtime._add(self)
+            try:
+                if self._calls == 1:
+                    self._begin(name)
+            except BaseException:
+                self._calls -= 1
+                raise
+
+    def _begin(self, name):
+        """Where nothing can be observed the program's function runs too."""
+        try:
+            _runtime._add(self)
+        except Exception as error:
+            _core.let_through()
+            _tell_unobserved(name, str(error))
 
     def _leave(self):
         with _runtime._lock:
