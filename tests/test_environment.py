@@ -285,6 +285,60 @@ make_pair(1 << 20); gc.collect(); cumem.flush()
     assert "DEAD CYCLE, 4.0 MiB" in done.err and "report is not written to leak-" in done.err
 
 
+def _no_utf8(folder):
+    name = folder / os.fsdecode(b"caf\xe9")
+    name.mkdir()
+    (name / "cumem.supp").write_text("type Other\nnonsense here\n")
+    return name
+
+
+def test_a_folder_whose_name_is_not_utf8(tmp_path):
+    folder = _no_utf8(tmp_path)
+    done = run_ok(LEAK, cwd=folder, CUMEM_WARN_CYCLES=1)
+    assert "DEAD CYCLE x3" in done.err and "cumem.supp: line 2" in done.err, done.err
+    assert len(reports(folder)) == 1
+
+
+def test_a_path_that_is_not_utf8(tmp_path):
+    run_ok(NODES + """
+os.chdir(b"caf\\xe9")
+with cumem.watch(b"r\\xe9sum\\xe9.json") as watcher:
+    make_pair(1 << 20)
+    gc.collect()
+    cumem.flush()
+    path = cumem.status()["report"]
+    assert os.fsencode(path).endswith(b"/caf\\xe9/r\\xe9sum\\xe9.json"), path
+assert len(json.load(open(path))["cycles"]) == 1
+""", cwd=_no_utf8(tmp_path).parent)
+
+
+@pytest.mark.parametrize("rank", ["9" * 20, "9" * 5000])
+def test_a_rank_that_no_job_has(tmp_path, rank):
+    done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, RANK=rank, WORLD_SIZE=rank)
+    assert "DEAD CYCLE x3" in done.err, done.err
+    report = json.loads((tmp_path / reports(tmp_path)[0]).read_text())
+    assert report["rank"] == report["world_size"] == 10**15 - 1
+
+
+def test_what_fails_as_it_begins_is_made_up_for(tmp_path):
+    """The handlers of exit and fork are there by then, and who the process is comes next time."""
+    done = run_ok(NODES + """
+from cumem import _core
+def fail(paths):
+    raise MemoryError
+suppressions, _core.suppressions = _core.suppressions, fail
+try:
+    cumem.watch("here.json")
+except MemoryError:
+    _core.suppressions = suppressions
+else:
+    raise SystemExit("it was swallowed")
+cumem.watch("here.json")
+make_pair(1 << 20)
+""", cwd=_no_utf8(tmp_path))
+    assert "cumem.supp: line 2" in done.err and "DEAD CYCLE, 4.0 MiB" in done.err, done.err
+
+
 def test_unreadable_values_are_named_and_the_default_is_used(tmp_path):
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_MIN_BYTES="much",
                   CUMEM_DEVICES="gpu?")  # fmt: skip

@@ -24,7 +24,7 @@ GC, SCAN, OOM, EXIT, MANUAL = range(5)
 
 _lock = threading.RLock()
 _handles = []
-_attached = {"oom": False, "exit": False, "ran_out": False, "scanning": False}
+_attached = {"oom": False, "exit": False, "described": False, "ran_out": False, "scanning": False}
 
 
 class Handle:
@@ -257,24 +257,30 @@ def _union(devices):
 
 
 def _prepare():
-    """What every use needs once: who we are, exit, fork."""
+    """What every use needs once: exit, fork, who we are."""
     if not _attached["exit"]:
-        _attached["exit"] = True
         from . import _jax, _memory, _torch  # the core asks for them in collections: no import there
-        _core.describe(
-            {
-                "host": os.uname().nodename,
-                "python": sys.version.split()[0].rstrip("+"),
-                "cumem": __version__,
-                "pid": os.getpid(),
-                "rank": _settings.rank(),
-                "world_size": _settings.world_size(),
-            }
-        )
-        _core.show_texts(_environment.asked("CUMEM_VALUES"))
-        _core.suppressions(_environment.suppression_files())
         atexit.register(_at_exit)
         os.register_at_fork(after_in_child=_in_child)
+        _attached["exit"] = True
+    if not _attached["described"]:
+        _describe()
+        _attached["described"] = True
+
+
+def _describe():
+    _core.describe(
+        {
+            "host": os.uname().nodename,
+            "python": sys.version.split()[0].rstrip("+"),
+            "cumem": __version__,
+            "pid": os.getpid(),
+            "rank": _settings.rank(),
+            "world_size": _settings.world_size(),
+        }
+    )
+    _core.show_texts(_environment.asked("CUMEM_VALUES"))
+    _core.suppressions(_environment.suppression_files())
 
 
 def _apply():

@@ -17,6 +17,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
 _DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
 _LETTERS = ("p", "r", "h", "t", "%")
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+_MOST_DIGITS = 15  # a double has all of them, as JSON's readers do
 _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
 
@@ -134,7 +135,7 @@ def _number(variables):
     for variable in variables:
         text = os.environ.get(variable, "")
         if text.isdecimal():
-            return int(text)
+            return int(text[:_MOST_DIGITS])  # whatever stands there, a start does not fail of it
     return -1
 
 

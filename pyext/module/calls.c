@@ -7,24 +7,36 @@
 #include "../session/session_private.h"
 #include "../session/sighting.h"
 
-#include "../../detector/alloc.h"
 #include "../allocations/allocations.h"
 #include "../session/steps.h"
 #include "../frameworks/tags.h"
+
+/* As PyUnicode_FSConverter(), which it asks; NULL for None. */
+static int
+path_or_none(PyObject *path, void *result)
+{
+    if (path == Py_None) {
+        *(PyObject **)result = NULL;
+        return 1;
+    }
+    return PyUnicode_FSConverter(path, result);
+}
 
 PyObject *
 cm_session_configure(struct cm_session *self, PyObject *args)
 {
     int observed, warned;
-    const char *path;
+    PyObject *path = NULL;
     unsigned long long min_bytes;
-    if (!PyArg_ParseTuple(args, "ppzK:configure", &observed, &warned, &path,
-                          &min_bytes)) {
+    if (!PyArg_ParseTuple(args, "ppO&K:configure", &observed, &warned,
+                          path_or_none, &path, &min_bytes)) {
         return NULL;
     }
     self->observed = observed != 0;
     self->warned = warned != 0;
-    cm_digest_output(self->digest, path, self->warned, min_bytes);
+    cm_digest_output(self->digest, path ? PyBytes_AS_STRING(path) : NULL,
+                     self->warned, min_bytes);
+    Py_XDECREF(path);
     Py_RETURN_NONE;
 }
 
@@ -82,11 +94,12 @@ cm_session_suppressions(struct cm_session *self, PyObject *paths)
         return NULL;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(paths); i++) {
-        const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(paths, i));
-        if (path == NULL) {
+        PyObject *path;
+        if (!PyUnicode_FSConverter(PyList_GET_ITEM(paths, i), &path)) {
             return NULL;
         }
-        cm_digest_suppress(self->digest, path);
+        cm_digest_suppress(self->digest, PyBytes_AS_STRING(path));
+        Py_DECREF(path);
     }
     Py_RETURN_NONE;
 }
@@ -152,11 +165,7 @@ cm_session_close(struct cm_session *self)
         Py_END_ALLOW_THREADS
         cm_session_drain_warnings(self);
     }
-    char *path = status == CM_OK ? cm_digest_report_path(self->digest) : NULL;
-    PyObject *result =
-        path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
-    cm_free(path);
-    return result;
+    return status == CM_OK ? cm_session_report_path(self) : Py_NewRef(Py_None);
 }
 
 PyObject *

@@ -41,6 +41,7 @@ PyObject *cm_session_event_document(struct cm_session *self, PyObject *event);
 PyObject *cm_session_event_for(struct cm_session *self, PyObject *args);
 PyObject *cm_session_close(struct cm_session *self);
 PyObject *cm_session_status(struct cm_session *self);
+PyObject *cm_session_report_path(struct cm_session *self); /* or None */
 PyObject *cm_session_accelerator(struct cm_session *self);
 PyObject *cm_session_tag_types(struct cm_session *self, PyObject *types);
 PyObject *cm_session_forked(struct cm_session *self);

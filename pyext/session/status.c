@@ -104,6 +104,16 @@ layouts(struct cm_session *self, const struct cm_interceptor_counts *counts)
 }
 
 PyObject *
+cm_session_report_path(struct cm_session *self)
+{
+    char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
+    PyObject *result =
+        path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
+    cm_free(path);
+    return result;
+}
+
+PyObject *
 cm_session_status(struct cm_session *self)
 {
     struct cm_interceptor_counts counts;
@@ -114,21 +124,18 @@ cm_session_status(struct cm_session *self)
     bool on = self->interceptor != NULL && !self->silent;
     const char *autograd;
     (void)cm_autograd_learnt(&autograd);
-    char *path = self->silent ? NULL : cm_digest_report_path(self->digest);
-    PyObject *result = Py_BuildValue(
-        "{sssssNsNsssOsNsNszs{sssn}sNsNsNsNss}", "interceptor",
+    return Py_BuildValue(
+        "{sssssNsNsssOsNsNsNs{sssn}sNsNsNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
         layouts(self, &counts), "frameworks", cm_devices_status(self->devices),
         "autograd", autograd, "accelerator",
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
-        "report", path, "frozen_objects", "how", frozen_seen, "count",
-        (Py_ssize_t)frozen, "allocator_hook", cm_allocations_status(),
-        "driver", cm_driver_events_status(), "looks", cm_looks_status(self),
-        "signal", cm_demand_status(), "scan",
+        "report", cm_session_report_path(self), "frozen_objects", "how",
+        frozen_seen, "count", (Py_ssize_t)frozen, "allocator_hook",
+        cm_allocations_status(), "driver", cm_driver_events_status(), "looks",
+        cm_looks_status(self), "signal", cm_demand_status(), "scan",
         cm_scan_unsupported() == NULL ? "read-only scan"
                                       : cm_scan_unsupported());
-    cm_free(path);
-    return result;
 }
