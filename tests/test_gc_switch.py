@@ -79,3 +79,31 @@ with held():
 interpreters.destroy(other)
 assert gc.isenabled()
 """, cwd=tmp_path)
+
+
+def test_why_alive_holds_what_it_walks(tmp_path):
+    # On CPython 3.11 an allocation of the walk's own would collect at once.
+    run_ok("""
+import functools, gc, cumem
+class Thing: pass
+def make_dead_cycle():
+    box = [thing]
+    def function(x):
+        return box.pop()
+    function.cached = functools.lru_cache(maxsize=4)(function)
+    function.cached(1)
+gc.disable()
+cumem.why_alive(object())
+for allocations in range(1, 30):
+    gc.collect()
+    thing = Thing()
+    make_dead_cycle()
+    gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+    gc.enable()
+    (path,) = cumem.why_alive(thing)
+    gc.disable()
+    assert str(path) in (
+        "`__main__.thing` > Thing",
+        "a dead cycle, until the next collection:"
+        " lru_cache of make_dead_cycle.<locals>.function > cached result > Thing"), path
+""", cwd=tmp_path, PYTHONMALLOC="debug")

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* The walk and the names are native and done before the first Python object
- * of the answer is made: so no collection comes in between, and nothing of
- * the program's is held.  Cost: reach.h; it stops when enough ways are known. */
+/* The walk and the names are native, done before the first Python object of
+ * the answer is made, and collections are held off meanwhile (a getter of a
+ * framework's may make an object): so the walk's borrowed nodes live, and
+ * nothing of the program's is held.  Cost: reach.h; it stops when enough ways
+ * are known. */
 
 #include "why_alive.h"
 
@@ -302,7 +304,10 @@ cm_why_alive(struct cm_session *self, PyObject *args)
 #endif
     cm_devices_notice(self->devices);
     PyErr_Clear();
-    if (find(self, args, most, &answer) == CM_OK) {
+    cm_gc_switch_hold(&self->gc_switch);
+    enum cm_status status = find(self, args, most, &answer);
+    cm_gc_switch_give(&self->gc_switch);
+    if (status == CM_OK) {
         ways = ways_of(self, &answer, most);
     }
     else {

@@ -134,27 +134,26 @@ cm_unnamed_cached(const struct cm_objects *objects, PyObject *object)
 }
 
 /* functools keeps `maxsize` in a variable of the function cache_parameters; to
- * call that would run Python. */
+ * call that would run Python.  A closure's cells follow the other variables. */
 static PyObject *
 free_variable(PyObject *function, const char *name)
 {
-    PyObject *cells = PyFunction_GET_CLOSURE(function), *found = NULL;
-    PyObject *names =
-        PyCode_GetFreevars((PyCodeObject *)PyFunction_GET_CODE(function));
-    Py_ssize_t count =
-        names != NULL && cells != NULL ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; i < count && i < PyTuple_GET_SIZE(cells); i++) {
+    PyObject *cells = PyFunction_GET_CLOSURE(function);
+    const PyCodeObject *code = cm_function_code(function);
+    if (cells == NULL || !PyTuple_Check(cells) || code == NULL) {
+        return NULL;
+    }
+    Py_ssize_t count = PyTuple_GET_SIZE(cells);
+    Py_ssize_t first = code->co_nlocalsplus - count;
+    for (Py_ssize_t i = 0; first >= 0 && i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(cells, i);
         if (PyCell_Check(cell)
-            && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i),
-                                                name)
-                   == 0) {
-            found = PyCell_GET(cell);
+            && cm_str_is(PyTuple_GET_ITEM(code->co_localsplusnames, first + i),
+                         name)) {
+            return PyCell_GET(cell);
         }
     }
-    Py_XDECREF(names);
-    PyErr_Clear();
-    return found;
+    return NULL;
 }
 
 static bool
