@@ -395,3 +395,22 @@ del n, t
 gc.collect()
 assert sum(c["peak_bytes"] for c in pages[0].report["cycles"]) == 4 << 20
 """, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("asked", [
+    "cumem.find_cycles()", "cumem.observe_tensor_cycles(print)", "cumem.warn_tensor_cycles()",
+    "cumem.why_alive(self)"])  # fmt: skip
+def test_asked_while_the_interpreter_finalizes(tmp_path, asked):
+    """No tensor is made then: torch 2.13 ends the process where one that has a view is let go of."""
+    done = run(f"""\
+import gc, sys, torch, cumem
+gc.set_threshold(1_000_000)
+class Asker:
+    def __del__(self):
+        assert sys.is_finalizing()
+        {asked}
+        print("asked", flush=True)
+asker = Asker(); asker.me = asker
+del asker
+""", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (0, "asked\n", "")

@@ -13,6 +13,7 @@
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
 #include "../../reports/size.h"
+#include "../tables/finalizing.h"
 #include "../torch/torch_layout.h"
 
 #define CACHE_SIZE 1024u
@@ -129,7 +130,8 @@ notice_one(struct cm_devices *self, size_t index, PyObject *modules)
 void
 cm_devices_notice(struct cm_devices *self)
 {
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    PyObject *modules = /* borrowed */
+        cm_is_finalizing() ? NULL : PyImport_GetModuleDict();
     if (modules == NULL || !PyDict_CheckExact(modules)) {
         return;
     }

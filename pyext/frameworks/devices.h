@@ -22,7 +22,8 @@ struct cm_devices *cm_devices_new(const struct cm_objects *objects);
 void cm_devices_free(struct cm_devices *self);
 
 /* At the start of a collection: notices frameworks that were imported since.
- * Costs one dictionary look-up per framework not yet learnt. */
+ * Costs one dictionary look-up per framework not yet learnt.  Nothing is learnt
+ * while the interpreter finalizes: that makes tensors (tables/finalizing.h). */
 void cm_devices_notice(struct cm_devices *self);
 
 /* Which devices count.  `names` is a comma-separated list of such as

@@ -16,6 +16,7 @@
 #include "growth_look.h"
 #include "steps.h"
 #include "../frameworks/tags.h"
+#include "../tables/finalizing.h"
 #include "touched.h"
 
 static void
@@ -106,6 +107,9 @@ void
 cm_session_notice(struct cm_session *self)
 {
     PyObject *type, *value, *traceback;
+    if (cm_is_finalizing()) {
+        return;
+    }
     PyErr_Fetch(&type, &value, &traceback);
     cm_devices_notice(self->devices);
     if (cm_session_is_main(self)) {
@@ -147,17 +151,6 @@ post_notice(struct cm_session *self)
     self->notice_pending = Py_AddPendingCall(notice_pending, self) == 0;
 }
 
-/* Then sys.modules may be gone, which Python takes for a fatal error. */
-static bool
-is_finalizing(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
-
 /* Within an import, whose modules' code ends one by one: the last one is the
  * framework's own.  Its import is not quite over then, but its tensors tell us
  * to look again. */
@@ -166,7 +159,7 @@ on_module(void)
 {
     struct cm_session *self = cm_session_main();
     if (self != NULL && !self->silent && !self->notice_pending
-        && !is_finalizing() && cm_devices_wait(self->devices)) {
+        && !cm_is_finalizing() && cm_devices_wait(self->devices)) {
         post_notice(self);
     }
 }
