@@ -8,6 +8,8 @@
 
 #include "tee.h"
 
+#include "../tables/fields.h"
+
 enum {
     MOST = 256, /* iterators, and blocks */
     MOST_CLIMBS = 100000,
@@ -20,12 +22,6 @@ struct tees {
     uint32_t iterators[MOST], blocks[MOST];
     size_t iterator_count, block_count;
 };
-
-static bool
-is_type(const PyTypeObject *type, const char *name)
-{
-    return type->tp_name != NULL && strcmp(type->tp_name, name) == 0;
-}
 
 /* ---- what they refer to */
 
@@ -77,7 +73,7 @@ find_types(struct tees *self)
         uint32_t node = reach->hits[i].parent;
         for (int k = 0; k < TARGET_DEPTH && node < CM_FROM_ROOT; k++) {
             PyTypeObject *type = Py_TYPE(reach->objects[node]);
-            if (is_type(type, "itertools._tee_dataobject")) {
+            if (cm_type_is(type, "itertools._tee_dataobject")) {
                 self->block = type;
                 return true;
             }
@@ -98,7 +94,7 @@ list_nodes(struct tees *self)
         }
         else if ((type == self->iterator
                   || (self->iterator == NULL
-                      && is_type(type, "itertools._tee")))
+                      && cm_type_is(type, "itertools._tee")))
                  && self->iterator_count < MOST) {
             self->iterator = type;
             self->iterators[self->iterator_count++] = node;

@@ -12,6 +12,7 @@
 #include "../../detector/alloc.h"
 #include "../objects/objects_private.h"
 #include "../objects/numpy_array.h"
+#include "../tables/fields.h"
 #include "../tables/phrase.h"
 #include "../objects/unnamed.h"
 
@@ -27,7 +28,6 @@ cm_trail_release(struct cm_trail *self)
 bool
 cm_item_count(PyObject *object, uint64_t *items)
 {
-    const PyTypeObject *type = Py_TYPE(object);
     Py_ssize_t count = -1;
     if (PyDict_Check(object)) {
         count = PyDict_GET_SIZE(object);
@@ -36,7 +36,7 @@ cm_item_count(PyObject *object, uint64_t *items)
         count = PySet_GET_SIZE(object);
     }
     else if (PyList_Check(object) || PyTuple_Check(object)
-             || strcmp(type->tp_name, "collections.deque") == 0) {
+             || cm_type_is(Py_TYPE(object), "collections.deque")) {
         count = Py_SIZE(object);
     }
     else if (cm_numpy_is(object) && cm_numpy_has_places(object)) {
@@ -46,20 +46,18 @@ cm_item_count(PyObject *object, uint64_t *items)
     return count >= 0;
 }
 
-/* A deque with a maxlen (its getter is C), an array of objects. */
+/* A deque with a maxlen, an array of objects. */
 static bool
 is_bounded(PyObject *object)
 {
     if (cm_numpy_is(object)) {
         return cm_numpy_has_places(object);
     }
-    if (strcmp(Py_TYPE(object)->tp_name, "collections.deque") != 0) {
-        return false;
-    }
-    PyObject *most = PyObject_GetAttrString(object, "maxlen");
+    PyObject *most = cm_type_is(Py_TYPE(object), "collections.deque")
+                         ? cm_field_named(object, "maxlen")
+                         : NULL;
     bool bounded = most != NULL && most != Py_None;
     Py_XDECREF(most);
-    PyErr_Clear();
     return bounded;
 }
 
@@ -374,7 +372,7 @@ folds(const struct cm_reach *reach, const struct cm_step *last,
         next->edge = last->edge;
         return true;
     }
-    return strncmp(Py_TYPE(last->object)->tp_name, "hamt", 4) == 0;
+    return cm_unnamed_is_hamt(last->object);
 }
 
 static enum cm_status

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../../detector/alloc.h"
+#include "../tables/fields.h"
 #include "../tables/phrase.h"
 
 enum { SEARCHED_WANTED = 8 };
@@ -292,8 +293,7 @@ hash_found(struct cm_walk *walk)
 static bool
 holds_items_only(const PyTypeObject *type)
 {
-    return type->tp_name != NULL
-           && strcmp(type->tp_name, "collections.deque") == 0;
+    return cm_type_is(type, "collections.deque");
 }
 
 static void

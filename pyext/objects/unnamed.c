@@ -8,6 +8,7 @@
 
 #include "../../graph/holding.h"
 #include "../../graph/name.h"
+#include "../tables/fields.h"
 #include "../tables/phrase.h"
 
 enum {
@@ -60,8 +61,7 @@ is_named(PyObject *type, const char *end)
 static bool
 is_lru_cache(const PyObject *object)
 {
-    return strcmp(Py_TYPE(object)->tp_name, "functools._lru_cache_wrapper")
-           == 0;
+    return cm_type_is(Py_TYPE(object), "functools._lru_cache_wrapper");
 }
 
 /* A cache shows for each entry its key, its result and the entry's type. */
@@ -77,18 +77,24 @@ name_in_lru_cache(PyObject *tail, PyObject *head)
                                                    : NULL;
 }
 
-static bool
-is_context_part(PyObject *object)
+bool
+cm_unnamed_is_hamt(const PyObject *object)
 {
-    const char *name = Py_TYPE(object)->tp_name;
-    return strncmp(name, "hamt", 4) == 0 || cm_name_ends_with(name, "Context");
+    const PyTypeObject *type = Py_TYPE(object);
+    return cm_type_is_c(type) && strncmp(type->tp_name, "hamt", 4) == 0;
+}
+
+static bool
+is_context_part(const PyObject *object)
+{
+    return cm_unnamed_is_hamt(object) || Py_TYPE(object) == &PyContext_Type;
 }
 
 static bool
 is_thread_local(PyObject *object)
 {
     const PyTypeObject *type = Py_TYPE(object);
-    while (type != NULL && strcmp(type->tp_name, "_thread._local") != 0) {
+    while (type != NULL && !cm_type_is(type, "_thread._local")) {
         type = type->tp_base;
     }
     return type != NULL;

@@ -13,6 +13,8 @@
 const char *cm_unnamed_field(PyObject *tail, PyObject *head);
 /* The field of a threading.local that has a dict for each thread. */
 extern const char cm_unnamed_threads[];
+/* A node of a context's table, or the table. */
+bool cm_unnamed_is_hamt(const PyObject *object);
 /* "contextvar trace"; id 0: `tail` is no part of a context. */
 struct cm_text_id cm_unnamed_variable(struct cm_texts *texts, PyObject *tail,
                                       PyObject *head);

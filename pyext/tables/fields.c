@@ -25,6 +25,13 @@ cm_type_derives(PyTypeObject *type, PyTypeObject *base)
     return false;
 }
 
+bool
+cm_type_is(const PyTypeObject *type, const char *name)
+{
+    return cm_type_is_c(type) && type->tp_name != NULL
+           && strcmp(type->tp_name, name) == 0;
+}
+
 PyObject *
 cm_type_in(const char *module, const char *name)
 {

@@ -5,7 +5,7 @@
 
 /* Fields of objects that other C code made, read without running Python: by
  * the C getters of Cython's descriptors, as they stand in the type's own
- * dictionary.  For the readers of frameworks (reader.h); with the GIL. */
+ * dictionary.  With the GIL. */
 
 #include <Python.h>
 
@@ -17,6 +17,15 @@ enum { CM_MAX_DEVICE_BYTES_LOG2 = 48 };
 
 /* Is `base` among the bases?  No metaclass is asked; NULL: no. */
 bool cm_type_derives(PyTypeObject *type, PyTypeObject *base);
+/* A program's class may have any name, but is never immutable. */
+static inline bool
+cm_type_is_c(const PyTypeObject *type)
+{
+    return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0;
+}
+
+/* Is it CPython's own type of this tp_name? */
+bool cm_type_is(const PyTypeObject *type, const char *name);
 /* [new; never] an attribute of a module in sys.modules, if it is a type. */
 PyObject *cm_type_in(const char *module, const char *name);
 
