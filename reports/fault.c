@@ -3,7 +3,10 @@
  *
  * Growth is of one fault when verdict, device, advice, the line that fills the
  * container and the way to the container are equal; how many items that has
- * may have changed from one look to the next.  O(n log n). */
+ * may have changed from one look to the next, and where the line is known it
+ * may be one of several like containers.  Where there is no container it is
+ * the fingerprint that has to be equal: a person would read the same twice.
+ * O(n log n). */
 #include "fault.h"
 
 #include <stdlib.h> // qsort()
@@ -33,14 +36,26 @@ mix_id(struct key *self, struct cm_text_id id)
     mix(self, &id.index, sizeof(id.index));
 }
 
+/* The line keeps the exception, whichever of its frames has them. */
+static bool
+is_exceptions(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    return growth->made_at_count > 0
+           && strcmp(cm_leak_text(leak, growth->rule), "kept exception") == 0;
+}
+
+/* A line that fills `self.rows` of each layer fills all of these. */
 static void
 mix_way(struct key *self, const struct cm_leak *leak,
         const struct cm_leak_growth *growth)
 {
     for (size_t i = 0; i <= growth->holder_at; i++) {
         const char *object = cm_leak_text(leak, growth->holder[i].annotation);
+        const char *edge = cm_leak_text(leak, growth->holder[i].edge);
 
-        mix_id(self, growth->holder[i].edge);
+        if (edge[0] != '[' || growth->made_at_count == 0) {
+            mix_id(self, growth->holder[i].edge);
+        }
         mix(self, object, cm_growth_uncounted(object));
     }
 }
@@ -62,30 +77,47 @@ mix_places(struct key *self, const struct cm_leak_growth *growth)
     mix(self, &sum, sizeof(sum));
 }
 
-/* What a cycle will free once it is cut is told there, and what nobody is told
- * of without asking stays as it is. */
+/* What a cycle will free once it is cut is told there. */
 static bool
-may_share(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+has_place(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
     return growth->holder_at > 0 && growth->holder_at < growth->holder_count
-           && cm_growth_is_told(cm_growth_verdict(leak, growth))
            && !cm_growth_is_dead(leak, growth);
 }
 
-/* 0: a fault of its own. */
+/* Of a dead one, the cycle's too, which its sentence names. */
+static void
+mix_fingerprint(struct key *self, const struct cm_leak *leak,
+                const struct cm_leak_growth *growth)
+{
+    const struct cm_leak_cycle *cycle = cm_growth_cycle(leak, growth);
+    uint64_t both[] = {growth->fingerprint,
+                       cycle != NULL ? cycle->fingerprint : 0};
+
+    mix(self, both, sizeof(both));
+}
+
+/* 0: a fault of its own, as is what nobody is told of without asking. */
 static uint64_t
 fault_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
     struct key key = {.high = 1, .low = 2};
 
-    if (!may_share(leak, growth)) {
+    if (!cm_growth_is_told(cm_growth_verdict(leak, growth))) {
         return 0;
     }
     mix_id(&key, growth->verdict);
     mix_id(&key, growth->device);
     mix_id(&key, growth->advice);
-    mix_places(&key, growth);
-    mix_way(&key, leak, growth);
+    if (!has_place(leak, growth)) {
+        mix_fingerprint(&key, leak, growth);
+    }
+    else {
+        mix_places(&key, growth);
+        if (!is_exceptions(leak, growth)) {
+            mix_way(&key, leak, growth);
+        }
+    }
     return (uint64_t)key.high << 32 | key.low;
 }
 

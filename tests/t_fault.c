@@ -142,6 +142,83 @@ test_without_a_place_each_line_is_alone(void **state)
     cm_leak_release(&leak);
 }
 
+static struct cm_leak_growth *
+of_site(struct cm_leak *leak, uint32_t site)
+{
+    size_t i = 0;
+
+    while (leak->growth[i].site != site) {
+        i++;
+    }
+    return &leak->growth[i];
+}
+
+/* As many as `wanted` lines stand for the one of this site and others. */
+static void
+check_lines(struct cm_leak *leak, uint32_t site, uint32_t wanted)
+{
+    uint64_t fault;
+    uint32_t lines = 0;
+
+    cm_faults_sort(leak);
+    fault = of_site(leak, site)->fault;
+    for (size_t i = 0; i < leak->growth_count; i++) {
+        lines += leak->growth[i].fault == fault ? 1 : 0;
+    }
+    assert_int_equal(lines, wanted);
+}
+
+/* exp_avg and exp_avg_sq of one step(), in a dead cycle: 1 and 7. */
+static void
+test_without_a_place_equal_fingerprints_are_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+    struct cm_leak_growth *other = of_site(&leak, 1);
+
+    (void)state;
+    other->rule = of_site(&leak, 7)->rule;
+    other->fingerprint = of_site(&leak, 7)->fingerprint;
+    check_lines(&leak, 7, 2);
+    of_site(&leak, 1)->advice = cm_texts_intern(leak.texts, "another");
+    check_lines(&leak, 7, 1);
+    cm_leak_release(&leak);
+}
+
+/* layers[0].rows and layers[2].rows: 1, 3 and 5, and 2 by the same line. */
+static void
+test_like_containers_that_one_line_fills_are_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+
+    (void)state;
+    of_site(&leak, 2)->holder[1].edge = cm_texts_intern(leak.texts, "['2']");
+    check_lines(&leak, 3, 3);
+    for (uint32_t site = 1; site <= 5; site += 2) {
+        of_site(&leak, site)->holder[1].edge =
+            cm_texts_intern(leak.texts, "['0']");
+    }
+    check_lines(&leak, 3, 4);
+    of_site(&leak, 2)->made_at_count = 0;
+    of_site(&leak, 3)->made_at_count = 0;
+    check_lines(&leak, 3, 1);
+    cm_leak_release(&leak);
+}
+
+/* By whatever frame of the traceback. */
+static void
+test_what_one_kept_exception_holds_is_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+
+    (void)state;
+    check_lines(&leak, 2, 1);
+    for (size_t i = 0; i < leak.growth_count; i++) {
+        leak.growth[i].rule = cm_texts_intern(leak.texts, "kept exception");
+    }
+    check_lines(&leak, 2, 5);
+    cm_leak_release(&leak);
+}
+
 int
 main(void)
 {
@@ -152,6 +229,11 @@ main(void)
         cmocka_unit_test(test_sums_are_capped),
         cmocka_unit_test(test_a_fault_goes_by_the_fingerprint_of_any_line),
         cmocka_unit_test(test_without_a_place_each_line_is_alone),
+        cmocka_unit_test(
+            test_without_a_place_equal_fingerprints_are_one_fault),
+        cmocka_unit_test(
+            test_like_containers_that_one_line_fills_are_one_fault),
+        cmocka_unit_test(test_what_one_kept_exception_holds_is_one_fault),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
