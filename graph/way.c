@@ -34,19 +34,6 @@ cm_way_name_of(const struct cm_holding *self, size_t i)
 
 /* ---- how a step is held */
 
-bool
-cm_way_is_module_table(const struct cm_holding *self, size_t i)
-{
-    static const char *const tables[] = {"._modules", "._parameters",
-                                         "._buffers"};
-    for (size_t k = 0; k < sizeof tables / sizeof tables[0]; k++) {
-        if (strcmp(edge_of(self, i), tables[k]) == 0) {
-            return cm_way_step(self, i)->species == CM_DICT;
-        }
-    }
-    return false;
-}
-
 static bool
 is_key(const struct cm_holding *self, size_t i)
 {
@@ -405,12 +392,20 @@ try_name(const struct cm_holding *self, size_t step,
     result->place_count = cm_place_take(&search, result->places);
 }
 
+/* Of an attribute: a module has it in one of its tables. */
+static size_t
+owner_of(const struct cm_holding *self, size_t attribute)
+{
+    return attribute - (is_module_key(self, attribute) ? 2 : 1);
+}
+
 /* A method of the class fills or sets the attribute. */
 static bool
 is_methods(const struct cm_holding *self, size_t attribute,
            const struct cm_code *code)
 {
-    const struct cm_holding_step *owner = cm_way_step(self, attribute - 1);
+    const struct cm_holding_step *owner =
+        cm_way_step(self, owner_of(self, attribute));
     struct cm_name type = cm_name_of_type(self->records, owner->type);
     const char *name = cm_way_text(self, code->qualified_name);
     const char *method = strrchr(name, '.');
@@ -448,7 +443,8 @@ cm_way_code(const struct cm_holding *self, struct cm_way_name *name)
     size_t first = name->step != 0 ? variable_before(self, name->step) : 0;
     const char *owner = "";
     if (first > 1 && name->place_count != 0
-        && cm_way_step(self, first)->role == CM_ATTRIBUTE) {
+        && (cm_way_step(self, first)->role == CM_ATTRIBUTE
+            || is_module_key(self, first))) {
         owner =
             is_methods(self, first,
                        cm_records_code(self->records, name->places[0].code))

@@ -12,6 +12,19 @@ edge_of(const struct cm_holding *self, size_t i)
     return cm_way_text(self, cm_way_step(self, i)->edge);
 }
 
+bool
+cm_way_is_module_table(const struct cm_holding *self, size_t i)
+{
+    static const char *const tables[] = {"._modules", "._parameters",
+                                         "._buffers"};
+    for (size_t k = 0; k < sizeof tables / sizeof tables[0]; k++) {
+        if (strcmp(edge_of(self, i), tables[k]) == 0) {
+            return cm_way_step(self, i)->species == CM_DICT;
+        }
+    }
+    return false;
+}
+
 size_t
 cm_way_lru_cache(const struct cm_holding *self)
 {

@@ -68,6 +68,27 @@ without_a_graph_the_place_is_told(void **state)
     assert_int_equal(line_told(meter, 2, 0, NULL), 3);
 }
 
+/* A buffer is set by a line that does not say so. */
+static void
+a_buffer_is_told_with_its_owner(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local net|Norm;D|._buffers|dict of 2|2;"
+             "T|['cov']|Tensor [16, 16] float32",
+             3);
+    set_type(&way, 1, "", "Norm");
+    way.holding.autograd_depth = 9;
+    struct cm_store line = store(&way, CM_STORE_ATTRIBUTE, "cov", "self", 2);
+    struct cm_code_id code = add_code(&way, "Norm.forward", &line, 1, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    assert_advice(&way, "state keeps its graph",
+                  "write `self.cov = self.cov.detach()` between");
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -75,6 +96,7 @@ main(void)
         cmocka_unit_test(the_sum_is_told_and_not_the_mean),
         cmocka_unit_test(a_sum_itself_is_told),
         cmocka_unit_test(without_a_graph_the_place_is_told),
+        cmocka_unit_test(a_buffer_is_told_with_its_owner),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

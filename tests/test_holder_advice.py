@@ -410,7 +410,7 @@ class Memory(nn.Module):
         self.slots = self.slots * 0.9 + x
 
 
-@program("state keeps its graph", "`slots = slots.detach()`")
+@program("state keeps its graph", "`self.slots = self.slots.detach()`")
 def buffer_of_a_module():
     memory, weight = Memory(), nn.Parameter(torch.ones(3))
     for _ in range(9):
