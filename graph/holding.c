@@ -74,15 +74,6 @@ is_scalar(const struct cm_holding *self, const struct cm_holding_step *step)
            && strstr(text_of(self, step->annotation), " []") != NULL;
 }
 
-/* What a person calls the thing that is kept. */
-static const char *
-kept_name(const struct cm_holding *self, const char *otherwise)
-{
-    bool known = self->kept != NULL
-                 && strcmp(self->kept, name_of_place(self).text) != 0;
-    return known ? self->kept : otherwise;
-}
-
 static bool
 has_graph(const struct cm_holding *self)
 {
@@ -371,12 +362,12 @@ say_sum(const struct cm_holding *self)
             "write `%s += %s.item()`, or detach() what is added: "
             "it keeps the graph of every iteration, and %s is "
             "made of it",
-            text_of(self, sum), kept_name(self, "loss"), place.text);
+            text_of(self, sum), cm_kept_name(self, "loss"), place.text);
     }
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        code_of(self, place).text, kept_name(self, "loss"), place.text);
+        code_of(self, place).text, cm_kept_name(self, "loss"), place.text);
 }
 
 static char *
@@ -418,7 +409,7 @@ say_scalars_inside(const struct cm_holding *self)
     struct cm_text_id edge = step_at(self, self->count - 1)->edge;
     struct cm_name key = cm_name_of_label(self->records, edge);
     bool named = cm_way_begins(text_of(self, edge), "['");
-    const char *name = kept_name(self, named ? key.text : "");
+    const char *name = cm_kept_name(self, named ? key.text : "");
     return name[0] != '\0'
                ? cm_sentence("keep `%s.item()` in what is appended to %s",
                              name, name_of_place(self).text)
@@ -437,7 +428,7 @@ say_scalars(const struct cm_holding *self)
     const char *argument = cm_kept_argument(self, &place);
     const char *otherwise = has_graph(self) ? "loss" : "x";
     const char *kept =
-        kept_name(self, argument != NULL ? argument : otherwise);
+        cm_kept_name(self, argument != NULL ? argument : otherwise);
     if (list && place.step < self->at) {
         return cm_sentence("give `%s.item()` to %s instead: it keeps what it "
                            "is given",
@@ -457,7 +448,7 @@ say_graph_in_container(const struct cm_holding *self)
 {
     return cm_sentence("detach() before you keep it: `%s.detach()` in %s, or "
                        "run under torch.no_grad()",
-                       kept_name(self, "x"), name_of_place(self).text);
+                       cm_kept_name(self, "x"), name_of_place(self).text);
 }
 
 static char *
@@ -536,6 +527,7 @@ static const struct {
     {"gradients keep their graph", cm_gradient_keeps_graph,
      cm_gradient_say_graph},
     {"tensor gets longer", is_longer, say_longer},
+    {"sum keeps its graph", cm_summed_by_key, cm_summed_say_by_key},
     {"sum keeps its graph", is_sum, say_sum},
     {"state keeps its graph", is_state, say_state},
     {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},

@@ -63,6 +63,38 @@ name_of_place(const struct cm_holding *self)
     return name;
 }
 
+/* The code has a variable of that name. */
+static bool
+knows(const struct cm_holding *self, const struct cm_code *code,
+      const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool variable =
+            store->kind >= CM_STORE_LOCAL && store->kind <= CM_STORE_GLOBAL;
+        found |= (variable || store->kind == CM_STORE_PARAMETER)
+                 && cm_way_is(self, store->name, name);
+        found |= store->kind == CM_STORE_HAND
+                 && cm_way_is(self, store->owner, name);
+    }
+    return found;
+}
+
+const char *
+cm_kept_name(const struct cm_holding *self, const char *otherwise)
+{
+    struct cm_way_name place = name_of_place(self);
+    if (self->kept != NULL && strcmp(self->kept, place.text) != 0) {
+        return self->kept;
+    }
+    bool invented =
+        strcmp(otherwise, "loss") == 0 && place.place_count != 0
+        && !knows(self, cm_records_code(self->records, place.places[0].code),
+                  otherwise);
+    return invented ? "x" : otherwise;
+}
+
 /* "Session" of "Session", "app.Session". */
 static struct cm_name
 type_of(const struct cm_holding *self, size_t step)

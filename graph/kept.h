@@ -35,4 +35,8 @@ char *cm_kept_say_queue(const struct cm_holding *self);
 bool cm_kept_in_deque(const struct cm_holding *self);
 char *cm_kept_say_deque(const struct cm_holding *self);
 
+/* What a person calls the thing that is kept, else `otherwise`; "x" for a "loss"
+ * that the function which keeps it does not know. */
+const char *cm_kept_name(const struct cm_holding *self, const char *otherwise);
+
 #endif

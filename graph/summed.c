@@ -69,11 +69,106 @@ adds_to_it(const struct cm_place_search *search, const struct cm_store *store)
            && strcmp(cm_place_text(search, store->name), search->name) == 0;
 }
 
+/* ---- sums by name: sums[name] = sums[name] + x, sums[name] += x */
+
+/* The dict that has them, of which the place may be one item; 0: none. */
+static size_t
+dict_of(const struct cm_holding *self)
+{
+    const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
+    size_t at = self->at;
+    bool scalar = self->autograd_depth > 0 && cm_way_is_tensor(last)
+                  && strstr(cm_way_text(self, last->annotation), " []");
+    if (at > 1 && cm_way_is_tensor(cm_way_step(self, at))
+        && cm_way_step(self, at)->role == CM_VALUE) {
+        at--;
+    }
+    const struct cm_holding_step *dict = cm_way_step(self, at);
+    return scalar && dict->counted && dict->species == CM_DICT
+                   && cm_way_is_variable(dict)
+               ? at
+               : 0;
+}
+
+static bool
+is_of_key(const struct cm_store *store, const struct cm_store *item)
+{
+    return store->kind == CM_STORE_READ && store->line == item->line
+           && cm_text_same(store->owner, item->owner)
+           && cm_text_same(store->key, item->key);
+}
+
+/* The line of this code that puts there what it has read there; NULL: none. */
+static const struct cm_store *
+line_by_key(const struct cm_holding *self, const struct cm_code *code,
+            const char *name)
+{
+    for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
+        const struct cm_store *item = &code->stores[i];
+        bool its = item->kind == CM_STORE_ITEM && item->name.index == 0
+                   && item->key.index != 0
+                   && cm_way_is(self, item->owner, name);
+        for (uint32_t k = 0; its && k < code->store_count; k++) {
+            if (is_of_key(&code->stores[k], item)) {
+                return item;
+            }
+        }
+    }
+    return NULL;
+}
+
+static const struct cm_store *
+find_by_key(const struct cm_holding *self, struct cm_place *place)
+{
+    size_t dict = self->count > 1 ? dict_of(self) : 0;
+    struct cm_name name = cm_way_name_of(self, dict);
+    struct cm_code_id only = {0};
+    const struct cm_store *line = NULL;
+    if (dict != 0 && cm_way_step(self, dict)->role == CM_LOCAL) {
+        only = cm_way_step(self, dict - 1)->code;
+    }
+    for (size_t i = 0; dict != 0 && line == NULL && i < self->code_count;
+         i++) {
+        struct cm_code_id id = self->codes[i];
+        if (only.index == 0 || only.index == id.index) {
+            line = line_by_key(self, cm_records_code(self->records, id),
+                               name.text);
+            *place = (struct cm_place){.code = id,
+                                       .line = line != NULL ? line->line : 0,
+                                       .certain = true};
+        }
+    }
+    return line;
+}
+
+bool
+cm_summed_by_key(const struct cm_holding *self)
+{
+    struct cm_place place;
+    return find_by_key(self, &place) != NULL;
+}
+
+char *
+cm_summed_say_by_key(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    struct cm_place place;
+    const struct cm_store *line = find_by_key(self, &place);
+    cm_way_name_at(self, dict_of(self), &name);
+    cm_way_code(self, &name);
+    return cm_sentence("add numbers (`.item()`) to `%s[%s]`, or detach() what "
+                       "is added: it keeps the graph of every iteration",
+                       name.text, cm_way_text(self, line->key));
+}
+
 uint32_t
 cm_summed_made(const struct cm_holding *self,
                struct cm_place places[CM_MAX_PLACES])
 {
     struct cm_text_id sum = cm_summed_in(self);
+    if (find_by_key(self, &places[0]) != NULL) {
+        return 1;
+    }
     return sum.index != 0
                ? cm_way_find(self, adds_to_it, cm_way_text(self, sum), places)
                : 0;

@@ -14,4 +14,8 @@ struct cm_text_id cm_summed_in(const struct cm_holding *self);
 uint32_t cm_summed_made(const struct cm_holding *self,
                         struct cm_place places[CM_MAX_PLACES]);
 
+/* `sums[name] += x`, of losses with their graphs. */
+bool cm_summed_by_key(const struct cm_holding *self);
+char *cm_summed_say_by_key(const struct cm_holding *self);
+
 #endif

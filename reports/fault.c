@@ -44,16 +44,26 @@ is_exceptions(const struct cm_leak *leak, const struct cm_leak_growth *growth)
            && strcmp(cm_leak_text(leak, growth->rule), "kept exception") == 0;
 }
 
-/* A line that fills `self.rows` of each layer fills all of these. */
+static bool
+is_item(const struct cm_leak *leak, const struct cm_leak_holder *step)
+{
+    return cm_leak_text(leak, step->edge)[0] == '[';
+}
+
+/* A line that fills `self.rows` of each layer fills all of these, and one that
+ * sets `sums[name]` all items of it. */
 static void
 mix_way(struct key *self, const struct cm_leak *leak,
         const struct cm_leak_growth *growth)
 {
-    for (size_t i = 0; i <= growth->holder_at; i++) {
-        const char *object = cm_leak_text(leak, growth->holder[i].annotation);
-        const char *edge = cm_leak_text(leak, growth->holder[i].edge);
+    bool known = growth->made_at_count > 0;
+    bool item = known && is_item(leak, &growth->holder[growth->holder_at]);
+    size_t count = growth->holder_at + (item ? 0 : 1);
 
-        if (edge[0] != '[' || growth->made_at_count == 0) {
+    for (size_t i = 0; i < count; i++) {
+        const char *object = cm_leak_text(leak, growth->holder[i].annotation);
+
+        if (!known || !is_item(leak, &growth->holder[i])) {
             mix_id(self, growth->holder[i].edge);
         }
         mix(self, object, cm_growth_uncounted(object));

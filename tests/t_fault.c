@@ -191,6 +191,9 @@ test_like_containers_that_one_line_fills_are_one_fault(void **state)
     struct cm_leak leak = leak_of(LEAK_FAULTS);
 
     (void)state;
+    of_site(&leak, 5)->holder_at = 2; /* one item of it */
+    check_lines(&leak, 3, 3);
+    of_site(&leak, 5)->holder_at = 1;
     of_site(&leak, 2)->holder[1].edge = cm_texts_intern(leak.texts, "['2']");
     check_lines(&leak, 3, 3);
     for (uint32_t site = 1; site <= 5; site += 2) {

@@ -45,7 +45,7 @@ the_sum_is_told_and_not_the_mean(void **state)
     const struct line meter[] = {
         {"val", ""}, {"sum", "sum"}, {"count", "count"}, {"avg", "sum"}};
     (void)state;
-    assert_int_equal(line_told(meter, 4, 9, "write `sum += loss.item()`"), 3);
+    assert_int_equal(line_told(meter, 4, 9, "write `sum += x.item()`"), 3);
     assert_int_equal(line_told(meter, 4, 9, "and avg is made of it"), 3);
 }
 
@@ -55,9 +55,9 @@ a_sum_itself_is_told(void **state)
     const struct line moving[] = {{"sum", "sum"}, {"avg", "avg"}};
     const struct line other[] = {{"last", "avg"}, {"avg", "last"}};
     (void)state;
-    assert_int_equal(line_told(moving, 2, 9, "write `avg += loss.item()`"), 3);
+    assert_int_equal(line_told(moving, 2, 9, "write `avg += x.item()`"), 3);
     /* What it is made of is added to nowhere. */
-    assert_int_equal(line_told(other, 2, 9, "write `avg += loss.item()`"), 3);
+    assert_int_equal(line_told(other, 2, 9, "write `avg += x.item()`"), 3);
 }
 
 static void
@@ -89,6 +89,48 @@ a_buffer_is_told_with_its_owner(void **state)
     cm_records_free(way.records);
 }
 
+/* What is told where `sums` is at this step, or one of them: the line that reads
+ * and sets an item of it, in a function of these parameters. */
+static void
+check_by_key(size_t at, const char *read, const char *rule, const char *piece)
+{
+    struct way way;
+    struct cm_place places[CM_MAX_PLACES];
+    way_init(&way,
+             "F||a.py:3 main;O|local run|Run;D|.sums|defaultdict of 3|3;"
+             "T|['box']|Tensor [] float32",
+             at);
+    set_type(&way, 1, "", "Run");
+    way.holding.autograd_depth = 9;
+    struct cm_store lines[] = {
+        store(&way, CM_STORE_READ, "", read, 7),
+        store(&way, CM_STORE_ITEM, "", "sums", 7),
+    };
+    lines[0].key = lines[1].key = text(&way, "name");
+    struct cm_code_id code = add_code(&way, "Run.add", lines, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    assert_advice(&way, rule, piece);
+    if (strcmp(read, "sums") == 0) {
+        assert_int_equal(cm_holding_made(&way.holding, places), 1);
+        assert_int_equal(places[0].line, 7);
+    }
+    cm_records_free(way.records);
+}
+
+/* self.sums[name] += x, whichever of these gets the most. */
+static void
+sums_by_name_are_told_as_one(void **state)
+{
+    static const char add[] = "add numbers (`.item()`) to `self.sums[name]`";
+    (void)state;
+    check_by_key(2, "sums", "sum keeps its graph", add);
+    check_by_key(3, "sums", "sum keeps its graph", add);
+    /* It is made of something else, and no `loss` is there. */
+    check_by_key(2, "others", "graph of a kept scalar", "keep `x.item()`");
+    check_by_key(3, "others", "sum keeps its graph", "write `sums['box'] +=");
+}
+
 int
 main(void)
 {
@@ -97,6 +139,7 @@ main(void)
         cmocka_unit_test(a_sum_itself_is_told),
         cmocka_unit_test(without_a_graph_the_place_is_told),
         cmocka_unit_test(a_buffer_is_told_with_its_owner),
+        cmocka_unit_test(sums_by_name_are_told_as_one),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -415,7 +415,7 @@ def test_attribute_that_is_set():
     assert total and found.place[1] == ".total" and found.rule == "sum keeps its graph"
     assert found.lines == [(line_of(Sum, "self.total = more"),
                             "test_attribute_that_is_set.<locals>.Sum.add")]
-    assert found.advice.startswith("write `self.total += loss.item()`")
+    assert found.advice.startswith("write `self.total += x.item()`")
 
 
 def test_of_several_owners_the_largest():
