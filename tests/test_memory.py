@@ -2,9 +2,11 @@
 # Copyright the cumem authors
 """Where a device's memory is, with a torch.cuda that only pretends."""
 
+import json
+
 import pytest
 
-from process import NODES, run_ok
+from process import NODES, run, run_ok
 from test_allocations import FOREIGN, START, stand_in  # noqa: F401
 
 # Two segments of the common pool, fragmented; one of a graph's.
@@ -345,6 +347,8 @@ print(*[pool.get("expandable", False) for pool in device()["pools"]])
 def test_why_is_told_again_where_it_is_another_reason(stand_in, tmp_path):  # noqa: F811
     """A search for the batch size catches the first failure, and dies of the next."""
     done = run_ok(OOM + """
+from cumem import _budget
+_budget.is_paid = lambda: True
 for asked in (8, 8, 512, 8):
     run_out(asked * MIB)
 stats["reserved_bytes"]["all"]["current"] = 38 * MIB  # nothing is cached
@@ -358,6 +362,43 @@ for _ in range(2):
         "8.0 MiB asked, 10 MiB cached in pie", "", "512 MiB asked, more than the device",
         "8.0 MiB asked, 10 MiB cached in pie", "8.0 MiB asked, other processes hold", ""], whys
     assert "\nmemory cuda:0 (100 MiB): torch" in told[3] and "   fix   " in told[3], told[3]
+
+
+AGAIN = OOM + """
+def out_of_memory():
+    return cumem.status()["looks"]["out_of_memory"]
+objects = [{"a": i} for i in range(100_000)]
+for asked in 8, 16, 32, 64:
+    run_out(asked * MIB)
+"""
+
+
+def test_each_later_failure_waits_until_it_is_paid(stand_in, tmp_path):  # noqa: F811
+    """But for what was asked; and a program that goes on has had one text."""
+    done = run_ok(AGAIN + """
+known = out_of_memory()
+assert (known["count"], known["skipped"]) == (1, 3) and known["longest"] == known["seconds"] > 0, known
+from cumem import _budget
+_budget._state["not_before"] = 0.0
+run_out(128 * MIB)
+assert (out_of_memory()["count"], device()["asked_bytes"]) == (2, 128 * MIB), out_of_memory()
+run_out(256 * MIB)
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert [line.partition("OutOfMemoryError, ")[2] for line in done.err.splitlines() if "ran out" in line] \
+        == ["8.0 MiB asked for", "128 MiB asked for"], done.err
+
+
+@pytest.mark.parametrize("end, told", [
+    ("raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 64.00 MiB.')", 64),
+    ("raise KeyError('batch')", 8)])
+def test_the_failure_that_ends_the_program_is_told(stand_in, tmp_path, end, told):  # noqa: F811
+    done = run(AGAIN + end, cwd=tmp_path, STAND_IN=stand_in)
+    path, = tmp_path.glob("leak-*.json")
+    report = json.loads(path.read_text())
+    exhausted, device = report["exhausted"], report["devices"][0]
+    assert (exhausted["error"], exhausted["device"]) == ("OutOfMemoryError", "cuda:0"), exhausted
+    assert exhausted["asked_bytes"] == told << 20 and device["asked_bytes"] == 64 << 20, report
+    assert done.err.count("ran out on cuda:0") == 1 + (told == 64), done.err
 
 
 def test_what_grows_is_looked_at_when_memory_runs_out(stand_in, tmp_path):  # noqa: F811

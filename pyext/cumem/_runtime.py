@@ -24,7 +24,8 @@ GC, SCAN, OOM, EXIT, MANUAL = range(5)
 
 _lock = threading.RLock()
 _handles = []
-_attached = {"oom": False, "exit": False, "described": False, "ran_out": False, "scanning": False}
+_attached = {"oom": False, "exit": False, "described": False, "ran_out": False, "untold": None,
+             "scanning": False}  # fmt: skip
 
 
 class Handle:
@@ -220,11 +221,12 @@ def status():
         ``allocator_hook`` and ``driver`` (each with ``hook``, ``why`` and counts),
         ``looks`` (scans that nobody asked for: count, seconds, longest, skipped
         for want of time, bytes that collections of ours have saved; ``growth``:
-        count, seconds and longest of the looks at who holds what grows),
+        count, seconds and longest of the looks at who holds what grows;
+        ``out_of_memory``: the same for when memory ran out, and skipped),
         ``signal`` (CUMEM_SIGNAL), ``report`` (path or None).
     """
     found = _core.status()
-    found["looks"]["growth"] = _budget.spent()
+    found["looks"].update(growth=_budget.spent(), out_of_memory=_budget.spent_of_memory())
     return found
 
 
@@ -453,16 +455,25 @@ def _on_out_of_memory(device, size, total, free):
     """From torch's observer: the allocation failed, the exception is about to be raised."""
     if not _handles:
         return
+    ran_out, asked = ("OutOfMemoryError", f"cuda:{device}", size), {device: size}
     try:
-        _attached["ran_out"] = True
-        asked = {device: size}
-        with _no_collection():
-            _note_memory(snapshot=True, asked=asked)  # before it is told
-        with _exhausted_of("OutOfMemoryError", f"cuda:{device}", size):
-            _guarded(_growth.look_now)
-            _scan(OOM, asked)
+        if _budget.allows("out of memory"):
+            with _budget.walk("out of memory"):
+                _explain(ran_out, asked)
+        else:
+            _budget.skip()
+            _attached["untold"] = ran_out  # at exit, if the program ends of it
+            _guarded(_note_memory, False, asked)
     except Exception:
         _core.unraisable(_on_out_of_memory)
+
+
+def _explain(ran_out, asked):
+    _attached.update(ran_out=True, untold=None)
+    _guarded(_note_memory, True, asked)  # before it is told
+    with _exhausted_of(*ran_out):
+        _guarded(_growth.look_now)
+        _scan(OOM, asked)
 
 
 @contextlib.contextmanager
@@ -540,9 +551,8 @@ def _close():
         if not _handles:
             return
         try:
-            cause = _exhausted.cause() if not _attached["ran_out"] else None
-            ran_out = cause is not None and "torch" in sys.modules
-            with _exhausted_of(cause[0], "", cause[1]) if ran_out else contextlib.nullcontext():
+            cause = _cause()
+            with _exhausted_of(*cause) if cause and "torch" in sys.modules else contextlib.nullcontext():
                 _guarded(_growth.look_now, True)
                 _scan(OOM if cause is not None else EXIT)
             report = _core.close()
@@ -553,6 +563,18 @@ def _close():
         finally:
             _handles.clear()
             _detach(ending=True)
+
+
+def _cause():
+    """(class, device, bytes) of what ended the program, where that is memory, and not told yet."""
+    untold = _attached["untold"]
+    if _attached["ran_out"] and untold is None:
+        return None
+    cause = _exhausted.cause()
+    if cause is None:
+        return None
+    _attached["ran_out"] = False  # what is held now is of this failure
+    return untold if untold and untold[0] == cause[0] else (cause[0], "", cause[1])
 
 
 _BEGAN = time.monotonic_ns()  # a process that becomes another program keeps its number
