@@ -61,6 +61,43 @@ cm_container_say_each(const struct cm_holding *self)
         name.text, cm_way_less(self));
 }
 
+/* Only __init__ fills or sets it. */
+static bool
+is_made_once(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    bool once = name.place_count != 0;
+    for (uint32_t i = 0; i < name.place_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, name.places[i].code);
+        once &= cm_way_is(self, code->name, "__init__");
+    }
+    return once;
+}
+
+/* An attribute of a module below the place. */
+static bool
+is_larger(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *step = cm_way_step(self, at);
+    return step->counted && step->species != CM_TUPLE
+           && step->role == CM_ATTRIBUTE && !cm_way_is_module_table(self, at)
+           && step->items > place_of(self)->items;
+}
+
+size_t
+cm_container_of_modules(const struct cm_holding *self)
+{
+    bool modules = self->at > 1 && place_of(self)->counted
+                   && cm_way_is(self, place_of(self)->edge, "._modules");
+    size_t at = self->at + 1;
+    while (modules && at < self->count && !is_larger(self, at)) {
+        at++;
+    }
+    return modules && at < self->count && is_made_once(self) ? at : 0;
+}
+
 /* A function that is called again and again puts them there. */
 static bool
 is_filled_again(const struct cm_holding *self)

@@ -22,6 +22,10 @@ char *cm_container_say_objects(const struct cm_holding *self);
 bool cm_container_is_global(const struct cm_holding *self);
 char *cm_container_say_bound(const struct cm_holding *self);
 
+/* Of a table of modules that are made once, each with a container that grows:
+ * the step of that container; 0: it is none. */
+size_t cm_container_of_modules(const struct cm_holding *self);
+
 bool cm_container_grows(const struct cm_holding *self);
 char *cm_container_say(const struct cm_holding *self);
 

@@ -9,6 +9,7 @@
 
 #include "../../detector/alloc.h"
 #include "../../graph/bound.h"
+#include "../../graph/container.h"
 #include "../../graph/way.h"
 #include "helpers.h"
 #include "inner.h"
@@ -403,6 +404,10 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         find_codes(self, trail, holder->at, site, target, &codes);
         holding.codes = codes.ids;
         holding.code_count = codes.count;
+        size_t inside = cm_container_of_modules(&holding);
+        if (inside != 0) {
+            holding.at = holder->at = inside;
+        }
         holder->place_count = cm_holding_made(&holding, holder->places);
         if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
             cm_helpers_add_all(&self->roots, &holding, codes.ids, MOST_CODES);
