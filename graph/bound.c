@@ -102,6 +102,47 @@ begins_anew(const struct cm_holding *self, const struct cm_code *code)
     return found;
 }
 
+/* Of one class: "Scores.reset" and "Scores.begin". */
+static bool
+are_of_one_class(const struct cm_holding *self, const struct cm_code *a,
+                 const struct cm_code *b)
+{
+    const char *one = cm_way_text(self, a->qualified_name);
+    const char *other = cm_way_text(self, b->qualified_name);
+    const char *dot = strrchr(one, '.'), *end = strrchr(other, '.');
+    return dot != NULL && end != NULL && dot - one == end - other
+           && strncmp(one, other, (size_t)(dot - one)) == 0;
+}
+
+/* run_epochs() runs all of them. */
+static bool
+begins_each(const struct cm_holding *self, const struct cm_code *code)
+{
+    const char *name = cm_way_text(self, code->name);
+    return begins_anew(self, code) && strstr(name, "epochs") == NULL
+           && strstr(name, "episodes") == NULL;
+}
+
+/* self.begin() in on_epoch_start(). */
+static bool
+is_called_anew(const struct cm_holding *self, const struct cm_code *code)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        bool asked =
+            begins_each(self, caller) && are_of_one_class(self, caller, code);
+        for (uint32_t k = 0; asked && !found && k < caller->store_count; k++) {
+            const struct cm_store *store = &caller->stores[k];
+            found = store->kind == CM_STORE_CALL
+                    && cm_text_same(store->name, code->name)
+                    && cm_way_is(self, store->owner, "self");
+        }
+    }
+    return found;
+}
+
 /* for name in ...: setattr(self, name, ...) in a method called reset(). */
 static bool
 resets_all(const struct cm_holding *self, const struct cm_code *code,
@@ -118,7 +159,7 @@ resets(const struct cm_holding *self, const struct cm_code *code,
        const struct cm_store *store, bool set)
 {
     return set && store->kind == CM_STORE_ATTRIBUTE && store->empty
-           && begins_anew(self, code);
+           && (begins_anew(self, code) || is_called_anew(self, code));
 }
 
 /* The code sets it to a new container; else what it is a second name of is

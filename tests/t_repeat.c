@@ -123,6 +123,47 @@ by_one_that_runs_again(void **state)
     cm_records_free(way.records);
 }
 
+/* self.outputs = [] in a method that this one calls, of the owner. */
+static bool
+is_emptied_by_call(const char *caller, const char *owner, const char *method)
+{
+    struct way way;
+    way_init(&way,
+             "F||a.py:3 main;O|local model|Model;L|.outputs|list of 9|9;"
+             "T|[3]|Tensor [4]",
+             2);
+    struct cm_store made =
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 2);
+    struct cm_store call = store(&way, CM_STORE_CALL, "begin", owner, 9);
+    made.empty = true;
+    struct cm_code code = {.filename = text(&way, "a.py"),
+                           .name = text(&way, caller),
+                           .qualified_name = text(&way, method),
+                           .stores = &call,
+                           .store_count = 1};
+    struct cm_code callee = code;
+    callee.name = text(&way, "begin");
+    callee.qualified_name = text(&way, "Model.begin");
+    callee.stores = &made;
+    struct cm_code_id ids[2];
+    assert_int_equal(cm_records_add_code(way.records, &code, &ids[0]), CM_OK);
+    assert_int_equal(cm_records_add_code(way.records, &callee, &ids[1]),
+                     CM_OK);
+    return is_emptied_by_all(&way, ids, 2);
+}
+
+static void
+what_begins_an_epoch_calls_what_empties_it(void **state)
+{
+    (void)state;
+    assert_true(is_emptied_by_call("on_epoch_begin", "self", "Model.on"));
+    assert_true(is_emptied_by_call("reset", "self", "Model.reset"));
+    assert_false(is_emptied_by_call("on_batch_end", "self", "Model.on"));
+    assert_false(is_emptied_by_call("run_epochs", "self", "Model.run"));
+    assert_false(is_emptied_by_call("on_epoch_begin", "other", "Model.on"));
+    assert_false(is_emptied_by_call("on_epoch_begin", "self", "Log.on"));
+}
+
 int
 main(void)
 {
@@ -132,6 +173,7 @@ main(void)
         cmocka_unit_test(what_a_variable_refers_to_is_no_module),
         cmocka_unit_test(what_modules_have_too_is_not_the_programs),
         cmocka_unit_test(by_one_that_runs_again),
+        cmocka_unit_test(what_begins_an_epoch_calls_what_empties_it),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
