@@ -110,8 +110,9 @@ def warn_tensor_cycles(*, directory=None, devices="auto", min_bytes="1MiB"):
     ``logging.getLogger("cumem").warning`` gets the summary text, with the path
     of the report (``leak.json``), at a finding's first occurrence and whenever
     its bytes have doubled; after 32 of these several are told together.  Analysis
-    and writing happen on a native thread that holds no GIL; :func:`flush` waits for
-    it.
+    and writing happen on a native thread that holds no GIL, and the program's handlers
+    are called by a thread that has none of its locks; :func:`flush` waits for both, 5 s
+    at most for the handlers.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ def flush(timeout=None):
     Returns
     -------
     bool
-        False when the time was over first.
+        False when the time was over first, or a handler of the program's logger took 5 s.
     """
     done = _core.flush(-1.0 if timeout is None else float(timeout))
     _core.drain()
