@@ -24,8 +24,7 @@ GC, SCAN, OOM, EXIT, MANUAL = range(5)
 
 _lock = threading.RLock()
 _handles = []
-_attached = {"oom": False, "exit": False, "described": False, "ran_out": False, "untold": None,
-             "scanning": False}  # fmt: skip
+_attached = dict.fromkeys(("oom", "exit", "described", "ran_out", "untold", "scanning"))  # none is
 
 
 class Handle:

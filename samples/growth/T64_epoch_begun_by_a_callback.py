@@ -51,7 +51,7 @@ class Net:
 
 def main():
     net = Net(nn.Linear(32, 32).to(device), [EpochScoring()])
-    net.fit(2, 60)
+    net.fit(4, 40)
     print("epochs:", len(net.history))
 
 
