@@ -37,7 +37,8 @@ said = []
 
 class Keep(logging.Handler):
     def emit(self, record):
-        said.append((record.getMessage(), threading.get_ident() == threading.main_thread().ident))
+        said.append((record.getMessage(), threading.get_ident() == threading.main_thread().ident,
+                     record.threadName))
 
 def observe(handler):
     logging.getLogger("cumem").addHandler(handler)
@@ -76,8 +77,11 @@ with observe(Keep()):
     gc.collect()
     assert cumem.flush()
 assert len(said) == 2 and "4.0 MiB" in said[1][0], said
-assert not any(main for _, main in said)
-assert threading.active_count() <= 2  # the one that said it is gone, or a dummy of it is left
+assert not any(main for _, main, _ in said)
+names = {name for *_, name in said}
+assert names == {"cumem"}, names
+while threading.active_count() > 1:  # as a program waits for its workers
+    time.sleep(0.01)
 """, tmp_path)
 
 

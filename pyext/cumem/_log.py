@@ -10,6 +10,8 @@ The thread lives as long as there is something to say; `threading` is not asked 
 import _thread
 import collections
 import logging
+import sys
+import threading
 
 from . import _core, _start
 
@@ -28,7 +30,7 @@ def warn(text):
     _waiting.append(text)
     if _saying.acquire(blocking=False):
         try:
-            _thread.start_new_thread(_say_all, ())
+            _thread.start_new_thread(_be_a_thread, ())
         except RuntimeError:  # no threads here, or none any more
             _core.let_through()
             _say_all()
@@ -57,6 +59,16 @@ def _is_ours(logger):
 
 def _say(text):
     logging.getLogger("cumem").warning("%s", text)
+
+
+def _be_a_thread():
+    threading.current_thread().name = "cumem"  # in the records
+    try:
+        _say_all()
+    finally:
+        if sys.version_info < (3, 13):  # counted for ever where `threading` did not start it
+            with threading._active_limbo_lock:
+                threading._active.pop(_thread.get_ident(), None)
 
 
 def _say_all():
