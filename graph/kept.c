@@ -90,6 +90,7 @@ cm_kept_name(const struct cm_holding *self, const char *otherwise)
     }
     bool invented =
         strcmp(otherwise, "loss") == 0 && place.place_count != 0
+        && place.step >= self->at /* else it is given by who has the name */
         && !knows(self, cm_records_code(self->records, place.places[0].code),
                   otherwise);
     return invented ? "x" : otherwise;

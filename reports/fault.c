@@ -152,7 +152,8 @@ by_own_bytes(const struct cm_leak_growth *a, const struct cm_leak_growth *b)
     int order = compare(b->peak_bytes, a->peak_bytes);
 
     order = order != 0 ? order : compare(a->fingerprint, b->fingerprint);
-    return order != 0 ? order : compare(a->site, b->site);
+    order = order != 0 ? order : compare(a->site, b->site);
+    return order != 0 ? order : compare(a->verdict.index, b->verdict.index);
 }
 
 static int
@@ -163,13 +164,20 @@ by_fault(const void *first, const void *second)
     return compare(a->fault, b->fault);
 }
 
+/* What is alone has its own order. */
+static uint64_t
+shared_fault(const struct cm_leak_growth *growth)
+{
+    return growth->fault_lines > 1 ? growth->fault : 0;
+}
+
 static int
 by_fault_bytes(const void *first, const void *second)
 {
     const struct cm_leak_growth *a = first, *b = second;
     int order = compare(b->fault_peak, a->fault_peak);
 
-    order = order != 0 ? order : by_fault(a, b);
+    order = order != 0 ? order : compare(shared_fault(a), shared_fault(b));
     return order != 0 ? order : by_own_bytes(a, b);
 }
 
@@ -198,6 +206,7 @@ add_up_peaks(struct cm_leak *leak)
         }
         for (size_t k = i; k < i + length; k++) {
             leak->growth[k].fault_peak = sum;
+            leak->growth[k].fault_lines = (uint32_t)length;
         }
     }
 }
