@@ -6,11 +6,9 @@
 #include "digest.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../detector/alloc.h"
-#include "../detector/clock.h"
 #include "../detector/hot.h"
 #include "../graph/finding.h"
 #include "digest_private.h"

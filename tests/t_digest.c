@@ -14,43 +14,8 @@
 #include "../reports/file.h"
 #include "../reports/leak_json.h"
 #include "digest_case.h"
+#include "digest_scene.h"
 #include "fail_each.h"
-
-static const char pair[] =
-    "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t";
-
-struct scene {
-    struct built *built;
-    struct cm_digest *digest;
-    char folder[64];
-    char path[128];
-};
-
-static int
-set_up(void **state)
-{
-    static struct scene the_scene;
-    struct scene *scene = &the_scene;
-    *scene = (struct scene){0};
-    scene->built = built_new(pair);
-    scene->digest = cm_digest_new(scene->built->records);
-    strcpy(scene->folder, "/tmp/t_digest.XXXXXX");
-    assert_non_null(mkdtemp(scene->folder));
-    snprintf(scene->path, sizeof(scene->path), "%s/leak.json", scene->folder);
-    *state = scene;
-    return scene->digest == NULL;
-}
-
-static int
-tear_down(void **state)
-{
-    struct scene *scene = *state;
-    char command[128];
-    cm_digest_free(scene->digest);
-    built_free(scene->built);
-    snprintf(command, sizeof(command), "rm -r %s", scene->folder);
-    return system(command);
-}
 
 /* As a session does: find, then the document of what was found. */
 static enum cm_status

@@ -13,6 +13,7 @@
 
 #include "../detector/alloc.h"
 #include "../reports/digest.h"
+#include "digest_scene.h"
 
 /* A child has threads of its own, and not those of its parent. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(
@@ -25,6 +26,8 @@ __tsan_default_options(void)
 
 static _Atomic bool slow;
 static sem_t reached, may_go_on;
+static pthread_t finder;
+static char other[128]; /* another path */
 
 __attribute__((visibility("default"))) int
 fsync(int descriptor)
@@ -37,46 +40,18 @@ fsync(int descriptor)
     return 0;
 }
 
-static const char pair[] =
-    "a Node; b Node; t Tensor 4194304; a .link b; b .link a; a .t t";
-
-struct scene {
-    struct built *built;
-    struct cm_digest *digest;
-    char folder[64], path[128], other[128];
-    pthread_t finder;
-};
-
 static int
-set_up(void **state)
+set_up_disk(void **state)
 {
-    static struct scene the_scene;
-    struct scene *scene = &the_scene;
-    *scene = (struct scene){0};
-    scene->built = built_new(pair);
-    scene->digest = cm_digest_new(scene->built->records);
-    strcpy(scene->folder, "/tmp/t_digest_file.XXXXXX");
-    assert_non_null(mkdtemp(scene->folder));
-    snprintf(scene->path, sizeof(scene->path), "%s/leak.json", scene->folder);
-    snprintf(scene->other, sizeof(scene->other), "%s/two.json", scene->folder);
-    if (scene->digest != NULL) {
+    int wrong = set_up(state);
+    const struct scene *scene = *state;
+    if (wrong == 0) {
         cm_digest_output(scene->digest, scene->path, true, 1);
     }
+    snprintf(other, sizeof(other), "%s/two.json", scene->folder);
     sem_init(&reached, 0, 0);
     sem_init(&may_go_on, 0, 0);
-    *state = scene;
-    return scene->digest == NULL;
-}
-
-static int
-tear_down(void **state)
-{
-    struct scene *scene = *state;
-    char command[128];
-    cm_digest_free(scene->digest);
-    built_free(scene->built);
-    snprintf(command, sizeof(command), "rm -r %s", scene->folder);
-    return system(command);
+    return wrong;
 }
 
 static void *
@@ -101,17 +76,17 @@ have_it_written(struct scene *scene)
 {
     alarm(20);
     slow = true;
-    assert_int_equal(pthread_create(&scene->finder, NULL, find, scene), 0);
+    assert_int_equal(pthread_create(&finder, NULL, find, scene), 0);
     sem_wait(&reached);
     slow = false;
 }
 
 static void
-let_it_go_on(struct scene *scene)
+let_it_go_on(void)
 {
     void *wrong;
     sem_post(&may_go_on);
-    assert_int_equal(pthread_join(scene->finder, &wrong), 0);
+    assert_int_equal(pthread_join(finder, &wrong), 0);
     assert_null(wrong);
     alarm(0);
 }
@@ -137,7 +112,7 @@ test_nobody_else_waits_for_the_disk(void **state)
     assert_null(cm_digest_take_warning(scene->digest, NULL));
     assert_null(cm_digest_report_path(scene->digest));
     assert_int_equal(written(scene), 0);
-    let_it_go_on(scene);
+    let_it_go_on();
     assert_int_equal(written(scene), 1);
 }
 
@@ -147,7 +122,7 @@ test_what_is_said_is_in_the_file_before(void **state)
     struct scene *scene = *state;
     have_it_written(scene);
     assert_false(cm_digest_warns(scene->digest));
-    let_it_go_on(scene);
+    let_it_go_on();
     char *text = cm_digest_take_warning(scene->digest, NULL);
     char *path = cm_digest_report_path(scene->digest);
     assert_non_null(strstr(text, scene->path));
@@ -168,7 +143,7 @@ test_one_at_a_time_writes(void **state)
     assert_int_equal(pthread_create(&second, NULL, write_now, scene), 0);
     usleep(20000);
     assert_int_equal(written(scene), 0);
-    let_it_go_on(scene);
+    let_it_go_on();
     assert_int_equal(pthread_join(second, &wrong), 0);
     assert_null(wrong);
     assert_int_equal(written(scene), 2);
@@ -179,12 +154,12 @@ test_another_path_is_asked_for_meanwhile(void **state)
 {
     struct scene *scene = *state;
     have_it_written(scene);
-    cm_digest_output(scene->digest, scene->other, true, 1);
-    let_it_go_on(scene);
+    cm_digest_output(scene->digest, other, true, 1);
+    let_it_go_on();
     assert_null(cm_digest_report_path(scene->digest));
     cm_digest_demand(scene->digest);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
-    assert_int_equal(access(scene->other, R_OK), 0);
+    assert_int_equal(access(other, R_OK), 0);
 }
 
 /* The thread that writes is not in the child. */
@@ -197,13 +172,13 @@ test_a_child_waits_for_nobody(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         alarm(10);
-        cm_digest_output(scene->digest, scene->other, true, 1);
+        cm_digest_output(scene->digest, other, true, 1);
         cm_digest_demand(scene->digest);
         _exit(cm_digest_write(scene->digest, true) != CM_OK
-              || access(scene->other, R_OK) != 0);
+              || access(other, R_OK) != 0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    let_it_go_on(scene);
+    let_it_go_on();
     assert_int_equal(status, 0);
 }
 
@@ -211,7 +186,7 @@ int
 main(void)
 {
 #define WITH_SCENE(test)                                                      \
-    cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    cmocka_unit_test_setup_teardown(test, set_up_disk, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_SCENE(test_nobody_else_waits_for_the_disk),
         WITH_SCENE(test_what_is_said_is_in_the_file_before),

@@ -143,21 +143,6 @@ cm_spans_return(struct cm_spans *self, Py_ssize_t unit)
     }
 }
 
-/* From 3.14 on a loop that ends another one's turn goes on in its midst. */
-void
-cm_spans_close(struct cm_spans *self)
-{
-    for (uint32_t i = 0; i < self->loop_count; i++) {
-        for (uint32_t j = 0; j < self->loop_count; j++) {
-            if (self->loops[j].first > self->loops[i].first
-                && self->loops[j].first < self->loops[i].end
-                && self->loops[j].next > self->loops[i].end) {
-                self->loops[i].end = self->loops[j].next;
-            }
-        }
-    }
-}
-
 /* The innermost one.  -1: none. */
 static int
 loop_of(const struct cm_spans *self, Py_ssize_t unit)
@@ -200,17 +185,40 @@ behind(const struct cm_spans *self, int loop)
     return last;
 }
 
+/* From 3.14 on a loop that ends another one's turn goes on in its midst. */
+static void
+extend_loops(struct cm_spans *self)
+{
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        for (uint32_t j = 0; j < self->loop_count; j++) {
+            if (self->loops[j].first > self->loops[i].first
+                && self->loops[j].first < self->loops[i].end
+                && self->loops[j].next > self->loops[i].end) {
+                self->loops[i].end = self->loops[j].next;
+            }
+        }
+    }
+}
+
+void
+cm_spans_close(struct cm_spans *self)
+{
+    extend_loops(self);
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        self->loops[i].behind = behind(self, (int)i);
+    }
+}
+
 /* From 3.14 on what a loop returns may stand behind it. */
 static bool
 returns_behind(const struct cm_spans *self, int loop, Py_ssize_t unit)
 {
     bool found = false;
-    Py_ssize_t last = behind(self, loop);
     for (uint32_t i = 0; i < self->exit_count; i++) {
         found |= self->exits[i].returns && self->exits[i].at > unit
                  && is_within(self, loop, self->exits[i].at)
                  && self->exits[i].target >= self->loops[loop].end
-                 && self->exits[i].target < last;
+                 && self->exits[i].target < self->loops[loop].behind;
     }
     return found;
 }

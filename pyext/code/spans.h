@@ -27,9 +27,10 @@ struct cm_spans {
     uint32_t marks;      /* stores that were looked at for loops */
     Py_ssize_t handlers; /* the first of them: all stand behind the rest */
     struct {
-        Py_ssize_t first; /* where it begins */
-        Py_ssize_t next;  /* behind where it goes on, last */
-        Py_ssize_t end;   /* of that and the loops that begin in it */
+        Py_ssize_t first;  /* where it begins */
+        Py_ssize_t next;   /* behind where it goes on, last */
+        Py_ssize_t end;    /* of that and the loops that begin in it */
+        Py_ssize_t behind; /* where the program goes on after it */
     } loops[CM_SPANS_LOOPS];
     uint32_t loop_count;
     struct {

@@ -13,7 +13,7 @@ import sys
 from . import _core
 
 _MOST_CAUSES = 10
-_MOST_BYTES = 1 << 64
+_MOST_BYTES = (1 << 64) - 1
 _WORDS = ("can't allocate memory", "not enough memory", "out of memory", "OUT_OF_MEMORY",
           "RESOURCE_EXHAUSTED")  # fmt: skip
 _SIZE = re.compile(r"allocat\w*:? ([\d.,]*\d) ?(bytes|[KMGTPE]iB)")
@@ -55,9 +55,11 @@ def _text(error):
 def _asked(error):
     """"tried to allocate 4096 bytes" of torch, "Unable to allocate 8.00 EiB" of NumPy."""
     found = _SIZE.search(_text(error))
+    if found is None:
+        return None
     try:
-        asked = int(float(found[1].replace(",", "")) * 2 ** _UNITS[found[2]]) if found else _MOST_BYTES
+        asked = int(float(found[1].replace(",", "")) * 2 ** _UNITS[found[2]])
     except (ValueError, OverflowError):  # "10.11.12.13 bytes"
         _core.let_through()
         return None
-    return asked if asked < _MOST_BYTES else None
+    return asked if asked <= _MOST_BYTES else None

@@ -134,10 +134,40 @@ make_code(struct cm_objects *self, PyCodeObject *code)
     return id;
 }
 
+#if PY_VERSION_HEX < 0x030C0000
+static uint64_t
+mix_texts(uint64_t check, const PyObject *tuple)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        const PyObject *text = PyTuple_GET_ITEM(tuple, i);
+        if (PyUnicode_CheckExact(text)) {
+            check = (check ^ check >> 32) * UINT64_C(0xBF58476D1CE4E5B9)
+                    + cm_str_end(text);
+        }
+    }
+    return check;
+}
+#endif
+
+/* Differs also for code that is written at run time under one file name, whose
+ * parts may all lie where those of the last one lay: by the texts it uses.
+ * From 3.12 on cm_code_check() has a version. */
+static uint64_t
+full_check(const PyCodeObject *code)
+{
+    uint64_t check = cm_code_check(code);
+#if PY_VERSION_HEX < 0x030C0000
+    check = mix_texts(check + cm_str_end(code->co_qualname), code->co_names);
+    check = mix_texts(check, code->co_localsplusnames);
+    check = mix_texts(check, code->co_consts);
+#endif
+    return check;
+}
+
 struct cm_code_id
 cm_objects_code(struct cm_objects *self, PyCodeObject *code)
 {
-    uint64_t check = cm_code_full_check(code);
+    uint64_t check = full_check(code);
     struct cm_code_id id = {0};
     cm_lock_take(&self->lock);
     const struct cm_address *known = cm_addresses_find(&self->codes, code);

@@ -256,30 +256,6 @@ cm_code_check(const PyCodeObject *code)
                      ^ (uint64_t)(unsigned)code->co_firstlineno << 44;
     return check + cm_str_end(name) * UINT64_C(0x9E3779B97F4A7C15);
 }
-
-static inline uint64_t
-cm_mix_texts(uint64_t check, const PyObject *tuple)
-{
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-        const PyObject *text = PyTuple_GET_ITEM(tuple, i);
-        if (PyUnicode_CheckExact(text)) {
-            check = (check ^ check >> 32) * UINT64_C(0xBF58476D1CE4E5B9)
-                    + cm_str_end(text);
-        }
-    }
-    return check;
-}
-
-/* Differs also for code that is written at run time under one file name, whose
- * parts may all lie where those of the last one lay: by the texts it uses. */
-static inline uint64_t
-cm_code_full_check(const PyCodeObject *code)
-{
-    uint64_t check = cm_code_check(code) + cm_str_end(code->co_qualname);
-    check = cm_mix_texts(check, code->co_names);
-    check = cm_mix_texts(check, code->co_localsplusnames);
-    return cm_mix_texts(check, code->co_consts);
-}
 #else
 /* Differs (before mixing), as good as always, for code objects that lie at one
  * address one after the other: each has a version of its own until those run out (0).  It
@@ -298,12 +274,6 @@ cm_code_check(const PyCodeObject *code)
                        * UINT64_C(0xD6E8FEB86659FD93);
     }
     return check;
-}
-
-static inline uint64_t
-cm_code_full_check(const PyCodeObject *code)
-{
-    return cm_code_check(code);
 }
 #endif
 

@@ -37,6 +37,18 @@ cm_session_deliver(struct cm_session *self, const char *kind,
     Py_XDECREF(callable);
 }
 
+void
+cm_session_write(struct cm_session *self)
+{
+    if (self->warned) {
+        enum cm_status status;
+        Py_BEGIN_ALLOW_THREADS
+        status = cm_digest_write(self->digest, false);
+        Py_END_ALLOW_THREADS
+        self->no_memory += status != CM_OK;
+    }
+}
+
 CM_HOT void
 cm_session_drain_warnings(struct cm_session *self)
 {

@@ -439,11 +439,7 @@ static void
 write_report(struct cm_session *self)
 {
     if (self->warned) {
-        enum cm_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = cm_digest_write(self->digest, false);
-        Py_END_ALLOW_THREADS
-        self->no_memory += status != CM_OK;
+        cm_session_write(self);
         cm_session_drain_warnings(self);
     }
 }

@@ -190,13 +190,7 @@ digest_now(struct cm_session *self, struct cm_heap *heap)
         self->no_memory++;
         return;
     }
-    if (self->warned) {
-        enum cm_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = cm_digest_write(self->digest, false);
-        Py_END_ALLOW_THREADS
-        self->no_memory += status != CM_OK;
-    }
+    cm_session_write(self);
     if (cm_sighting_count(event) != 0) {
         cm_session_deliver(self, "report", Py_NewRef(event));
     }

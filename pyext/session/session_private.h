@@ -122,6 +122,9 @@ void cm_session_see_objects(struct cm_session *self);
 /* [none; never] cumem._runtime._deliver(kind, payload); `payload` is taken. */
 void cm_session_deliver(struct cm_session *self, const char *kind,
                         PyObject *payload);
+/* Has the report written where that is due and somebody is warned; the GIL is
+ * given meanwhile. */
+void cm_session_write(struct cm_session *self);
 /* Says the warnings that wait. */
 void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in; borrowed, NULL: none. */
