@@ -505,6 +505,26 @@ cm_bound_is_renewed(const struct cm_records *records, struct cm_code_id id,
     return renewed && !cm_bound_is_carried(records, id, name);
 }
 
+/* ---- what would empty it */
+
+bool
+cm_bound_is_uncalled(const struct cm_holding *self)
+{
+    return self->uncalled.index != 0;
+}
+
+char *
+cm_bound_say_uncalled(const struct cm_holding *self)
+{
+    const struct cm_code *code =
+        cm_records_code(self->records, self->uncalled);
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    return cm_sentence("call %s() where an epoch or a phase ends: it would "
+                       "empty %s, and no line calls it",
+                       cm_way_text(self, code->qualified_name), name.text);
+}
+
 /* ---- metrics */
 
 /* The last one on the way whose state it is; 0: none. */

@@ -536,6 +536,7 @@ static const struct {
     {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},
+    {"not called", cm_bound_is_uncalled, cm_bound_say_uncalled},
     {"default argument", is_default, say_default},
     {"context variable", is_context, say_context},
     {"queue not drained", cm_kept_in_queue, cm_kept_say_queue},

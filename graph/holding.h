@@ -77,6 +77,9 @@ struct cm_holding {
     const struct cm_code_id *codes; /* borrowed: may have filled or set it */
     size_t code_count;
     size_t helper_count; /* behind those: functions that they call */
+    /* One of them that would empty the place, if anybody called it; id 0: none
+     * is known. */
+    struct cm_code_id uncalled;
 };
 
 struct cm_holding_advice {

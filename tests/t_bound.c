@@ -568,6 +568,21 @@ test_metrics(void **state)
     cm_records_free(way.records);
 }
 
+static void
+test_what_would_empty_it_is_not_called(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, attribute, 2);
+    assert_false(cm_bound_is_uncalled(&way.holding));
+    struct cm_store clears = store(&way, CM_STORE_CALL, "clear", "outputs", 9);
+    way.holding.uncalled = add_code(&way, "Model.reset", &clears, 1, false);
+    assert_advice(&way, "not called",
+                  "call Model.reset() where an epoch or a phase ends: it "
+                  "would empty outputs, and no line calls it");
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -593,6 +608,7 @@ main(void)
         cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_what_would_empty_it_is_not_called),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -11,8 +11,8 @@
 #include "../../graph/bound.h"
 #include "../../graph/container.h"
 #include "../../graph/way.h"
+#include "fillers.h"
 #include "helpers.h"
-#include "inner.h"
 #include "keys.h"
 #include "../objects/maker.h"
 #include "../tables/phrase.h"
@@ -22,10 +22,10 @@
 #include "tee.h"
 #include "trail.h"
 #include "turns.h"
+#include "uncalled.h"
 
 enum {
     WAYS = 4, /* of each target that are counted */
-    MOST_CODES = 512,
 };
 
 const struct cm_reach_bounds cm_holders_bounds = {.max_nodes = 20000000,
@@ -57,13 +57,13 @@ struct search {
     struct cm_reach reach;
     struct cm_retained retained;
     struct cm_piles piles;
-    struct cm_renewed renewed;
+    struct cm_program program;
 };
 
 static void
 search_release(struct search *self)
 {
-    cm_renewed_release(&self->renewed);
+    cm_program_release(&self->program);
     cm_piles_release(&self->piles);
     cm_retained_release(&self->retained);
     cm_reach_release(&self->reach);
@@ -127,163 +127,7 @@ step_of(const struct search *self, const struct cm_trail *trail,
     return at;
 }
 
-/* ---- where it is filled */
-
-struct codes {
-    struct cm_code_id ids[MOST_CODES];
-    size_t count;
-};
-
-static void
-add_code(struct codes *self, struct cm_code_id code)
-{
-    if (code.index != 0 && self->count < MOST_CODES) {
-        self->ids[self->count++] = code;
-    }
-}
-
-static void
-add_methods(struct codes *self, const struct cm_records *records,
-            struct cm_type_id type)
-{
-    const struct cm_type *record = cm_records_type(records, type);
-    for (uint32_t i = 0; i < record->method_count; i++) {
-        add_code(self, record->methods[i]);
-    }
-}
-
-static void
-add_site(struct codes *self, const struct cm_records *records,
-         struct cm_site_id id)
-{
-    const struct cm_site *site = cm_records_site(records, id);
-    for (uint32_t i = 0; i < site->frame_count; i++) {
-        if (!cm_records_code(records, site->frames[i].code)->library) {
-            add_code(self, site->frames[i].code);
-        }
-    }
-}
-
-static void
-add_functions(struct codes *self, struct cm_objects *objects, PyObject *names)
-{
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (names != NULL && PyDict_Next(names, &position, &key, &value)) {
-        PyCodeObject *code = cm_function_code(value);
-        if (code != NULL) {
-            add_code(self, cm_objects_code(objects, code));
-        }
-    }
-}
-
-static void
-add_nested(struct codes *self, struct cm_objects *objects, PyCodeObject *code)
-{
-    if (code != NULL) {
-        cm_inner_of(objects, code, self->ids, &self->count, MOST_CODES);
-    }
-}
-
-/* Who shares a variable of the function that is its root, or one that a
- * function on the way has in its closure. */
-static void
-add_sharers(struct codes *self, struct cm_objects *objects,
-            const struct cm_trail *trail, size_t at)
-{
-    if (at == 1 && trail->root->kind == CM_ROOT_FRAME) {
-        add_nested(self, objects, cm_raw_frame_code(trail->root->frame));
-    }
-    for (size_t i = 1; i < at; i++) {
-        PyObject *object = trail->steps[i].object;
-        add_nested(self, objects,
-                   object != NULL ? cm_maker_code(object) : NULL);
-    }
-}
-
-/* Of the functions that are kept: a hook is registered where it is made. */
-static void
-add_makers(struct codes *self, struct cm_objects *objects,
-           const struct cm_trail *trail, size_t at)
-{
-    for (size_t i = at + 1; i < trail->count; i++) {
-        PyCodeObject *code = cm_maker_code(trail->steps[i].object);
-        if (code != NULL) {
-            add_code(self, cm_objects_code(objects, code));
-        }
-    }
-}
-
-/* Functions within the methods of who has it, and in those of its module. */
-static void
-add_inner(struct codes *self, struct cm_objects *objects,
-          const struct cm_trail *trail, size_t at)
-{
-    for (size_t i = at; i-- > 1;) {
-        PyObject *owner = trail->steps[i].object;
-        PyTypeObject *type = owner == NULL         ? NULL
-                             : PyType_Check(owner) ? (PyTypeObject *)owner
-                                                   : Py_TYPE(owner);
-        cm_inner_find(objects, type != NULL ? type->tp_dict : NULL, self->ids,
-                      &self->count, MOST_CODES);
-    }
-    if (trail->root->kind == CM_ROOT_MODULE) {
-        cm_inner_find(objects, PyModule_GetDict(trail->root->object),
-                      self->ids, &self->count, MOST_CODES);
-    }
-}
-
-/* The methods of its owner, or of the class that it is an attribute of; the
- * function whose variable leads there (or is it: then first); the stacks that
- * made what is held there and the objects (which, of several that set an
- * attribute, set it last: then before these); the functions of the module, and
- * those within functions. */
-static void
-find_codes(const struct search *self, const struct cm_trail *trail, size_t at,
-           struct cm_site_id site, PyObject *target, struct codes *codes)
-{
-    const struct cm_holders_query *query = self->query;
-    struct cm_records *records = query->objects->records;
-    const struct cm_tag *tag = cm_tags_find(target);
-    if (at == 1) {
-        add_code(codes, trail->root->code);
-    }
-    if (!trail->steps[at].counted) {
-        if (tag != NULL) {
-            add_site(codes, records, tag->site);
-        }
-        add_site(codes, records, site);
-    }
-    for (size_t i = at; i-- > 1;) {
-        PyObject *owner = trail->steps[i].object;
-        if (owner != NULL && PyType_Check(owner)) {
-            add_methods(
-                codes, records,
-                cm_objects_type(query->objects, (PyTypeObject *)owner));
-        }
-        else {
-            add_methods(codes, records, trail->steps[i].type);
-        }
-        add_code(codes, trail->steps[i].code);
-    }
-    add_code(codes, trail->root->code);
-    add_site(codes, records, site);
-    if (tag != NULL) {
-        add_site(codes, records, tag->site);
-    }
-    for (size_t i = at + 1; i + 1 < trail->count; i++) {
-        if (trail->steps[i + 1].counted) { /* each has one of its own */
-            add_methods(codes, records, trail->steps[i].type);
-        }
-    }
-    if (trail->root->kind == CM_ROOT_MODULE) {
-        add_functions(codes, query->objects,
-                      PyModule_GetDict(trail->root->object));
-    }
-    add_makers(codes, query->objects, trail, at);
-    add_inner(codes, query->objects, trail, at);
-    add_sharers(codes, query->objects, trail, at);
-}
+/* ---- what is said of it */
 
 /* A variable of a function that the target goes by; id 0: none.  *contained: an
  * object holds it too. */
@@ -370,14 +214,14 @@ is_on_host(const struct search *self, PyObject *target)
 }
 
 static enum cm_status
-advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
+advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
 {
     const struct cm_holders_query *query = self->query;
     struct cm_texts *texts = query->objects->texts;
     struct cm_text_id kept = kept_variable(self, group);
     const char *name = cm_texts_get(texts, kept);
-    struct codes codes = {.count = 0};
+    struct cm_fillers codes = {.count = 0};
     struct cm_site_id site =
         query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
     struct cm_holding_advice advice;
@@ -401,7 +245,8 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         .kept = kept.index != 0 ? name + strlen("local ") : NULL,
     };
     if (trail != NULL) {
-        find_codes(self, trail, holder->at, site, target, &codes);
+        cm_fillers_find(&codes, query->objects, trail, holder->at, target,
+                        site);
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         size_t inside = cm_container_of_modules(&holding);
@@ -410,12 +255,14 @@ advise(const struct search *self, uint32_t group, const struct cm_trail *trail,
         }
         holder->place_count = cm_holding_made(&holding, holder->places);
         if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
-            cm_helpers_add_all(&self->roots, &holding, codes.ids, MOST_CODES);
+            cm_helpers_add_all(&self->roots, &holding, codes.ids,
+                               CM_MOST_FILLERS);
             holder->place_count = cm_holding_made(&holding, holder->places);
             holding.code_count = codes.count;
         }
-        cm_helpers_find(&self->roots, &holding, codes.ids, MOST_CODES);
-        holder->emptied = cm_bound_is_emptied(&holding);
+        cm_helpers_find(&self->roots, &holding, codes.ids, CM_MOST_FILLERS);
+        holder->emptied = cm_bound_is_emptied(&holding)
+                          && !cm_uncalled_empties(&self->program, &holding);
     }
     holder->bounded = cm_bound_is_known(&holding);
     enum cm_status status = cm_holding_advise(&holding, &advice);
@@ -519,7 +366,7 @@ static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
     struct cm_pile pile;
-    struct cm_turns turns = {&self->piles, self->query, &self->renewed};
+    struct cm_turns turns = {&self->piles, self->query, &self->program};
     cm_piles_find(&self->piles, group, &pile);
     holder->targets = pile.targets;
     holder->unreached = pile.unreached;
@@ -561,7 +408,7 @@ look(struct search *self, struct cm_holders *result)
                                     .hidden_count = query->hidden_count,
                                     .ways = WAYS};
     status = cm_reach_run(&self->reach);
-    self->renewed.reach = &self->reach;
+    self->program.reach = &self->reach;
     if (status == CM_OK) {
         cm_tee_settle(&self->reach);
         result->nodes = self->reach.node_count - self->reach.nodes_left;

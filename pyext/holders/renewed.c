@@ -3,99 +3,11 @@
 
 #include "renewed.h"
 
-#include "../../detector/alloc.h"
 #include "../../graph/name.h"
 #include "../code/touch.h"
 #include "../tables/phrase.h"
 
-enum { MOST_CODES = 100000, MOST_TOUCHERS = 16 };
-
-void
-cm_renewed_release(struct cm_renewed *self)
-{
-    cm_free(self->codes);
-    *self = (struct cm_renewed){0};
-}
-
-/* ---- the program's code */
-
-static void
-add_code(struct cm_renewed *self, PyCodeObject *code)
-{
-    if (self->count == MOST_CODES
-        || cm_grow((void **)&self->codes, &self->capacity, self->count + 1,
-                   sizeof(*self->codes))
-               != CM_OK) {
-        self->failed = true;
-        return;
-    }
-    self->codes[self->count++] = code;
-}
-
-/* And the functions that it makes. */
-static void
-add_code_whole(struct cm_renewed *self, PyCodeObject *code)
-{
-    size_t first = self->count;
-    add_code(self, code);
-    for (size_t i = first; i < self->count; i++) {
-        PyObject *constants = self->codes[i]->co_consts;
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
-            PyObject *constant = PyTuple_GET_ITEM(constants, k);
-            if (PyCode_Check(constant)) {
-                add_code(self, (PyCodeObject *)constant);
-            }
-        }
-    }
-}
-
-/* Neighbours of the walk are of one file, as a rule. */
-static void
-add_functions(struct cm_renewed *self)
-{
-    const struct cm_reach *reach = self->reach;
-    const PyObject *file = NULL;
-    const PyCodeObject *last = NULL;
-    bool library = false;
-    for (uint32_t i = 1; i <= reach->node_count && !self->failed; i++) {
-        PyCodeObject *code = cm_function_code(reach->objects[i]);
-        if (code == NULL || code == last) {
-            continue;
-        }
-        if (code->co_filename != file) {
-            file = code->co_filename;
-            library = cm_is_library(reach->roots->objects, code->co_filename);
-        }
-        last = code;
-        if (!library) {
-            add_code_whole(self, code);
-        }
-    }
-}
-
-static void
-add_running(struct cm_renewed *self)
-{
-    const struct cm_roots *roots = self->reach->roots;
-    for (size_t i = 0; i < roots->count; i++) {
-        const struct cm_root *root = &roots->items[i];
-        bool runs = root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER;
-        PyCodeObject *code = runs ? cm_raw_frame_code(root->frame) : NULL;
-        if (code != NULL) {
-            add_code_whole(self, code);
-        }
-    }
-}
-
-static void
-list_codes(struct cm_renewed *self)
-{
-    if (!self->listed) {
-        self->listed = true;
-        add_running(self);
-        add_functions(self);
-    }
-}
+enum { MOST_TOUCHERS = 16 };
 
 /* ---- what holds it */
 
@@ -330,25 +242,25 @@ look_at_class(struct search *self, PyTypeObject *type)
 
 /* Somebody else's code, which has it set by then or is a reader too. */
 static bool
-is_called(const struct cm_renewed *renewed, PyCodeObject *reader)
+is_called(const struct cm_program *program, PyCodeObject *reader)
 {
     bool called = false;
-    for (size_t i = 0; !called && i < renewed->count; i++) {
-        called = renewed->codes[i] != reader
-                 && cm_touch_mentions(renewed->codes[i], reader);
+    for (size_t i = 0; !called && i < program->count; i++) {
+        called = program->codes[i] != reader
+                 && cm_touch_mentions(program->codes[i], reader);
     }
     return called;
 }
 
 /* And for who calls these. */
 static void
-look_for_setters(struct search *self, const struct cm_renewed *renewed)
+look_for_setters(struct search *self, const struct cm_program *program)
 {
     unsigned before;
     do {
         before = self->setters.count;
-        for (size_t i = 0; i < renewed->count; i++) {
-            look_for_setter(self, renewed->codes[i]);
+        for (size_t i = 0; i < program->count; i++) {
+            look_for_setter(self, program->codes[i]);
         }
     } while (self->setters.count != before);
 }
@@ -356,28 +268,28 @@ look_for_setters(struct search *self, const struct cm_renewed *renewed)
 /* Who names a reader before it has set anything reads, too: again, until no
  * more do. */
 static void
-look_at_program(struct search *self, struct cm_renewed *renewed)
+look_at_program(struct search *self, struct cm_program *program)
 {
     unsigned before;
-    look_for_setters(self, renewed);
+    look_for_setters(self, program);
     do {
         before = self->readers.count;
-        for (size_t i = 0; !self->reads && i < renewed->count; i++) {
-            look_at(self, renewed->codes[i]);
+        for (size_t i = 0; !self->reads && i < program->count; i++) {
+            look_at(self, program->codes[i]);
         }
     } while (!self->reads && self->readers.count != before);
     for (unsigned i = 0; !self->reads && i < self->readers.count; i++) {
-        self->reads = !is_called(renewed, self->readers.codes[i]);
+        self->reads = !is_called(program, self->readers.codes[i]);
     }
 }
 
 static void
-look_at_all(struct search *self, struct cm_renewed *renewed)
+look_at_all(struct search *self, struct cm_program *program)
 {
     PyObject *bases = self->owner != NULL ? self->owner->tp_mro : NULL;
-    list_codes(renewed);
-    self->reads |= renewed->failed;
-    look_at_program(self, renewed);
+    cm_program_list(program);
+    self->reads |= program->failed;
+    look_at_program(self, program);
     for (Py_ssize_t i = 0;
          !self->reads && bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
         PyObject *base = PyTuple_GET_ITEM(bases, i);
@@ -443,7 +355,7 @@ note_answer(struct cm_objects *objects, struct cm_site_id site,
 /* ---- by what names */
 
 struct names {
-    struct cm_renewed *renewed;
+    struct cm_program *program;
     struct cm_site_id site;
     struct place place;
     PyObject *target;
@@ -460,7 +372,7 @@ is_target(void *context, PyObject *referent)
 static bool
 is_renewed_by(struct names *self, struct cm_text_id label)
 {
-    struct cm_objects *objects = self->renewed->reach->roots->objects;
+    struct cm_objects *objects = self->program->reach->roots->objects;
     if (self->gone) {
         const struct cm_renewed_answer *before =
             answer_before(objects, self->site, label);
@@ -471,7 +383,7 @@ is_renewed_by(struct names *self, struct cm_text_id label)
                             .what = {self->place.kind, name.text, false},
                             .owner = self->place.owner,
                             .site = self->site};
-    look_at_all(&search, self->renewed);
+    look_at_all(&search, self->program);
     bool renewed = search.sets && !search.reads;
     note_answer(objects, self->site, label, renewed);
     return renewed;
@@ -482,7 +394,7 @@ see_name(void *context, PyObject *referent, struct cm_text_id label,
          enum cm_role role)
 {
     struct names *self = context;
-    struct cm_objects *objects = self->renewed->reach->roots->objects;
+    struct cm_objects *objects = self->program->reach->roots->objects;
     const char *text = cm_texts_get(objects->texts, label);
     bool named = role == CM_ATTRIBUTE || strncmp(text, "['", 2) == 0;
     (void)referent;
@@ -491,11 +403,11 @@ see_name(void *context, PyObject *referent, struct cm_text_id label,
 }
 
 bool
-cm_renewed_is(struct cm_renewed *self, uint32_t node, PyObject *target,
+cm_renewed_is(struct cm_program *program, uint32_t node, PyObject *target,
               struct cm_site_id site)
 {
-    const struct cm_reach *reach = self->reach;
-    struct names names = {.renewed = self,
+    const struct cm_reach *reach = program->reach;
+    struct names names = {.program = program,
                           .site = site,
                           .place = place_of(reach, node),
                           .target = target,

@@ -7,26 +7,14 @@
  * holds by a name: a variable of a module, an attribute, a dict's item.  Then
  * it is not made of what was there before.
  *
- * All code of the program's that the walk has met, or that runs, is read for
- * it (code/touch.h): one of which reads it first is enough to say no.
- * O(objects of the walk) for the first one that is asked for; then O(the
- * program's functions). */
+ * All code of the program's (program.h) is read for it (code/touch.h): one of
+ * which reads it first is enough to say no.  O(the program's functions). */
 
-#include "reach.h"
+#include "program.h"
 
-/* All that is asked after one walk.  Zeroed but for it, it is valid. */
-struct cm_renewed {
-    const struct cm_reach *reach; /* borrowed; the walk is over */
-    /* Private. */
-    PyCodeObject **codes; /* owned, of borrowed ones */
-    size_t count, capacity;
-    bool listed, failed;
-};
-
-void cm_renewed_release(struct cm_renewed *self);
 /* By each name that the node, which has it, calls it.  `site`: that allocated
  * it; 0: not known. */
-bool cm_renewed_is(struct cm_renewed *self, uint32_t node, PyObject *target,
+bool cm_renewed_is(struct cm_program *program, uint32_t node, PyObject *target,
                    struct cm_site_id site);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "../../graph/bound.h"
 #include "../tables/phrase.h"
+#include "renewed.h"
 
 typedef bool fits(const struct cm_records *records, struct cm_code_id code,
                   struct cm_text_id name);
@@ -55,7 +56,7 @@ is_renewed_in(const struct cm_turns *self, uint32_t target, uint32_t parent)
     struct cm_site_id site =
         query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
     return category != NULL && strcmp(category, CM_HOLDING_LARGER) == 0
-           && cm_renewed_is(self->renewed, parent, query->targets[target],
+           && cm_renewed_is(self->program, parent, query->targets[target],
                             site);
 }
 

@@ -9,12 +9,12 @@
 
 #include "holders.h"
 #include "pile.h"
-#include "renewed.h"
+#include "program.h"
 
 struct cm_turns {
     const struct cm_piles *piles;         /* borrowed, with what they found */
     const struct cm_holders_query *query; /* borrowed */
-    struct cm_renewed *renewed;           /* borrowed */
+    struct cm_program *program;           /* borrowed */
 };
 
 /* Nothing holds the group's but variables of one turn, what is set anew in

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "program.h"
+
+#include "../../detector/alloc.h"
+
+enum { MOST_CODES = 100000 };
+
+void
+cm_program_release(struct cm_program *self)
+{
+    cm_free(self->codes);
+    *self = (struct cm_program){0};
+}
+
+static void
+add_code(struct cm_program *self, PyCodeObject *code)
+{
+    if (self->count == MOST_CODES
+        || cm_grow((void **)&self->codes, &self->capacity, self->count + 1,
+                   sizeof(*self->codes))
+               != CM_OK) {
+        self->failed = true;
+        return;
+    }
+    self->codes[self->count++] = code;
+}
+
+/* And the functions that it makes. */
+static void
+add_code_whole(struct cm_program *self, PyCodeObject *code)
+{
+    size_t first = self->count;
+    add_code(self, code);
+    for (size_t i = first; i < self->count; i++) {
+        PyObject *constants = self->codes[i]->co_consts;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant)) {
+                add_code(self, (PyCodeObject *)constant);
+            }
+        }
+    }
+}
+
+/* Neighbours of the walk are of one file, as a rule. */
+static void
+add_functions(struct cm_program *self)
+{
+    const struct cm_reach *reach = self->reach;
+    const PyObject *file = NULL;
+    const PyCodeObject *last = NULL;
+    bool library = false;
+    for (uint32_t i = 1; i <= reach->node_count && !self->failed; i++) {
+        PyCodeObject *code = cm_function_code(reach->objects[i]);
+        if (code == NULL || code == last) {
+            continue;
+        }
+        if (code->co_filename != file) {
+            file = code->co_filename;
+            library = cm_is_library(reach->roots->objects, code->co_filename);
+        }
+        last = code;
+        if (!library) {
+            add_code_whole(self, code);
+        }
+    }
+}
+
+static void
+add_running(struct cm_program *self)
+{
+    const struct cm_roots *roots = self->reach->roots;
+    for (size_t i = 0; i < roots->count; i++) {
+        const struct cm_root *root = &roots->items[i];
+        bool runs = root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER;
+        PyCodeObject *code = runs ? cm_raw_frame_code(root->frame) : NULL;
+        if (code != NULL) {
+            add_code_whole(self, code);
+        }
+    }
+}
+
+void
+cm_program_list(struct cm_program *self)
+{
+    if (!self->listed) {
+        self->listed = true;
+        add_running(self);
+        add_functions(self);
+    }
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+#include "uncalled.h"
+
+#include <string.h>
+
+#include "../../graph/bound.h"
+#include "../code/touch.h"
+#include "../tables/phrase.h"
+
+enum { MOST_SUSPECTS = 64, MOST_CODES = 512, MOST_WITHIN = 64 };
+
+/* A function that may have filled the place. */
+struct suspect {
+    struct cm_code_id id;
+    PyCodeObject *code; /* borrowed; NULL: no function has been met */
+    bool called;
+};
+
+struct search {
+    struct cm_program *program; /* listed */
+    struct suspect items[MOST_SUSPECTS];
+    size_t count;
+};
+
+static struct cm_objects *
+objects_of(const struct search *self)
+{
+    return self->program->reach->roots->objects;
+}
+
+/* ---- who is asked about */
+
+static bool
+is_special(const char *name)
+{
+    return strncmp(name, "__", 2) == 0 || name[0] == '<';
+}
+
+/* All of a library's may be called by it; who is not listed, is called. */
+static void
+list_suspects(struct search *self, const struct cm_holding *holding)
+{
+    struct cm_objects *objects = objects_of(self);
+    for (size_t i = 0; i < holding->code_count && self->count < MOST_SUSPECTS;
+         i++) {
+        const struct cm_code *code =
+            cm_records_code(objects->records, holding->codes[i]);
+        if (!code->library
+            && !is_special(cm_texts_get(objects->texts, code->name))) {
+            self->items[self->count++] =
+                (struct suspect){.id = holding->codes[i]};
+        }
+    }
+}
+
+/* Not object, ABC or Generic, which only say what a class is. */
+static bool
+is_base_of_package(struct cm_objects *objects, PyObject *base)
+{
+    if (!PyType_Check(base)) {
+        return true;
+    }
+    const struct cm_type *record = cm_records_type(
+        objects->records, cm_objects_type(objects, (PyTypeObject *)base));
+    const char *module = cm_texts_get(objects->texts, record->module);
+    return base != (PyObject *)&PyBaseObject_Type && record->library
+           && strcmp(module, "abc") != 0 && strcmp(module, "typing") != 0;
+}
+
+static bool
+may_be_called_by_base(struct cm_objects *objects, const PyTypeObject *type)
+{
+    bool found = type->tp_mro == NULL;
+    for (Py_ssize_t i = 1; !found && i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        found = is_base_of_package(objects, PyTuple_GET_ITEM(type->tp_mro, i));
+    }
+    return found;
+}
+
+/* The class or the module whose dict alone has it. */
+static bool
+is_held_by_name_alone(const struct cm_reach *reach, uint32_t node)
+{
+    PyObject *function = reach->objects[node];
+    uint32_t names = reach->parents[node];
+    uint32_t owner = names < CM_FROM_ROOT ? reach->parents[names] : 0;
+    if (Py_REFCNT(function) != 1 || names >= CM_FROM_ROOT
+        || !PyDict_CheckExact(reach->objects[names])) {
+        return false;
+    }
+    if (names <= reach->module_nodes) {
+        return true;
+    }
+    return owner != 0 && owner < CM_FROM_ROOT
+           && PyType_Check(reach->objects[owner])
+           && !may_be_called_by_base(reach->roots->objects,
+                                     (PyTypeObject *)reach->objects[owner]);
+}
+
+static struct suspect *
+suspect_of(struct search *self, PyCodeObject *code)
+{
+    struct cm_objects *objects = objects_of(self);
+    for (size_t i = 0; i < self->count; i++) {
+        struct suspect *suspect = &self->items[i];
+        const struct cm_code *record =
+            cm_records_code(objects->records, suspect->id);
+        if (cm_str_is(code->co_name,
+                      cm_texts_get(objects->texts, record->name))
+            && cm_objects_code(objects, code).index == suspect->id.index) {
+            return suspect;
+        }
+    }
+    return NULL;
+}
+
+static void
+meet_functions(struct search *self)
+{
+    const struct cm_reach *reach = self->program->reach;
+    for (uint32_t i = 1; i <= reach->node_count; i++) {
+        PyCodeObject *code = cm_function_code(reach->objects[i]);
+        struct suspect *suspect = code != NULL ? suspect_of(self, code) : NULL;
+        if (suspect != NULL) {
+            suspect->called |=
+                suspect->code != NULL || !is_held_by_name_alone(reach, i);
+            suspect->code = code;
+        }
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        self->items[i].called |= self->items[i].code == NULL;
+    }
+}
+
+/* ---- who calls it */
+
+/* "on_" of on_epoch_end, or "_end"; both of them ASCII. */
+static bool
+is_part(PyObject *name, PyObject *part)
+{
+    Py_ssize_t length = PyUnicode_GET_LENGTH(part);
+    Py_ssize_t more = PyUnicode_GET_LENGTH(name) - length;
+    const char *bytes = PyUnicode_DATA(name), *own = PyUnicode_DATA(part);
+    return length > 1 && more >= 0
+           && ((own[length - 1] == '_'
+                && memcmp(bytes, own, (size_t)length) == 0)
+               || (own[0] == '_'
+                   && memcmp(bytes + more, own, (size_t)length) == 0));
+}
+
+static bool
+is_text_of(PyObject *name, PyObject *text, bool made)
+{
+    if (!PyUnicode_CheckExact(text)) {
+        return false;
+    }
+    return cm_str_equals(name, text)
+           || (made && PyUnicode_IS_COMPACT_ASCII(name)
+               && PyUnicode_IS_COMPACT_ASCII(text) && is_part(name, text));
+}
+
+/* getattr(callback, "on_" + event), for event in ("epoch_end", ...). */
+static bool
+has_text_of(const PyCodeObject *code, PyObject *name, bool made)
+{
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(code->co_consts);
+         i++) {
+        PyObject *constant = PyTuple_GET_ITEM(code->co_consts, i);
+        found = is_text_of(name, constant, made);
+        for (Py_ssize_t k = 0; !found && PyTuple_CheckExact(constant)
+                               && k < PyTuple_GET_SIZE(constant);
+             k++) {
+            found = is_text_of(name, PyTuple_GET_ITEM(constant, k), made);
+        }
+    }
+    return found;
+}
+
+/* What it names are its own methods, as a rule; one that it hands on has that
+ * for a second holder. */
+static bool
+is_class_body(const PyCodeObject *code)
+{
+    return (code->co_flags & CO_OPTIMIZED) == 0
+           && !cm_str_is(code->co_name, "<module>");
+}
+
+static void
+note_calls(struct search *self, const PyCodeObject *code)
+{
+    static const char *const makers[] = {"getattr",          "hasattr",
+                                         "attrgetter",       "methodcaller",
+                                         "__getattribute__", NULL};
+    bool made = cm_str_any_is_one_of(code->co_names, makers);
+    for (size_t i = 0; !is_class_body(code) && i < self->count; i++) {
+        struct suspect *suspect = &self->items[i];
+        suspect->called =
+            suspect->called
+            || (code != suspect->code
+                && (cm_touch_mentions(code, suspect->code)
+                    || has_text_of(code, suspect->code->co_name, made)));
+    }
+}
+
+/* Of a package that may have been given the program's objects.  The others are
+ * torch, what it needs, and what data is read and drawn with. */
+static bool
+is_of_package(const PyCodeObject *code)
+{
+    static const char *const known[] = {
+        "torch/",  "torchvision/", "functorch/", "torchgen/",   "triton/",
+        "cumem/",  "numpy/",       "scipy/",     "pandas/",     "sympy/",
+        "mpmath/", "networkx/",    "jinja2/",    "markupsafe/", "fsspec/",
+        "PIL/",    "matplotlib/",  "tqdm/",      "yaml/",       "packaging/",
+        "psutil/", "setuptools/",  NULL};
+    struct cm_phrase path;
+    path.length = 0;
+    cm_phrase_add_str(&path, code->co_filename, CM_PHRASE_BYTES / 2);
+    path.bytes[path.length] = '\0';
+    const char *package = strstr(path.bytes, "-packages/");
+    package = package != NULL ? package + strlen("-packages/") : NULL;
+    bool other = package != NULL;
+    for (size_t i = 0; other && known[i] != NULL; i++) {
+        other = strncmp(package, known[i], strlen(known[i])) != 0;
+    }
+    return other;
+}
+
+static void
+note_calls_within(struct search *self, PyCodeObject *code)
+{
+    PyCodeObject *found[1 + MOST_WITHIN] = {code}; /* borrowed */
+    size_t count = 1;
+    for (size_t i = 0; i < count; i++) {
+        PyObject *constants = found[i]->co_consts;
+        note_calls(self, found[i]);
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant) && count <= MOST_WITHIN) {
+                found[count++] = (PyCodeObject *)constant;
+            }
+        }
+    }
+}
+
+static bool
+all_are_called(const struct search *self)
+{
+    bool all = true;
+    for (size_t i = 0; i < self->count; i++) {
+        all = all && self->items[i].called;
+    }
+    return all;
+}
+
+static void
+note_calls_of_packages(struct search *self)
+{
+    const struct cm_reach *reach = self->program->reach;
+    const PyObject *file = NULL;
+    bool package = false;
+    for (uint32_t i = 1; i <= reach->node_count && !all_are_called(self);
+         i++) {
+        PyCodeObject *code = cm_function_code(reach->objects[i]);
+        if (code == NULL) {
+            continue;
+        }
+        if (code->co_filename != file) {
+            file = code->co_filename;
+            package = is_of_package(code);
+        }
+        if (package) {
+            note_calls_within(self, code);
+        }
+    }
+}
+
+static void
+note_calls_of_program(struct search *self)
+{
+    const struct cm_program *program = self->program;
+    for (size_t i = 0; i < program->count && !all_are_called(self); i++) {
+        note_calls(self, program->codes[i]);
+    }
+}
+
+/* ---- what is left without them */
+
+/* The program's main module is gone at the end of a run, and its lines with
+ * it. */
+static bool
+knows_all(const struct cm_program *program)
+{
+    const struct cm_reach *reach = program->reach;
+    const struct cm_roots *roots = reach->roots;
+    bool runs = false;
+    for (size_t i = 0; i < roots->count && !runs; i++) {
+        const struct cm_root *root = &roots->items[i];
+        PyCodeObject *code =
+            root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER
+                ? cm_raw_frame_code(root->frame)
+                : NULL;
+        runs = code != NULL && cm_str_is(code->co_name, "<module>");
+    }
+    return runs && !reach->cut && reach->nodes_left == 0 && !program->failed;
+}
+
+static bool
+is_called(const struct search *self, struct cm_code_id id)
+{
+    bool called = true;
+    for (size_t i = 0; called && i < self->count; i++) {
+        called = self->items[i].id.index != id.index || self->items[i].called;
+    }
+    return called;
+}
+
+/* Functions that these call (helper_count) stay. */
+static void
+leave_out(const struct search *self, const struct cm_holding *holding,
+          struct cm_code_id codes[MOST_CODES], struct cm_holding *left)
+{
+    size_t count = holding->code_count + holding->helper_count;
+    *left = *holding;
+    left->codes = codes;
+    left->code_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i >= holding->code_count || is_called(self, holding->codes[i])) {
+            codes[left->code_count++] = holding->codes[i];
+        }
+    }
+    left->code_count -= holding->helper_count;
+}
+
+/* One that by itself would empty the place. */
+static struct cm_code_id
+who_would(struct search *self, const struct cm_holding *holding)
+{
+    struct cm_code_id codes[MOST_CODES];
+    struct cm_code_id found = {0};
+    for (size_t i = 0; found.index == 0 && i < self->count; i++) {
+        struct cm_holding with;
+        if (!self->items[i].called) {
+            self->items[i].called = true;
+            leave_out(self, holding, codes, &with);
+            found = cm_bound_is_emptied(&with) ? self->items[i].id : found;
+            self->items[i].called = false;
+        }
+    }
+    return found;
+}
+
+bool
+cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
+{
+    struct search search = {.program = program};
+    struct cm_code_id codes[MOST_CODES];
+    struct cm_holding left;
+    cm_program_list(program);
+    if (!knows_all(program)
+        || holding->code_count + holding->helper_count > MOST_CODES) {
+        return false;
+    }
+    list_suspects(&search, holding);
+    meet_functions(&search);
+    note_calls_of_program(&search);
+    note_calls_of_packages(&search);
+    leave_out(&search, holding, codes, &left);
+    if (all_are_called(&search) || cm_bound_is_emptied(&left)) {
+        return false;
+    }
+    holding->uncalled = who_would(&search, holding);
+    return true;
+}
