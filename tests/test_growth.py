@@ -69,6 +69,26 @@ train(keep, {50 if emptied else 150})
     assert leak < stopped and lines[stopped].endswith("(told as a leak before)"), done.err
 
 
+def test_what_is_cleared_at_the_end_is_not_told(tmp_path):
+    """A variable has the last one of it yet: that is not what grew."""
+    done = run_ok(LOOP + """
+class Outputs:
+    def __init__(self):
+        self.rows = []
+    def reset(self):
+        self.rows = []
+outputs, last = Outputs(), None
+def keep(tensor):
+    global last
+    last = tensor
+    outputs.rows.append(tensor.view(-1))
+cumem.warn_tensor_cycles()
+train(keep, 30)
+outputs.reset()
+""", cwd=tmp_path)
+    assert done.err == ""
+
+
 @pytest.mark.parametrize("name, told", [("keep_last", False), ("mean_of_last", True)])
 def test_a_helper_of_another_module_is_read(name, told, tmp_path):
     (tmp_path / "tools.py").write_text("""

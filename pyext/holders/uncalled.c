@@ -287,15 +287,50 @@ note_calls_of_program(struct search *self)
     }
 }
 
-/* ---- what is left without them */
+/* ---- what was found before */
+
+static struct cm_code_id *
+known_before(struct cm_objects *objects, struct cm_code_id id)
+{
+    for (size_t i = 0; i < CM_UNCALLED_KNOWN; i++) {
+        if (objects->uncalled[i].index == id.index) {
+            return &objects->uncalled[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+note_answers(const struct search *self)
+{
+    struct cm_objects *objects = objects_of(self);
+    for (size_t i = 0; i < self->count; i++) {
+        struct cm_code_id *before = known_before(objects, self->items[i].id);
+        if (before != NULL && self->items[i].called) {
+            before->index = 0;
+        }
+        else if (before == NULL && !self->items[i].called) {
+            objects->uncalled[objects->uncalled_at] = self->items[i].id;
+            objects->uncalled_at =
+                (objects->uncalled_at + 1) % CM_UNCALLED_KNOWN;
+        }
+    }
+}
+
+static void
+take_answers(struct search *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        self->items[i].called =
+            known_before(objects_of(self), self->items[i].id) == NULL;
+    }
+}
 
 /* The program's main module is gone at the end of a run, and its lines with
  * it. */
 static bool
-knows_all(const struct cm_program *program)
+main_module_runs(const struct cm_roots *roots)
 {
-    const struct cm_reach *reach = program->reach;
-    const struct cm_roots *roots = reach->roots;
     bool runs = false;
     for (size_t i = 0; i < roots->count && !runs; i++) {
         const struct cm_root *root = &roots->items[i];
@@ -305,7 +340,25 @@ knows_all(const struct cm_program *program)
                 : NULL;
         runs = code != NULL && cm_str_is(code->co_name, "<module>");
     }
-    return runs && !reach->cut && reach->nodes_left == 0 && !program->failed;
+    return runs;
+}
+
+/* ---- what is left without them */
+
+static void
+find_called(struct search *self, const struct cm_holding *holding)
+{
+    struct cm_program *program = self->program;
+    list_suspects(self, holding);
+    if (!main_module_runs(program->reach->roots)) {
+        take_answers(self);
+        return;
+    }
+    cm_program_list(program);
+    meet_functions(self);
+    note_calls_of_program(self);
+    note_calls_of_packages(self);
+    note_answers(self);
 }
 
 static bool
@@ -359,15 +412,14 @@ cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
     struct search search = {.program = program};
     struct cm_code_id codes[MOST_CODES];
     struct cm_holding left;
-    cm_program_list(program);
-    if (!knows_all(program)
+    if (program->reach->cut || program->reach->nodes_left != 0
         || holding->code_count + holding->helper_count > MOST_CODES) {
         return false;
     }
-    list_suspects(&search, holding);
-    meet_functions(&search);
-    note_calls_of_program(&search);
-    note_calls_of_packages(&search);
+    find_called(&search, holding);
+    if (program->failed) {
+        return false;
+    }
     leave_out(&search, holding, codes, &left);
     if (all_are_called(&search) || cm_bound_is_emptied(&left)) {
         return false;

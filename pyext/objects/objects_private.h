@@ -38,7 +38,7 @@ struct cm_renewed_answer {
     bool renewed;
 };
 
-enum { CM_RENEWED_ANSWERS = 64 };
+enum { CM_RENEWED_ANSWERS = 64, CM_UNCALLED_KNOWN = 64 };
 
 enum { CM_KINDS = 16 };
 
@@ -80,6 +80,9 @@ struct cm_objects {
     struct cm_label_share names, other_keys;
     struct cm_renewed_answer answers[CM_RENEWED_ANSWERS]; /* a ring */
     size_t answers_at;
+    /* Code that nobody called when it was last asked for; a ring, as above. */
+    struct cm_code_id uncalled[CM_UNCALLED_KNOWN];
+    size_t uncalled_at;
     struct cm_kind {
         const PyTypeObject *type;
         unsigned tag; /* its version: another type may have its address */

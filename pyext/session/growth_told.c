@@ -44,19 +44,27 @@ tell_holder(const struct cm_records *records, const struct cm_holder *holder,
     told->use.advice = holder->advice;
 }
 
-/* Since the last boundary: it is not C++ that has it. */
-static void
-tell_gone(const struct cm_growth_row *row, struct cm_growth_use *use)
+/* Since the last boundary. */
+static bool
+is_given_back(const struct cm_growth_row *row)
 {
     struct cm_site_id site = {row->site};
-    if (row->site != 0 && use->holder_count == 0
-        && 2 * cm_blocks_site(cm_allocations_blocks(), row->device, site).bytes
-               < row->bytes) {
-        use->rule = CM_GROWTH_GIVEN_BACK;
-        use->advice = "it had been given back when it was asked who holds it: "
-                      "call cumem.growth() while it grows, or set "
-                      "CUMEM_SIGNAL and send the signal";
-    }
+    return row->site != 0
+           && 2
+                      * cm_blocks_site(cm_allocations_blocks(), row->device,
+                                       site)
+                            .bytes
+                  < row->bytes;
+}
+
+/* It is not C++ that has it. */
+static void
+tell_gone(struct cm_growth_use *use)
+{
+    use->rule = CM_GROWTH_GIVEN_BACK;
+    use->advice = "it had been given back when it was asked who holds it: "
+                  "call cumem.growth() while it grows, or set "
+                  "CUMEM_SIGNAL and send the signal";
 }
 
 /* A device is filled by all its leaks together. */
@@ -135,8 +143,13 @@ cm_growing_tell(const struct cm_growth_look *self,
     told->use.autograd_depth = finding->steps_behind;
     told->use.at_end = self->ending;
     told->use.bounded = finding->bounded;
-    tell_holder(self->session->records, holder, finding->steps_behind,
-                cm_growing_gradients(finding), told);
-    tell_gone(row, &told->use);
+    bool gone = is_given_back(row);
+    if (!(gone && self->ending)) { /* a variable has the last one yet */
+        tell_holder(self->session->records, holder, finding->steps_behind,
+                    cm_growing_gradients(finding), told);
+    }
+    if (gone && told->use.holder_count == 0) {
+        tell_gone(&told->use);
+    }
     tell_full(self, finding, free_bytes, &told->use);
 }
