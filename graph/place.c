@@ -16,8 +16,9 @@ enum {
     IN_ALLOCATION = 10,         /* and one more for each frame further out */
     IN_CYCLE = 1000,
     IN_OTHER_METHOD = 2000,
-    IN_GENERATED = 5000, /* added */
-    IN_LIBRARY = 10000,  /* added */
+    OF_OTHER_OBJECT = 1000, /* added: self.link = x, of another class */
+    IN_GENERATED = 5000,    /* added */
+    IN_LIBRARY = 10000,     /* added */
 };
 
 /* Where to look */
@@ -65,6 +66,20 @@ added_distance(const struct cm_place_search *self, const struct cm_code *code)
                                        : 0;
 }
 
+/* Also where it is not known whose line is sought. */
+static bool
+is_of_owner(const struct cm_place_search *self, struct cm_code_id id)
+{
+    const struct cm_type *type =
+        cm_records_type(self->cycle->records, self->owner_type);
+    bool found = self->owner_type.index == 0;
+
+    for (uint32_t i = 0; i < type->method_count; i++) {
+        found |= type->methods[i].index == id.index;
+    }
+    return found;
+}
+
 static void
 look_in_code(struct cm_place_search *self, struct cm_code_id id,
              uint32_t distance)
@@ -82,9 +97,13 @@ look_in_code(struct cm_place_search *self, struct cm_code_id id,
         if (store->line == 0 || !self->is_wanted(self, store)) {
             continue;
         }
-        if (distance == IN_OWN_METHOD
-            && strcmp(cm_place_text(self, store->owner), "self") != 0) {
+        bool own = strcmp(cm_place_text(self, store->owner), "self") == 0;
+        if (distance == IN_OWN_METHOD && !own) {
             candidate.distance += IN_OWN_METHOD_OF_OTHER;
+        }
+        if (distance == IN_OTHER_METHOD && own
+            && store->kind == CM_STORE_ATTRIBUTE && !is_of_owner(self, id)) {
+            candidate.distance += OF_OTHER_OBJECT;
         }
         add_candidate(self, candidate);
     }
@@ -142,7 +161,8 @@ cm_place_look_at_members(struct cm_place_search *self)
 void
 cm_place_look_around(struct cm_place_search *self, uint32_t owner)
 {
-    look_in_type(self, cm_cycle_node(self->cycle, owner)->type, IN_OWN_METHOD);
+    self->owner_type = cm_cycle_node(self->cycle, owner)->type;
+    look_in_type(self, self->owner_type, IN_OWN_METHOD);
     look_at_allocations(self);
     cm_place_look_at_members(self);
 }

@@ -27,7 +27,8 @@ struct cm_place_search {
                       const struct cm_store *store);
     const char *name; /* borrowed, for the predicate, as the next */
     const char *within;
-    struct cm_code_id only; /* of the stack; 0: all */
+    struct cm_code_id only;       /* of the stack; 0: all */
+    struct cm_type_id owner_type; /* set by the search; 0: not known */
     struct cm_place_candidate found[CM_PLACE_CANDIDATES];
     uint32_t count;
 };

@@ -294,6 +294,15 @@ test_what_else_leads_back(void **state)
          "back_link", "c .owner r", "a.py:4",
          "make Conn.owner a weakref.ref, or set it to None when done; "
          "Callback.trainer leads back too (b.py:8)"},
+        {"another class sets its own of that name",
+         "code a a.py:3 Callback.setup; store a attr trainer self 4;"
+         "code b b.py:7 Trainer.setup; store b attr trainer card 8;"
+         "methods Callback a; methods Trainer b; r Trainer; c Card; l list;"
+         "k Callback; t Tensor 4096; r .card c; r .callbacks l; l [0] k;"
+         "k .trainer r; c .trainer r; r .x t",
+         "back_link", "k .trainer r", "a.py:4 ? b.py:8 ?",
+         "make Callback.trainer a weakref.ref, or set it to None when done; "
+         "Card.trainer leads back too (b.py:8)"},
         {"two lambdas of one object; of the other no line is known",
          "code f a.py:5 A.__init__.<locals>.<lambda>; o A; t Tensor 4096;"
          "o .x t; f function code=f; g function code=f; p cell; o .one f;"
