@@ -53,6 +53,17 @@ cm_unhooked_place(const struct cm_device_memory *memory)
                : memory->storage_key | UINT64_C(1) << 63;
 }
 
+bool
+cm_unhooked_block(struct cm_devices *devices, PyObject *object,
+                  struct cm_block *block)
+{
+    struct cm_device_memory memory;
+    struct cm_blocks *blocks = cm_allocations_blocks();
+    return blocks != NULL && cm_devices_read(devices, object, &memory)
+           && !memory.forgotten && cm_unhooked_place(&memory) != 0
+           && cm_blocks_at(blocks, cm_unhooked_place(&memory), block);
+}
+
 struct asking {
     struct cm_devices *devices;
     struct memories now;

@@ -25,6 +25,10 @@ void cm_unhooked_update(struct cm_devices *devices, bool torch);
 /* Where the memory stands in the table of blocks: its address, or, where the
  * framework does not show it, a number that no address is. */
 uint64_t cm_unhooked_place(const struct cm_device_memory *memory);
+/* The block that an object's memory lies in, hooked or not; false: none is
+ * known, or nobody but C++ has the object. */
+bool cm_unhooked_block(struct cm_devices *devices, PyObject *object,
+                       struct cm_block *block);
 /* [new; raises] What each framework's objects hold on a device, as that was
  * seen last, and how much the driver has given for it if each was asked of it
  * alone: {"numba": (bytes, bytes)}. */

@@ -3,7 +3,6 @@
 
 #include "fillers.h"
 
-#include "../frameworks/tags.h"
 #include "../objects/maker.h"
 #include "inner.h"
 
@@ -110,18 +109,15 @@ add_inner(struct cm_fillers *self, struct cm_objects *objects,
 
 void
 cm_fillers_find(struct cm_fillers *self, struct cm_objects *objects,
-                const struct cm_trail *trail, size_t at, PyObject *target,
+                const struct cm_trail *trail, size_t at, struct cm_site_id own,
                 struct cm_site_id site)
 {
     struct cm_records *records = objects->records;
-    const struct cm_tag *tag = cm_tags_find(target);
     if (at == 1) {
         add_code(self, trail->root->code);
     }
     if (!trail->steps[at].counted) {
-        if (tag != NULL) {
-            add_site(self, records, tag->site);
-        }
+        add_site(self, records, own);
         add_site(self, records, site);
     }
     for (size_t i = at; i-- > 1;) {
@@ -137,9 +133,7 @@ cm_fillers_find(struct cm_fillers *self, struct cm_objects *objects,
     }
     add_code(self, trail->root->code);
     add_site(self, records, site);
-    if (tag != NULL) {
-        add_site(self, records, tag->site);
-    }
+    add_site(self, records, own);
     for (size_t i = at + 1; i + 1 < trail->count; i++) {
         if (trail->steps[i + 1].counted) { /* each has one of its own */
             add_methods(self, records, trail->steps[i].type);

@@ -18,9 +18,10 @@ struct cm_fillers {
     size_t count;
 };
 
-/* `self` is empty.  The place is step `at` of the trail. */
+/* `self` is empty.  The place is step `at` of the trail; `own` made the object
+ * at its end, and `site` allocated what that holds, which may lie behind it. */
 void cm_fillers_find(struct cm_fillers *self, struct cm_objects *objects,
-                     const struct cm_trail *trail, size_t at, PyObject *target,
-                     struct cm_site_id site);
+                     const struct cm_trail *trail, size_t at,
+                     struct cm_site_id own, struct cm_site_id site);
 
 #endif

@@ -18,6 +18,7 @@
 #include "../tables/phrase.h"
 #include "pile.h"
 #include "retained.h"
+#include "../allocations/unhooked.h"
 #include "../frameworks/tags.h"
 #include "tee.h"
 #include "trail.h"
@@ -213,6 +214,19 @@ is_on_host(const struct search *self, PyObject *target)
            && cm_devices_read(devices, target, &memory) && !memory.accelerator;
 }
 
+/* That of its memory, where tensors that were made have none of their own. */
+static struct cm_site_id
+made_by(const struct search *self, PyObject *target)
+{
+    const struct cm_tag *tag = cm_tags_find(target);
+    struct cm_devices *devices = self->query->devices;
+    struct cm_block block = {.site = {0}};
+    if (tag == NULL && devices != NULL && target != NULL) {
+        (void)cm_unhooked_block(devices, target, &block);
+    }
+    return tag != NULL ? tag->site : block.site;
+}
+
 static enum cm_status
 advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -245,8 +259,8 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         .kept = kept.index != 0 ? name + strlen("local ") : NULL,
     };
     if (trail != NULL) {
-        cm_fillers_find(&codes, query->objects, trail, holder->at, target,
-                        site);
+        cm_fillers_find(&codes, query->objects, trail, holder->at,
+                        made_by(self, target), site);
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         size_t inside = cm_container_of_modules(&holding);

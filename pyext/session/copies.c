@@ -8,6 +8,7 @@
 #include "../../detector/alike.h"
 #include "../../detector/alloc.h"
 #include "../../graph/birth.h"
+#include "../allocations/unhooked.h"
 #include "session_private.h"
 
 #define CONFIDENCE 0.9 /* it may be used once, long after */
@@ -17,7 +18,8 @@ cm_session_origin(struct cm_session *self, PyObject *tensor)
 {
     struct cm_block block;
     if (cm_allocations_blocks() == NULL
-        || !cm_growing_block(self, tensor, &block) || block.site.index == 0) {
+        || !cm_unhooked_block(self->devices, tensor, &block)
+        || block.site.index == 0) {
         Py_RETURN_NONE;
     }
     return Py_BuildValue("KKiIi", (unsigned long long)block.address,
@@ -42,8 +44,9 @@ find_known(struct cm_session *self, PyObject *tensors,
         return -1;
     }
     for (size_t i = 0; i < most; i++) {
-        if (cm_growing_block(self, PyList_GET_ITEM(tensors, (Py_ssize_t)i),
-                             &block)) {
+        if (cm_unhooked_block(self->devices,
+                              PyList_GET_ITEM(tensors, (Py_ssize_t)i),
+                              &block)) {
             (*known)[(*count)++].address = block.address;
         }
     }

@@ -15,6 +15,7 @@
 #include "copies.h"
 #include "../holders/holders.h"
 #include "linecache.h"
+#include "../allocations/unhooked.h"
 #include "session_private.h"
 #include "steps.h"
 
@@ -210,7 +211,7 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
             return NULL;
         }
         if (cm_allocations_blocks() != NULL
-            && cm_growing_block(self, row.tensor, &block)) {
+            && cm_unhooked_block(self->devices, row.tensor, &block)) {
             cm_growth_categorize(&self->growth, block.site, row.category);
             add_owned(&owned, &row, &block);
         }
@@ -266,7 +267,7 @@ note_names(struct cm_growth_look *self, PyObject *rows)
         if (row.category == CM_PARAMETER) {
             parameter = row.tensor;
         }
-        if (cm_growing_block(self->session, row.tensor, &block)) {
+        if (cm_unhooked_block(self->session->devices, row.tensor, &block)) {
             note_name(self, &block, row.category, row.name, parameter);
         }
     }

@@ -57,10 +57,6 @@ struct cm_growth_look {
     enum cm_status status;
 };
 
-/* The block that an object's memory lies in; false: none, or nobody but C++
- * has the object. */
-bool cm_growing_block(struct cm_session *session, PyObject *object,
-                      struct cm_block *block);
 /* No more of them than before, and more bytes. */
 bool cm_growing_larger(const struct cm_growth_row *row);
 /* Gradients that linger: C++ holds them, behind their parameters. */

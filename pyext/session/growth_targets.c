@@ -31,17 +31,6 @@ finding_of(struct cm_growth_look *self, int device, uint32_t site)
 }
 
 bool
-cm_growing_block(struct cm_session *session, PyObject *object,
-                 struct cm_block *block)
-{
-    struct cm_device_memory memory;
-    return cm_devices_read(session->devices, object, &memory)
-           && !memory.forgotten && cm_unhooked_place(&memory) != 0
-           && cm_blocks_at(cm_allocations_blocks(), cm_unhooked_place(&memory),
-                           block);
-}
-
-bool
 cm_growing_gradients(const struct cm_growing *finding)
 {
     return !finding->copy && finding->row.category == CM_GRADIENT
@@ -83,7 +72,7 @@ note_target(struct cm_growth_look *self, PyObject *object)
 {
     struct cm_block block;
     struct cm_growing *finding =
-        cm_growing_block(self->session, object, &block)
+        cm_unhooked_block(self->session->devices, object, &block)
             ? finding_of(self, block.device, block.site.index)
             : NULL;
     return finding != NULL && !cm_growing_gradients(finding)
@@ -251,8 +240,8 @@ drop_small(struct cm_growth_look *self)
             struct cm_block block;
             if (group >= self->count
                 || !cm_growing_larger(&self->findings[group].row)
-                || !cm_growing_block(self->session, self->targets[i],
-                                     &block)) {
+                || !cm_unhooked_block(self->session->devices, self->targets[i],
+                                      &block)) {
                 continue;
             }
             if (round == 0) {
