@@ -120,8 +120,13 @@ def test_packages_are_asked_but_not_torch(tmp_path):
     assert run(tmp_path, named.replace("trainer", "tqdm") + one())[0][0] == NOT_CALLED
 
 
-@pytest.mark.parametrize("asked, rule", [("", OTHER), (TELL, NOT_CALLED)])
+NESTED = "outer = Kept0(); outer.inner = kept0; del kept0\n"
+ASK_NESTED = "fill(outer.inner); tell([list(outer.inner.rows)])\n"
+
+
+@pytest.mark.parametrize("asked, rule", [("", OTHER), (ASK_NESTED, NOT_CALLED)])
 def test_lines_of_a_main_module_that_is_gone_are_not_known(asked, rule, tmp_path):
-    """But what was found while it ran."""
-    program = CLASS + asked + "fill(kept0)\natexit.register(lambda: tell([list(kept0.rows)]))\n"
+    """But what was found while it ran.  The class is met twice on the way."""
+    program = CLASS + NESTED + asked + ("fill(outer.inner)\n"
+                                        "atexit.register(lambda: tell([list(outer.inner.rows)]))\n")
     assert run(tmp_path, program.format(n=0, base=""))[-1][0] == rule

@@ -38,6 +38,16 @@ is_special(const char *name)
     return strncmp(name, "__", 2) == 0 || name[0] == '<';
 }
 
+static bool
+is_listed(const struct search *self, struct cm_code_id id)
+{
+    bool listed = false;
+    for (size_t i = 0; i < self->count; i++) {
+        listed |= self->items[i].id.index == id.index;
+    }
+    return listed;
+}
+
 /* All of a library's may be called by it; who is not listed, is called. */
 static void
 list_suspects(struct search *self, const struct cm_holding *holding)
@@ -45,12 +55,11 @@ list_suspects(struct search *self, const struct cm_holding *holding)
     struct cm_objects *objects = objects_of(self);
     for (size_t i = 0; i < holding->code_count && self->count < MOST_SUSPECTS;
          i++) {
-        const struct cm_code *code =
-            cm_records_code(objects->records, holding->codes[i]);
-        if (!code->library
+        struct cm_code_id id = holding->codes[i];
+        const struct cm_code *code = cm_records_code(objects->records, id);
+        if (!code->library && !is_listed(self, id)
             && !is_special(cm_texts_get(objects->texts, code->name))) {
-            self->items[self->count++] =
-                (struct suspect){.id = holding->codes[i]};
+            self->items[self->count++] = (struct suspect){.id = id};
         }
     }
 }
@@ -358,7 +367,9 @@ find_called(struct search *self, const struct cm_holding *holding)
     meet_functions(self);
     note_calls_of_program(self);
     note_calls_of_packages(self);
-    note_answers(self);
+    if (!program->failed) {
+        note_answers(self);
+    }
 }
 
 static bool
