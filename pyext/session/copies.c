@@ -17,8 +17,7 @@ PyObject *
 cm_session_origin(struct cm_session *self, PyObject *tensor)
 {
     struct cm_block block;
-    if (cm_allocations_blocks() == NULL
-        || !cm_unhooked_block(self->devices, tensor, &block)
+    if (!cm_unhooked_block(self->devices, tensor, &block)
         || block.site.index == 0) {
         Py_RETURN_NONE;
     }

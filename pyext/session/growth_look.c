@@ -210,8 +210,7 @@ cm_session_categories(struct cm_session *self, PyObject *rows)
         if (!read_row(PyList_GET_ITEM(rows, i), &row)) {
             return NULL;
         }
-        if (cm_allocations_blocks() != NULL
-            && cm_unhooked_block(self->devices, row.tensor, &block)) {
+        if (cm_unhooked_block(self->devices, row.tensor, &block)) {
             cm_growth_categorize(&self->growth, block.site, row.category);
             add_owned(&owned, &row, &block);
         }
