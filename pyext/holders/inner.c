@@ -5,23 +5,29 @@
 
 #include "inner.h"
 
-enum { MOST_WITHIN = 64 };
+size_t
+cm_inner_codes(PyCodeObject *outer, PyCodeObject *found[CM_MOST_INNER])
+{
+    size_t known = 1;
+    found[0] = outer;
+    for (size_t i = 0; i < known; i++) {
+        PyObject *constants = found[i]->co_consts;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+            PyObject *constant = PyTuple_GET_ITEM(constants, k);
+            if (PyCode_Check(constant) && known < CM_MOST_INNER) {
+                found[known++] = (PyCodeObject *)constant;
+            }
+        }
+    }
+    return known;
+}
 
 void
 cm_inner_of(struct cm_objects *self, PyCodeObject *outer,
             struct cm_code_id *codes, size_t *count, size_t capacity)
 {
-    PyCodeObject *found[1 + MOST_WITHIN] = {outer}; /* borrowed */
-    size_t known = 1;
-    for (size_t i = 0; i < known; i++) {
-        PyObject *constants = found[i]->co_consts;
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
-            PyObject *constant = PyTuple_GET_ITEM(constants, k);
-            if (PyCode_Check(constant) && known <= MOST_WITHIN) {
-                found[known++] = (PyCodeObject *)constant;
-            }
-        }
-    }
+    PyCodeObject *found[CM_MOST_INNER];
+    size_t known = cm_inner_codes(outer, found);
     for (size_t i = 1; i < known && *count < capacity; i++) {
         struct cm_code_id id = cm_objects_code(self, found[i]);
         if (id.index != 0) {

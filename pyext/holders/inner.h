@@ -9,8 +9,13 @@
 
 #include "../objects/objects_private.h"
 
-/* [none; never] Adds that of the functions within this one, and within those;
- * the outer ones first, and at most 64. */
+enum { CM_MOST_INNER = 65 };
+
+/* [borrowed; never] This one, then that of the functions within it, and within
+ * those; the outer ones first.  Answers how many. */
+size_t cm_inner_codes(PyCodeObject *outer, PyCodeObject *found[CM_MOST_INNER]);
+
+/* [none; never] Adds those within. */
 void cm_inner_of(struct cm_objects *self, PyCodeObject *outer,
                  struct cm_code_id *codes, size_t *count, size_t capacity);
 

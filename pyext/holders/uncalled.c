@@ -8,8 +8,10 @@
 #include "../../graph/bound.h"
 #include "../code/touch.h"
 #include "../tables/phrase.h"
+#include "fillers.h"
+#include "inner.h"
 
-enum { MOST_SUSPECTS = 64, MOST_CODES = 512, MOST_WITHIN = 64 };
+enum { MOST_SUSPECTS = 64 };
 
 /* A function that may have filled the place. */
 struct suspect {
@@ -241,17 +243,10 @@ is_of_package(const PyCodeObject *code)
 static void
 note_calls_within(struct search *self, PyCodeObject *code)
 {
-    PyCodeObject *found[1 + MOST_WITHIN] = {code}; /* borrowed */
-    size_t count = 1;
+    PyCodeObject *found[CM_MOST_INNER];
+    size_t count = cm_inner_codes(code, found);
     for (size_t i = 0; i < count; i++) {
-        PyObject *constants = found[i]->co_consts;
         note_calls(self, found[i]);
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
-            PyObject *constant = PyTuple_GET_ITEM(constants, k);
-            if (PyCode_Check(constant) && count <= MOST_WITHIN) {
-                found[count++] = (PyCodeObject *)constant;
-            }
-        }
     }
 }
 
@@ -385,7 +380,7 @@ is_called(const struct search *self, struct cm_code_id id)
 /* Functions that these call (helper_count) stay. */
 static void
 leave_out(const struct search *self, const struct cm_holding *holding,
-          struct cm_code_id codes[MOST_CODES], struct cm_holding *left)
+          struct cm_code_id codes[CM_MOST_FILLERS], struct cm_holding *left)
 {
     size_t count = holding->code_count + holding->helper_count;
     *left = *holding;
@@ -403,7 +398,7 @@ leave_out(const struct search *self, const struct cm_holding *holding,
 static struct cm_code_id
 who_would(struct search *self, const struct cm_holding *holding)
 {
-    struct cm_code_id codes[MOST_CODES];
+    struct cm_code_id codes[CM_MOST_FILLERS];
     struct cm_code_id found = {0};
     for (size_t i = 0; found.index == 0 && i < self->count; i++) {
         struct cm_holding with;
@@ -421,10 +416,10 @@ bool
 cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
 {
     struct search search = {.program = program};
-    struct cm_code_id codes[MOST_CODES];
+    struct cm_code_id codes[CM_MOST_FILLERS];
     struct cm_holding left;
     if (program->reach->cut || program->reach->nodes_left != 0
-        || holding->code_count + holding->helper_count > MOST_CODES) {
+        || holding->code_count + holding->helper_count > CM_MOST_FILLERS) {
         return false;
     }
     find_called(&search, holding);
