@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include "../../detector/alloc.h"
+#include "../tables/phrase.h"
 
 enum { MOST_CODES = 100000 };
 
@@ -68,14 +69,32 @@ add_functions(struct cm_program *self)
     }
 }
 
+/* NULL: the root is no frame of the program's. */
+static PyCodeObject *
+running_code(const struct cm_root *root)
+{
+    bool runs = root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER;
+    return runs ? cm_raw_frame_code(root->frame) : NULL;
+}
+
+bool
+cm_program_has_main(const struct cm_program *self)
+{
+    const struct cm_roots *roots = self->reach->roots;
+    bool runs = false;
+    for (size_t i = 0; i < roots->count && !runs; i++) {
+        PyCodeObject *code = running_code(&roots->items[i]);
+        runs = code != NULL && cm_str_is(code->co_name, "<module>");
+    }
+    return runs;
+}
+
 static void
 add_running(struct cm_program *self)
 {
     const struct cm_roots *roots = self->reach->roots;
     for (size_t i = 0; i < roots->count; i++) {
-        const struct cm_root *root = &roots->items[i];
-        bool runs = root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER;
-        PyCodeObject *code = runs ? cm_raw_frame_code(root->frame) : NULL;
+        PyCodeObject *code = running_code(&roots->items[i]);
         if (code != NULL) {
             add_code_whole(self, code);
         }

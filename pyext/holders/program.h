@@ -20,6 +20,9 @@ struct cm_program {
     bool listed;
 };
 
+/* A module's code runs.  That of the main one is gone at the end of a run, and
+ * its lines with it. */
+bool cm_program_has_main(const struct cm_program *self);
 /* Before `codes` is read. */
 void cm_program_list(struct cm_program *self);
 void cm_program_release(struct cm_program *self);

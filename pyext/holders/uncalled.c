@@ -330,23 +330,6 @@ take_answers(struct search *self)
     }
 }
 
-/* The program's main module is gone at the end of a run, and its lines with
- * it. */
-static bool
-main_module_runs(const struct cm_roots *roots)
-{
-    bool runs = false;
-    for (size_t i = 0; i < roots->count && !runs; i++) {
-        const struct cm_root *root = &roots->items[i];
-        PyCodeObject *code =
-            root->kind == CM_ROOT_FRAME && root->rank == CM_RANK_USER
-                ? cm_raw_frame_code(root->frame)
-                : NULL;
-        runs = code != NULL && cm_str_is(code->co_name, "<module>");
-    }
-    return runs;
-}
-
 /* ---- what is left without them */
 
 static void
@@ -354,7 +337,7 @@ find_called(struct search *self, const struct cm_holding *holding)
 {
     struct cm_program *program = self->program;
     list_suspects(self, holding);
-    if (!main_module_runs(program->reach->roots)) {
+    if (!cm_program_has_main(program)) {
         take_answers(self);
         return;
     }
