@@ -16,25 +16,6 @@ cm_backlog_release(struct cm_backlog *self)
     *self = (struct cm_backlog){0};
 }
 
-/* Appends what `from` has, and empties it. */
-static enum cm_status
-move(struct cm_ledger_news *to, struct cm_ledger_news *from)
-{
-    enum cm_status status = CM_OK;
-
-    if (from->count > 0) {
-        status = cm_grow((void **)&to->fingerprints, &to->capacity,
-                         to->count + from->count, sizeof(to->fingerprints[0]));
-    }
-    if (status == CM_OK && from->count > 0) {
-        memcpy(to->fingerprints + to->count, from->fingerprints,
-               from->count * sizeof(to->fingerprints[0]));
-        to->count += from->count;
-        from->count = 0;
-    }
-    return status;
-}
-
 enum cm_status
 cm_backlog_pass(struct cm_backlog *self, uint64_t bytes,
                 struct cm_ledger_news *news)
@@ -42,9 +23,9 @@ cm_backlog_pass(struct cm_backlog *self, uint64_t bytes,
     self->warnings++;
     if (self->warnings > CM_BACKLOG_FREE && self->warnings < self->due
         && bytes / 2 < self->largest) {
-        return move(&self->waiting, news);
+        return cm_ledger_news_move(&self->waiting, news);
     }
     self->due = self->warnings * 2;
     self->largest = bytes > self->largest ? bytes : self->largest;
-    return move(news, &self->waiting);
+    return cm_ledger_news_move(news, &self->waiting);
 }

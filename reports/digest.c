@@ -71,6 +71,7 @@ cm_digest_free(struct cm_digest *self)
                                % CM_DIGEST_MAX_WARNINGS]);
     }
     cm_growth_told_release(&self->told);
+    cm_ledger_news_release(&self->grown);
     cm_backlog_release(&self->backlog);
     cm_suppressions_release(&self->suppressions);
     cm_recurrence_release(&self->recurrence);

@@ -10,8 +10,8 @@
  *
  * The analysis runs outside the lock, and so does the disk: the lock guards the
  * document and the warnings, and is never held while calling out.  Who has the
- * file written (cm_digest_add, _find, _growth, _exhausted, _exhausted_all,
- * _write) waits for the disk; all others do not, and may hold the GIL.
+ * file written (cm_digest_add, _find, _exhausted, _exhausted_all, _write) waits
+ * for the disk; all others do not, and may hold the GIL.
  *
  * A fork does not wait for it: a child that was forked while it was held has
  * an empty document, and every call is legal there. */
@@ -55,8 +55,8 @@ void cm_digest_iteration(struct cm_digest *self, const char *device,
                          int64_t number, int64_t start, int64_t end,
                          int64_t peak);
 /* Replaces the list of what grows (growth_use.h).  A fault that is new, or has
- * doubled since it was named, is a warning and makes the report due, unless
- * nobody is to be told yet. */
+ * doubled since it was named, makes the report due and is a warning once that
+ * is written (cm_digest_write), unless nobody is to be told yet. */
 enum cm_status cm_digest_growth(struct cm_digest *self,
                                 const struct cm_growth_use *items,
                                 size_t count, bool aloud) CM_CHECKED;
@@ -112,7 +112,7 @@ void cm_digest_lost(struct cm_digest *self, uint64_t events, uint64_t nodes,
                     const char *reason);
 
 /* Writes the report if it is due (`now`: in any case, if there is anything to
- * say).  CM_OK also when nothing was due. */
+ * say), and has what grows said.  CM_OK also when nothing was due. */
 enum cm_status cm_digest_write(struct cm_digest *self, bool now) CM_CHECKED;
 /* Returns new: the oldest warning that nobody has taken, or NULL.  To be
  * freed with cm_free().  `finding`, if not NULL: whether it tells of one that

@@ -175,6 +175,7 @@ enum cm_status
 cm_digest_write(struct cm_digest *self, bool now)
 {
     pthread_mutex_lock(&self->lock);
+    cm_digest_say_growth(self);
     if (now) {
         cm_digest_say_rest(self);
     }

@@ -166,31 +166,51 @@ say_stopped(struct cm_digest *self)
     cm_buffer_release(&text);
 }
 
+void
+cm_digest_say_growth(struct cm_digest *self)
+{
+    struct cm_ledger_news news = self->grown;
+    if (self->growth_unsaid) { /* the lock is given meanwhile */
+        self->growth_unsaid = false;
+        self->grown = (struct cm_ledger_news){0};
+        cm_digest_say(self, &news);
+        say_stopped(self);
+        cm_ledger_news_release(&news);
+    }
+}
+
+/* Before: lock held, the list is that of now. */
+static enum cm_status
+announce(struct cm_digest *self)
+{
+    struct cm_ledger_news news = {0};
+    enum cm_status status =
+        cm_growth_announce(&self->told, &self->leak,
+                           self->warn ? self->min_bytes : UINT64_MAX, &news);
+    self->urgent |= news.count != 0;
+    self->growth_unsaid = true;
+    if (status == CM_OK) {
+        status = cm_ledger_news_move(&self->grown, &news);
+    }
+    cm_ledger_news_release(&news);
+    return status;
+}
+
 enum cm_status
 cm_digest_growth(struct cm_digest *self, const struct cm_growth_use *items,
                  size_t count, bool aloud)
 {
-    struct cm_ledger_news news = {0};
     pthread_mutex_lock(&self->lock);
     enum cm_status status =
         cm_growth_set(&self->leak, self->records, items, count);
     if (status == CM_OK) {
         (void)cm_suppressions_apply_growth(&self->suppressions, &self->leak);
         cm_faults_sort(&self->leak);
-        status = aloud ? cm_growth_announce(
-                     &self->told, &self->leak,
-                     self->warn ? self->min_bytes : UINT64_MAX, &news)
-                       : CM_OK;
         self->dirty = true;
-        self->urgent |= news.count != 0;
-        cm_digest_say(self, &news);
-        if (aloud) {
-            say_stopped(self);
-        }
+        status = aloud ? announce(self) : CM_OK;
     }
     self->counts.no_memory += status == CM_NO_MEMORY;
     pthread_mutex_unlock(&self->lock);
-    cm_ledger_news_release(&news);
     return status;
 }
 

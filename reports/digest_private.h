@@ -48,7 +48,9 @@ struct cm_digest {
     struct cm_memory_rows rows; /* of the iterations */
     struct cm_timeline_rows timeline_rows;
     struct cm_growth_told told;
-    struct cm_backlog backlog; /* of cycles */
+    struct cm_ledger_news grown; /* of growth, not said yet */
+    bool growth_unsaid;          /* nor what has stopped */
+    struct cm_backlog backlog;   /* of cycles */
     bool demanded;
     bool ran_out, held_back; /* memory did; what is new is told with that */
     struct cm_digest_reason told_reason; /* of the last time */
@@ -79,6 +81,8 @@ enum cm_status cm_digest_say_found(struct cm_digest *self,
                                    struct cm_ledger_news *news) CM_CHECKED;
 /* Before: lock held.  And of all that wait. */
 void cm_digest_say_rest(struct cm_digest *self);
+/* Before: lock held.  And what the last list of what grows brought. */
+void cm_digest_say_growth(struct cm_digest *self);
 /* Before: lock held.  Writes the report if it has anything new. */
 void cm_digest_write_first(struct cm_digest *self);
 

@@ -19,6 +19,25 @@ cm_ledger_news_release(struct cm_ledger_news *self)
     *self = (struct cm_ledger_news){0};
 }
 
+enum cm_status
+cm_ledger_news_move(struct cm_ledger_news *self, struct cm_ledger_news *from)
+{
+    enum cm_status status = CM_OK;
+
+    if (from->count > 0) {
+        status =
+            cm_grow((void **)&self->fingerprints, &self->capacity,
+                    self->count + from->count, sizeof(self->fingerprints[0]));
+    }
+    if (status == CM_OK && from->count > 0) {
+        memcpy(self->fingerprints + self->count, from->fingerprints,
+               from->count * sizeof(self->fingerprints[0]));
+        self->count += from->count;
+        from->count = 0;
+    }
+    return status;
+}
+
 struct cm_leak_device *
 cm_ledger_device(struct cm_leak *leak, const char *name)
 {

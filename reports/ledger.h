@@ -29,6 +29,9 @@ struct cm_ledger_news {
     size_t count, capacity;
 };
 void cm_ledger_news_release(struct cm_ledger_news *self);
+/* Appends what `from` has, and empties it. */
+enum cm_status cm_ledger_news_move(struct cm_ledger_news *self,
+                                   struct cm_ledger_news *from) CM_CHECKED;
 
 /* Adds the findings of one heap to the document, which the caller may sort,
  * write and describe (process, devices) meanwhile; `news` (may be NULL) is

@@ -175,7 +175,7 @@ cm_worker_add(struct cm_worker *self, struct cm_heap *heap)
         }
     }
     else {
-        self->dropped++;
+        self->dropped += heap->node_count != 0;
     }
     pthread_mutex_unlock(&self->lock);
     cm_heap_release(heap);

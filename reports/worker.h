@@ -22,7 +22,8 @@ typedef void cm_worker_task(void *context, struct cm_heap *heap);
 struct cm_worker *cm_worker_new(cm_worker_task *task, void *context);
 /* Waits for what is queued, then ends the thread.  Accepts NULL. */
 void cm_worker_free(struct cm_worker *self);
-/* Takes the contents of `heap` (left empty).  False: the queue is full, or no
+/* Takes the contents of `heap` (left empty; one without nodes wakes the thread
+ * for what the task does besides).  False: the queue is full, or no
  * thread can be had; the heap is released and counted as dropped. */
 bool cm_worker_add(struct cm_worker *self, struct cm_heap *heap);
 /* [new] An empty heap, with the room of one that was done with if there is one:

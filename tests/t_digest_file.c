@@ -13,6 +13,7 @@
 
 #include "../detector/alloc.h"
 #include "../reports/digest.h"
+#include "digest_case.h"
 #include "digest_scene.h"
 
 /* A child has threads of its own, and not those of its parent. */
@@ -116,6 +117,29 @@ test_nobody_else_waits_for_the_disk(void **state)
     assert_int_equal(written(scene), 1);
 }
 
+/* What grows is said when the file is there; who told of it did not wait. */
+static void
+test_growth_is_told_without_the_disk(void **state)
+{
+    struct scene *scene = *state;
+    alarm(20);
+    slow = true;
+    assert_int_equal(cm_case_grow(scene->digest, "leak", 8192), CM_OK);
+    assert_int_equal(pthread_create(&finder, NULL, write_now, scene), 0);
+    sem_wait(&reached);
+    slow = false;
+    assert_int_equal(cm_case_grow(scene->digest, "leak", 17000), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    let_it_go_on();
+    for (int i = 0; i < 2; i++) {
+        char *text = cm_digest_take_warning(scene->digest, NULL);
+        assert_non_null(strstr(text, scene->path));
+        cm_free(text);
+        assert_null(cm_digest_take_warning(scene->digest, NULL));
+        assert_int_equal(cm_digest_write(scene->digest, false), CM_OK);
+    }
+}
+
 static void
 test_what_is_said_is_in_the_file_before(void **state)
 {
@@ -189,6 +213,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, set_up_disk, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_SCENE(test_nobody_else_waits_for_the_disk),
+        WITH_SCENE(test_growth_is_told_without_the_disk),
         WITH_SCENE(test_what_is_said_is_in_the_file_before),
         WITH_SCENE(test_one_at_a_time_writes),
         WITH_SCENE(test_another_path_is_asked_for_meanwhile),

@@ -435,10 +435,14 @@ count_told(const struct cm_growth_look *self)
     return count;
 }
 
+/* At the end nobody would say what comes later. */
 static void
-write_report(struct cm_session *self)
+write_report(struct cm_session *self, bool ending)
 {
-    if (self->warned) {
+    if (self->warned && !ending) {
+        cm_session_write_later(self);
+    }
+    else if (self->warned) {
         cm_session_write(self);
         cm_session_drain_warnings(self);
     }
@@ -525,7 +529,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         return PyErr_NoMemory();
     }
     if (aloud) {
-        write_report(self);
+        write_report(self, look.ending);
     }
     return PyLong_FromLong(told);
 }

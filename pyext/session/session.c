@@ -317,7 +317,8 @@ static void
 digest_later(void *context, struct cm_heap *heap)
 {
     struct cm_session *self = context;
-    enum cm_status status = cm_digest_add(self->digest, heap);
+    enum cm_status status =
+        heap->node_count != 0 ? cm_digest_add(self->digest, heap) : CM_OK;
     if (status == CM_OK) {
         status = cm_digest_write(self->digest, false);
     }

@@ -53,6 +53,7 @@ struct cm_session {
     struct cm_heap pending[CM_MAX_PENDING];
     size_t pending_count;
     bool observed, warned; /* somebody wants pages; warnings */
+    bool unsaid;           /* the native thread writes what is said then */
     bool silent;           /* a forked child */
     bool stacks;           /* allocations are known by their stacks */
     bool brief;            /* one question of other devices than observed */
@@ -125,6 +126,9 @@ void cm_session_deliver(struct cm_session *self, const char *kind,
 /* Has the report written where that is due and somebody is warned; the GIL is
  * given meanwhile. */
 void cm_session_write(struct cm_session *self);
+/* The same by the native thread, which then has said what is new; no thread
+ * waits for the disk. */
+void cm_session_write_later(struct cm_session *self);
 /* Says the warnings that wait. */
 void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in; borrowed, NULL: none. */

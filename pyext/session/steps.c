@@ -253,10 +253,23 @@ may_pass(struct cm_session *self, struct cm_blocks *blocks)
            && !cm_tags_have_unhooked() && self->iterations.by != CM_BY_TIME;
 }
 
+/* The main thread has not come by since the report was written. */
+static __attribute__((noinline)) void
+say_late(struct cm_session *self)
+{
+    if (cm_digest_warns(self->digest)) {
+        self->unsaid = false;
+        cm_session_drain_warnings(self);
+    }
+}
+
 CM_HOT static void
 end_iteration(struct cm_session *self)
 {
     self->iteration = self->iterations.done;
+    if (CM_SELDOM(self->unsaid)) {
+        say_late(self);
+    }
     cm_session_see_collector(self);
     cm_session_check_collector(self);
     if (!cm_session_is_main(self)) {
