@@ -109,6 +109,54 @@ def test_a_function_of_a_module_that_has_run(tmp_path):
     assert rule != "not called"
 
 
+MAIN = """
+rows{n} = []
+
+def add{n}(row): rows{n}.append(row)
+
+def forget{n}_rows{n}(): rows{n}.clear()
+{between}
+for _ in range(20): add{n}(torch.zeros(300))
+tell([list(rows{n})])
+"""
+OF_MAIN = {
+    "": NOT_CALLED,
+    "def later{n}(): forget{n}_rows{n}()": OTHER,
+    "if len(sys.argv) > 3: forget{n}_rows{n}()": OTHER,
+    "atexit.register(forget{n}_rows{n})": OTHER,
+    "later{n} = forget{n}_rows{n}": OTHER,
+    "__all__ = ['forget{n}_rows{n}']": OTHER,
+    "forget{n}_rows{n} = torch.no_grad()(forget{n}_rows{n})": OTHER,
+    "class Other{n}:\n    def forget{n}_rows{n}(self): pass": NOT_CALLED,
+}
+
+
+def test_a_function_of_the_main_module(tmp_path):
+    """Where it is defined it is named, which is no call."""
+    program = "".join(MAIN.format(n=n, between=between.format(n=n)) for n, between in enumerate(OF_MAIN))
+    found = run(tmp_path, program)
+    assert {between: rule for between, (rule, _) in zip(OF_MAIN, found, strict=True)} == OF_MAIN
+    assert found[0][1].startswith("call forget0_rows0() where"), found[0]
+
+
+CELLS = """
+import sys
+names = {{"__name__": "__main__"}}
+for number, cell in enumerate([{cells}]):
+    exec(compile(cell, f"/tmp/ipykernel_1/{{number}}.py", "exec"), names)
+"""
+
+
+def test_cells_of_a_notebook_are_not_all_lines(tmp_path):
+    """The next cell may call it, and one that has run may have."""
+    made, asked = one().split("fill(")
+    cells = CELLS.format(cells=", ".join(map(repr, [ASK, made, "fill(" + asked])))
+    done = subprocess.run([sys.executable, "-c", cells], capture_output=True, text=True, timeout=180,
+                          cwd=tmp_path, env=os.environ)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0] == OTHER
+
+
 def test_packages_are_asked_but_not_torch(tmp_path):
     """One that knows the name may have been given the object."""
     package = tmp_path / "site-packages" / "trainer"

@@ -233,6 +233,23 @@ cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function)
     return found;
 }
 
+bool
+cm_touch_only_names(const struct cm_bytecode *tables, const PyCodeObject *code,
+                    PyCodeObject *function)
+{
+    const struct cm_touchers it = {&function, 1};
+    const struct reading reading = {.tables = tables, .code = code};
+    struct cm_instruction one = {0};
+    bool named = false, used = !tables->known || uses_what_it_makes(code);
+    while (!used && cm_instruction_next(tables, code, &one)) {
+        named |= one.action == ACT_STORE_NAME
+                 && names_one(&reading, one.argument, &it);
+        used = one.action == ACT_UNKNOWN
+               || call_of(&reading, &one, &it) != NO_CALL;
+    }
+    return named && !used;
+}
+
 static bool
 mentions(const PyCodeObject *code, const struct cm_touchers *of)
 {

@@ -44,6 +44,11 @@ struct cm_touched {
 /* Whether the code names this function, or makes it for itself. */
 bool cm_touch_mentions(const PyCodeObject *code, PyCodeObject *function);
 
+/* Whether the body of a module, of the function that it makes, does no more than
+ * give it a name. */
+bool cm_touch_only_names(const struct cm_bytecode *tables,
+                         const PyCodeObject *code, PyCodeObject *function);
+
 /* Needs the GIL.  O(instructions) where the code has the name. */
 struct cm_touched cm_touch_find(const struct cm_bytecode *tables,
                                 const PyCodeObject *code,

@@ -77,6 +77,18 @@ running_code(const struct cm_root *root)
     return runs ? cm_raw_frame_code(root->frame) : NULL;
 }
 
+/* Of a notebook's cell, or of what is typed, other lines are gone by now, and
+ * more may come. */
+static bool
+is_whole(const struct cm_raw_frame *frame, const PyCodeObject *code)
+{
+    PyObject *names = frame->globals;
+    PyObject *file = names != NULL && PyDict_CheckExact(names)
+                         ? cm_dict_find(names, "__file__")
+                         : NULL;
+    return file != NULL && cm_str_equals(file, code->co_filename);
+}
+
 bool
 cm_program_has_main(const struct cm_program *self)
 {
@@ -84,7 +96,8 @@ cm_program_has_main(const struct cm_program *self)
     bool runs = false;
     for (size_t i = 0; i < roots->count && !runs; i++) {
         PyCodeObject *code = running_code(&roots->items[i]);
-        runs = code != NULL && cm_str_is(code->co_name, "<module>");
+        runs = code != NULL && cm_str_is(code->co_name, "<module>")
+               && is_whole(roots->items[i].frame, code);
     }
     return runs;
 }

@@ -199,6 +199,15 @@ is_class_body(const PyCodeObject *code)
            && !cm_str_is(code->co_name, "<module>");
 }
 
+static bool
+says_name(const struct search *self, const PyCodeObject *code,
+          PyCodeObject *function)
+{
+    return cm_touch_mentions(code, function)
+           && !cm_touch_only_names(&objects_of(self)->bytecode, code,
+                                   function);
+}
+
 static void
 note_calls(struct search *self, const PyCodeObject *code)
 {
@@ -211,7 +220,7 @@ note_calls(struct search *self, const PyCodeObject *code)
         suspect->called =
             suspect->called
             || (code != suspect->code
-                && (cm_touch_mentions(code, suspect->code)
+                && (says_name(self, code, suspect->code)
                     || has_text_of(code, suspect->code->co_name, made)));
     }
 }

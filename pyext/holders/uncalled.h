@@ -9,7 +9,8 @@
  * nowhere, nor what getattr() could make it of.  Python, torch and what it needs
  * are not asked: they know no method of a class that is not derived from theirs.
  * A method of a class that is derived from a package's may be called by that.
- * Once the main module's code is gone, what was found before holds.
+ * Once the main module's code is gone, what was found before holds; in a
+ * notebook, whose cells come and go, nothing is found.
  * O(objects of the walk) and O(names of that code). */
 
 #include "../../graph/holding.h"
