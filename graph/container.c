@@ -98,6 +98,29 @@ cm_container_of_modules(const struct cm_holding *self)
     return modules && at < self->count && is_made_once(self) ? at : 0;
 }
 
+/* Of an object that is no tensor, whose .grad is another matter. */
+static bool
+is_set_on_object(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *owner = cm_way_step(self, at - 1);
+    return (cm_way_step(self, at)->role == CM_ATTRIBUTE
+            && owner->species == CM_OBJECT && !owner->counted)
+           || cm_way_is(self, owner->edge, "._buffers");
+}
+
+size_t
+cm_container_of_longer(const struct cm_holding *self)
+{
+    size_t at = self->count - 1;
+    bool larger = self->category != NULL
+                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
+    return larger && self->at + 1 < self->count
+                   && cm_way_is_tensor(cm_way_step(self, at))
+                   && is_set_on_object(self, at)
+               ? at
+               : 0;
+}
+
 /* A function that is called again and again puts them there. */
 static bool
 is_filled_again(const struct cm_holding *self)

@@ -26,6 +26,10 @@ char *cm_container_say_bound(const struct cm_holding *self);
  * the step of that container; 0: it is none. */
 size_t cm_container_of_modules(const struct cm_holding *self);
 
+/* Of a place with the same things in it for ever, tensors of which get longer:
+ * the step of the tensor, an attribute or a buffer that is set anew; 0: none. */
+size_t cm_container_of_longer(const struct cm_holding *self);
+
 bool cm_container_grows(const struct cm_holding *self);
 char *cm_container_say(const struct cm_holding *self);
 

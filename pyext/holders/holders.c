@@ -227,6 +227,15 @@ made_by(const struct search *self, PyObject *target)
     return tag != NULL ? tag->site : block.site;
 }
 
+/* 0: it is at its place. */
+static void
+move_to(size_t at, struct cm_holding *holding, struct cm_holder *holder)
+{
+    if (at != 0) {
+        holding->at = holder->at = at;
+    }
+}
+
 static enum cm_status
 advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -259,14 +268,12 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         .kept = kept.index != 0 ? name + strlen("local ") : NULL,
     };
     if (trail != NULL) {
+        move_to(cm_container_of_longer(&holding), &holding, holder);
         cm_fillers_find(&codes, query->objects, trail, holder->at,
                         made_by(self, target), site);
         holding.codes = codes.ids;
         holding.code_count = codes.count;
-        size_t inside = cm_container_of_modules(&holding);
-        if (inside != 0) {
-            holding.at = holder->at = inside;
-        }
+        move_to(cm_container_of_modules(&holding), &holding, holder);
         holder->place_count = cm_holding_made(&holding, holder->places);
         if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
             cm_helpers_add_all(&self->roots, &holding, codes.ids,

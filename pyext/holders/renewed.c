@@ -16,12 +16,36 @@ struct place {
     PyTypeObject *owner; /* of an attribute; NULL: any class's */
 };
 
+static PyObject *
+object_at(const struct cm_reach *reach, uint32_t node)
+{
+    return node != 0 && node < CM_FROM_ROOT ? reach->objects[node] : NULL;
+}
+
+/* The module of torch's whose buffers the dict has, which code calls its
+ * attributes; NULL: it is another one.  [borrowed] */
+static PyObject *
+module_of_buffers(const struct cm_reach *reach, uint32_t node)
+{
+    uint32_t above = reach->parents[node];
+    PyObject *owner = object_at(reach, above), *names;
+    if (owner != NULL && PyDict_CheckExact(owner)) {
+        owner = object_at(reach, reach->parents[above]);
+    }
+    names =
+        owner != NULL ? cm_instance_dict(reach->roots->objects, owner) : NULL;
+    return names != NULL
+                   && cm_dict_find(names, "_buffers") == reach->objects[node]
+               ? owner
+               : NULL;
+}
+
 static struct place
 place_of(const struct cm_reach *reach, uint32_t node)
 {
     PyObject *object = reach->objects[node];
     uint32_t above = reach->parents[node];
-    PyObject *owner = above < CM_FROM_ROOT ? reach->objects[above] : NULL;
+    PyObject *owner = object_at(reach, above), *module;
     struct place place = {.kind = CM_TOUCH_ATTRIBUTE};
     if (!PyDict_Check(object)) {
         place.owner = PyType_Check(object) ? NULL : Py_TYPE(object);
@@ -32,6 +56,9 @@ place_of(const struct cm_reach *reach, uint32_t node)
     else if (owner != NULL
              && cm_instance_dict(reach->roots->objects, owner) == object) {
         place.owner = Py_TYPE(owner);
+    }
+    else if ((module = module_of_buffers(reach, node)) != NULL) {
+        place.owner = Py_TYPE(module);
     }
     else if (owner == NULL || !PyType_Check(owner)) {
         place.kind = CM_TOUCH_ITEM;
