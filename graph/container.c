@@ -121,6 +121,31 @@ cm_container_of_longer(const struct cm_holding *self)
                : 0;
 }
 
+/* What has the parameters, which are as many as before. */
+static bool
+is_of_optimizer(const struct cm_holding *self)
+{
+    bool found = false;
+    for (size_t i = 1; i <= self->at; i++) {
+        struct cm_text_id edge = cm_way_step(self, i)->edge;
+        found |= cm_way_is(self, edge, ".state")
+                 || cm_way_is(self, edge, ".param_groups");
+    }
+    return found;
+}
+
+size_t
+cm_container_of_hooks(const struct cm_holding *self)
+{
+    size_t at = cm_way_hooks_behind(self);
+    const struct cm_holding_step *place = place_of(self);
+    bool stays =
+        !place->counted || cm_way_step(self, at)->items >= place->items
+        || is_of_optimizer(self)
+        || (cm_way_is(self, place->edge, "._modules") && is_made_once(self));
+    return stays ? at : 0;
+}
+
 /* A function that is called again and again puts them there. */
 static bool
 is_filled_again(const struct cm_holding *self)

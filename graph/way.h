@@ -58,6 +58,8 @@ bool cm_way_is_named(const struct cm_holding *self, size_t step);
 size_t cm_way_lru_cache(const struct cm_holding *self);
 /* A table of hooks that has several, or one below which something piles up. */
 size_t cm_way_hooks(const struct cm_holding *self);
+/* One that has several, behind the place. */
+size_t cm_way_hooks_behind(const struct cm_holding *self);
 /* The value of a parameter's default. */
 size_t cm_way_default(const struct cm_holding *self);
 

@@ -62,15 +62,27 @@ is_hook_table(const struct cm_holding *self, size_t i)
            && strcmp(edge + length - 6, "_hooks") == 0;
 }
 
-size_t
-cm_way_hooks(const struct cm_holding *self)
+static size_t
+hooks_between(const struct cm_holding *self, size_t first, size_t last)
 {
-    for (size_t i = 1; i + 1 < self->count && i <= self->at; i++) {
+    for (size_t i = first; i + 1 < self->count && i <= last; i++) {
         if (is_hook_table(self, i) && cm_way_step(self, i)->items > 1) {
             return i;
         }
     }
     return 0;
+}
+
+size_t
+cm_way_hooks(const struct cm_holding *self)
+{
+    return hooks_between(self, 1, self->at);
+}
+
+size_t
+cm_way_hooks_behind(const struct cm_holding *self)
+{
+    return hooks_between(self, self->at + 1, self->count);
 }
 
 /* Handles of hooks are numbers. */

@@ -2,7 +2,7 @@
  * Copyright the cumem authors
  *
  * Where tensors get longer on objects that stay, the attribute is what piles
- * up, not who has the objects. */
+ * up, not who has the objects; so are the hooks of modules that stay. */
 
 #include "way_builder.h"
 
@@ -50,11 +50,46 @@ test_what_gets_longer_on_objects_that_stay(void **state)
     }
 }
 
+static size_t
+table_of_hooks(const char *way_to_it, size_t place)
+{
+    struct way way;
+    way_init(&way, way_to_it, place);
+    size_t found = cm_container_of_hooks(&way.holding);
+    cm_records_free(way.records);
+    return found;
+}
+
+static void
+test_hooks_of_what_stays(void **state)
+{
+    static const char few[] =
+        "F||a.py:3 main;D|local nets|dict of 9|9;T|['1']|Parameter;"
+        "D|._backward_hooks|dict of 3|3;O|[1]|function;T|closure x|Tensor [4]";
+    static const char many[] =
+        "F||a.py:3 main;D|local nets|dict of 9|9;T|['1']|Parameter;"
+        "D|._backward_hooks|dict of 9|9;O|[1]|function;T|closure x|Tensor [4]";
+    static const char of_state[] =
+        "F||a.py:3 main;O|local opt|SGD;D|.state|dict of 9|9;T|key|Parameter;"
+        "D|._backward_hooks|dict of 3|3;O|[1]|function;T|closure x|Tensor [4]";
+    static const char of_group[] =
+        "F||a.py:3 main;O|local opt|SGD;D|.param_groups|list of 1|1;"
+        "D|[0]|dict of 9|9;D|['params']|list of 9|9;T|[3]|Parameter;"
+        "D|._backward_hooks|dict of 3|3;O|[1]|function;T|closure x|Tensor [4]";
+    (void)state;
+    assert_int_equal(table_of_hooks(of_group, 4), 6);
+    assert_int_equal(table_of_hooks(few, 1), 0);
+    assert_int_equal(table_of_hooks(many, 1), 3);
+    assert_int_equal(table_of_hooks(many, 3), 0);
+    assert_int_equal(table_of_hooks(of_state, 2), 4);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_gets_longer_on_objects_that_stay),
+        cmocka_unit_test(test_hooks_of_what_stays),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

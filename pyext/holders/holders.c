@@ -274,6 +274,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.codes = codes.ids;
         holding.code_count = codes.count;
         move_to(cm_container_of_modules(&holding), &holding, holder);
+        move_to(cm_container_of_hooks(&holding), &holding, holder);
         holder->place_count = cm_holding_made(&holding, holder->places);
         if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
             cm_helpers_add_all(&self->roots, &holding, codes.ids,
