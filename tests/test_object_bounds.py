@@ -337,6 +337,8 @@ def test_what_goes_by_another_name(probe):
  self.x = rows
  self.last, self.rows = self.rows, {}
  self.y = self.table['rows']
+ row = self.table.setdefault(rows, [])
+ first = self.table.setdefault('a', [])
  return rows[-9:]
 """
     told = probe.code(function_of(source).__code__)
@@ -347,6 +349,8 @@ def test_what_goes_by_another_name(probe):
         (STORE_HAND, "keep", "items", "", 0, 1), (STORE_HAND, "keep", "last", "", 1, 1),
         (STORE_HAND, "cut", "rows", "", 0, 1),
         (STORE_ALIAS, "x", "rows", "", 0, 0), (STORE_ALIAS, "last", "rows", "", 0, 0),
+        (STORE_HAND, "setdefault", "rows", "", 0, 1), (STORE_ALIAS, "row", "", "table", 0, 0),
+        (STORE_ALIAS, "first", "a", "table", 0, 0),
         (STORE_RETURN, "", "rows", "", 0, 0)]
 
 

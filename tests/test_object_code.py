@@ -81,6 +81,18 @@ def within_of(item):
     return item.get("item", ("", ""))[1]
 
 
+class Method(str):
+    """Its name, and what it is bound to."""
+
+    of = ""
+
+
+def method(name, bound):
+    found = Method(name)
+    found.of = owner_of(bound)
+    return ("called", found)
+
+
 def called_in(recent, arguments):
     """The name of a call's function, which lies below its arguments."""
     named = [owner_of(dict([item])) if item[1] is not None else "" for item in recent]
@@ -179,13 +191,16 @@ def own_stores_by_dis(code):
         elif op in ENDING:
             recent = recent[taken - 1:]
         elif op == "LOAD_METHOD" or (op == "LOAD_ATTR" and loaded is None):
-            recent = [("called", value), UNKNOWN, *recent[1:]]
+            recent = [method(value, top), UNKNOWN, *recent[1:]]
         elif op == "LOAD_SUPER_ATTR":
             recent = [("called", value)] if instruction.arg & 1 else []
         elif op in TAKING:  # of a call, PRECALL has taken the arguments on 3.11
             left = ("slice", None) if op == "BUILD_SLICE" else UNKNOWN
             if op == "CALL" and instruction.arg and called_in(recent, instruction.arg) == "vars":
                 left = ("attribute", "vars")
+            if op == "CALL" and instruction.arg == 2 and isinstance(dict(recent[2:3]).get("called"), Method) \
+                    and called_in(recent, 2) == "setdefault":
+                left = ("item", (text_or_none(dict(recent[1:2]).get("constant")), recent[2][1].of))
             recent = [left, *recent[instruction.arg + 2 if op == "CALL" else taken:]]
         elif loaded is None:
             recent = []

@@ -120,6 +120,18 @@ add_call(struct cm_pass *pass, PyObject *function, const struct pushed *first,
     }
 }
 
+/* x.setdefault(k, y): an item of x, as x[k] is. */
+static struct pushed
+result_of_setdefault(const struct pushed *stack, unsigned arguments)
+{
+    const struct pushed *key = &stack[arguments - 1];
+    bool named = key->constant != NULL && PyUnicode_CheckExact(key->constant);
+    return (struct pushed){.name = named ? key->constant : NULL,
+                           .within = stack[arguments].object,
+                           .chosen = key->name != NULL || key->made,
+                           .attribute = true};
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -156,6 +168,11 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     else if (cm_str_is_one_of(function, told)
              || is_append_of_numpy(function, pass->stack, arguments)) {
         add_call(pass, function, first, arguments);
+    }
+    else if (arguments == 2 && pass->stack[2].called != NULL
+             && cm_str_is(function, "setdefault")) {
+        cm_pass_add_arguments(pass, arguments);
+        result = result_of_setdefault(pass->stack, arguments);
     }
     else if (cm_str_is(function, "pop") && first->before) {
         cm_pass_add_removal(pass, &pass->stack[arguments], true);
