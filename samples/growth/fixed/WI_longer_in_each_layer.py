@@ -9,12 +9,12 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
-        self.query, self.key = nn.Linear(128, 128), nn.Linear(128, 128)
+        self.query, self.key = nn.Linear(256, 256), nn.Linear(256, 256)
         self.past = None
 
     def forward(self, x):
         key = self.key(x).detach()
-        self.past = key if self.past is None else torch.cat([self.past, key])[-512:]
+        self.past = key if self.past is None else torch.cat([self.past, key])[-2048:]
         return torch.softmax(self.query(x) @ key.T, dim=1) @ x
 
 
@@ -31,10 +31,10 @@ class Transformer(nn.Module):
 
 class Statistics:
     def __init__(self):
-        self.rows = torch.empty(0, 128, device=device)
+        self.rows = torch.empty(0, 256, device=device)
 
     def add(self, x):
-        self.rows = torch.cat([self.rows, x])[-512:]
+        self.rows = torch.cat([self.rows, x])[-2048:]
 
 
 class Trainer:
@@ -55,7 +55,7 @@ class Trainer:
 def main():
     trainer = Trainer()
     for _ in range(40):
-        trainer.step(torch.randn(256, 128, device=device))
+        trainer.step(torch.randn(1024, 256, device=device))
     print("layers:", len(trainer.model.layers))
 
 
