@@ -23,6 +23,7 @@
 #include "state.h"
 #include "summed.h"
 #include "tee.h"
+#include "thread.h"
 #include "way.h"
 #include "weights.h"
 #include "../detector/alloc.h"
@@ -546,6 +547,7 @@ static const struct {
     {"cycle keeps all", cm_tee_is_cycle, cm_tee_say_cycle},
     {"methods kept", cm_kept_are_methods, cm_kept_say_methods},
     {"tasks kept", cm_kept_are_tasks, cm_kept_say_tasks},
+    {"threads do not end", cm_thread_keeps_arguments, cm_thread_say},
     {"weak keys", cm_kept_by_weak_keys, cm_kept_say_weak_keys},
     {"objects pile up", cm_container_has_objects, cm_container_say_objects},
     {"containers grow", cm_container_is_of_others, cm_container_say_each},
