@@ -81,18 +81,28 @@ knows(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
+/* The code that puts it there; NULL: it is not known, or is given it by who has
+ * the name. */
+static const struct cm_code *
+code_of_place(const struct cm_holding *self, const struct cm_way_name *place)
+{
+    return place->place_count != 0 && place->step >= self->at
+               ? cm_records_code(self->records, place->places[0].code)
+               : NULL;
+}
+
+/* A variable of another function's is not what that line calls it. */
 const char *
 cm_kept_name(const struct cm_holding *self, const char *otherwise)
 {
     struct cm_way_name place = name_of_place(self);
-    if (self->kept != NULL && strcmp(self->kept, place.text) != 0) {
+    const struct cm_code *code = code_of_place(self, &place);
+    bool there = code != NULL && knows(self, code, otherwise);
+    if (self->kept != NULL && strcmp(self->kept, place.text) != 0
+        && !(there && !knows(self, code, self->kept))) {
         return self->kept;
     }
-    bool invented =
-        strcmp(otherwise, "loss") == 0 && place.place_count != 0
-        && place.step >= self->at /* else it is given by who has the name */
-        && !knows(self, cm_records_code(self->records, place.places[0].code),
-                  otherwise);
+    bool invented = strcmp(otherwise, "loss") == 0 && code != NULL && !there;
     return invented ? "x" : otherwise;
 }
 

@@ -179,6 +179,36 @@ attribute_of_a_librarys_object(void **state)
     cm_records_free(way.records);
 }
 
+/* { "loss": loss } by one function, whose caller has it as l. */
+static void
+assert_kept(const char *kept, const char *variable, const char *piece)
+{
+    struct way way;
+    way_init(&way,
+             "F||a.py:3 main;L|local rows|list of 9|9;D|[3]|dict of 1|1;"
+             "T|['loss']|Tensor []",
+             1);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_LOCAL, variable, "", 2),
+        store(&way, CM_STORE_CALL, "append", "rows", 3)};
+    struct cm_code_id code = add_code(&way, "step", stores, 2, false);
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    way.holding.kept = kept;
+    assert_advice(&way, "kept scalars", piece);
+    cm_records_free(way.records);
+}
+
+static void
+what_is_kept_goes_by_the_name_that_it_has_there(void **state)
+{
+    (void)state;
+    assert_kept("l", "loss", "keep `loss.item()`");
+    assert_kept("l", "l", "keep `l.item()`");
+    assert_kept("l", "other", "keep `l.item()`");
+    assert_kept(NULL, "loss", "keep `loss.item()`");
+}
+
 int
 main(void)
 {
@@ -189,6 +219,7 @@ main(void)
         cmocka_unit_test(objects_with_a_container_each),
         cmocka_unit_test(models_of_several_layers),
         cmocka_unit_test(attribute_of_a_librarys_object),
+        cmocka_unit_test(what_is_kept_goes_by_the_name_that_it_has_there),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
