@@ -395,7 +395,8 @@ static char *
 say_longer(const struct cm_holding *self)
 {
     struct cm_way_name name = name_of_place(self);
-    return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`)%s",
+    return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`), or "
+                       "set it anew where an epoch or a sequence ends%s",
                        name.text, code_of(self, name).text,
                        has_graph(self) ? ", and detach() what is added: "
                                          "torch.cat keeps the graph of every "
