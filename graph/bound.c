@@ -86,7 +86,7 @@ sets(const struct cm_holding *self, const struct cm_store *store,
  * elsewhere or to something else, put something at a place in it, or a new
  * container each turn; that add, or take one out. */
 struct lines {
-    uint32_t clear, trim, make, set, other, item, part, add, taken;
+    uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
 };
 
 /* A method of that name runs again and again, as a rule. */
@@ -236,6 +236,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->set += sets_again(self, code, store, anew && !makes);
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
+        lines->longer += cm_emptying_extends(self, code, i, place->name);
         lines->part += store->kind == CM_STORE_ITEM && store->empty
                        && cm_emptying_is_about(self, store, place->name)
                        && cm_repeat_runs(self, code, store);
@@ -308,14 +309,18 @@ named_place(const struct cm_holding *self)
     return named;
 }
 
-/* [None] * n, whose places are taken one after the other; not `x += [y]`. */
+/* [None] * n, whose places are taken one after the other; not `x += [y]`, nor
+ * where what has a place gets longer. */
 static bool
 is_list_of_places(const struct cm_holding *self, const struct lines *lines)
 {
     const struct cm_holding_step *step = cm_way_step(self, self->at);
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
+    bool larger = self->category != NULL
+                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
     return step->species == CM_LIST && step->items >= self->through
-           && lines->item > 0 && lines->add == 0 && lines->other <= made;
+           && lines->item > 0 && lines->add == 0 && lines->other <= made
+           && !(larger && lines->longer > 0);
 }
 
 /* rows[epoch] = [] in each, and an old one is taken out. */

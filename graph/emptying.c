@@ -438,3 +438,22 @@ cm_emptying_helpers(const struct cm_holding *self, struct cm_text_id *names,
     }
     return count;
 }
+
+bool
+cm_emptying_extends(const struct cm_holding *self, const struct cm_code *code,
+                    uint32_t at, const char *name)
+{
+    const struct cm_store *item = &code->stores[at];
+    bool extends = false;
+    for (uint32_t i = 0; item->kind == CM_STORE_ITEM && !extends && i < at;
+         i++) {
+        const struct cm_store *read = &code->stores[i];
+        extends = read->kind == CM_STORE_READ && item->key.index != 0
+                  && cm_text_same(read->key, item->key)
+                  && read->line >= item->line
+                  && read->line <= item->line + GUARDED_LINES
+                  && cm_emptying_is_about(self, read, name)
+                  && cm_emptying_is_about(self, item, name);
+    }
+    return extends;
+}

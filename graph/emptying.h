@@ -52,4 +52,9 @@ void cm_emptying_add_callers(const struct cm_holding *self,
 size_t cm_emptying_helpers(const struct cm_holding *self,
                            struct cm_text_id *names, size_t capacity);
 
+/* x[k] = torch.cat([x[k], y]): the line reads the item that it sets. */
+bool cm_emptying_extends(const struct cm_holding *self,
+                         const struct cm_code *code, uint32_t at,
+                         const char *name);
+
 #endif

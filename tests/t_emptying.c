@@ -343,6 +343,37 @@ test_a_queue_is_drained(void **state)
     assert_false(is_queue_drained(&one));
 }
 
+/* x[k] = torch.cat([x[k], y]); each as it is not. */
+static bool
+extends(const char *read_key, const char *of, uint32_t line,
+        enum cm_store_kind kind)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {store(&way, CM_STORE_READ, "", of, line),
+                                store(&way, kind, "", "outputs", 5)};
+    stores[0].key = text(&way, read_key);
+    stores[1].key = text(&way, "k");
+    struct cm_code_id id = add_code(&way, "add", stores, 2, false);
+    bool found = cm_emptying_extends(
+        &way.holding, cm_records_code(way.records, id), 1, "outputs");
+    cm_records_free(way.records);
+    return found;
+}
+
+static void
+test_an_item_is_made_longer_from_itself(void **state)
+{
+    (void)state;
+    assert_true(extends("k", "outputs", 5, CM_STORE_ITEM));
+    assert_true(extends("k", "outputs", 8, CM_STORE_ITEM));
+    assert_false(extends("j", "outputs", 5, CM_STORE_ITEM));
+    assert_false(extends("k", "others", 5, CM_STORE_ITEM));
+    assert_false(extends("k", "outputs", 4, CM_STORE_ITEM));
+    assert_false(extends("k", "outputs", 20, CM_STORE_ITEM));
+    assert_false(extends("k", "outputs", 5, CM_STORE_ATTRIBUTE));
+}
+
 int
 main(void)
 {
@@ -357,6 +388,7 @@ main(void)
         cmocka_unit_test(test_a_queue_is_drained),
         cmocka_unit_test(test_what_callers_give),
         cmocka_unit_test(test_functions_that_call_each_other),
+        cmocka_unit_test(test_an_item_is_made_longer_from_itself),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
