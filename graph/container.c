@@ -140,9 +140,11 @@ cm_container_of_hooks(const struct cm_holding *self)
     size_t at = cm_way_hooks_behind(self);
     const struct cm_holding_step *place = place_of(self);
     bool stays =
-        !place->counted || cm_way_step(self, at)->items >= place->items
-        || is_of_optimizer(self)
-        || (cm_way_is(self, place->edge, "._modules") && is_made_once(self));
+        at != 0
+        && (!place->counted || cm_way_step(self, at)->items >= place->items
+            || is_of_optimizer(self)
+            || (cm_way_is(self, place->edge, "._modules")
+                && is_made_once(self)));
     return stays ? at : 0;
 }
 

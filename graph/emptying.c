@@ -439,21 +439,26 @@ cm_emptying_helpers(const struct cm_holding *self, struct cm_text_id *names,
     return count;
 }
 
+static bool
+reads_item(const struct cm_holding *self, const struct cm_store *read,
+           const struct cm_store *item, const char *name)
+{
+    return read->kind == CM_STORE_READ && cm_text_same(read->key, item->key)
+           && read->line >= item->line
+           && read->line <= item->line + GUARDED_LINES
+           && cm_emptying_is_about(self, read, name);
+}
+
 bool
 cm_emptying_extends(const struct cm_holding *self, const struct cm_code *code,
                     uint32_t at, const char *name)
 {
     const struct cm_store *item = &code->stores[at];
+    bool its = item->kind == CM_STORE_ITEM && item->key.index != 0
+               && cm_emptying_is_about(self, item, name);
     bool extends = false;
-    for (uint32_t i = 0; item->kind == CM_STORE_ITEM && !extends && i < at;
-         i++) {
-        const struct cm_store *read = &code->stores[i];
-        extends = read->kind == CM_STORE_READ && item->key.index != 0
-                  && cm_text_same(read->key, item->key)
-                  && read->line >= item->line
-                  && read->line <= item->line + GUARDED_LINES
-                  && cm_emptying_is_about(self, read, name)
-                  && cm_emptying_is_about(self, item, name);
+    for (uint32_t i = 0; its && !extends && i < at; i++) {
+        extends = reads_item(self, &code->stores[i], item, name);
     }
     return extends;
 }

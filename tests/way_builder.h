@@ -167,6 +167,7 @@ is_emptied_by_all(struct way *way, const struct cm_code_id *codes,
     way->holding.codes = codes;
     way->holding.code_count = count;
     bool result = cm_bound_is_emptied(&way->holding);
+    way->holding.codes = NULL; /* the caller's */
     cm_records_free(way->records);
     return result;
 }

@@ -20,8 +20,8 @@ struct cm_program {
     bool listed;
 };
 
-/* The code of a module that is a file runs.  That of the main one is gone at the end of a run, and
- * its lines with it. */
+/* The code of a module that is a file runs.  That of the main one is gone at the
+ * end of a run, and its lines with it. */
 bool cm_program_has_main(const struct cm_program *self);
 /* Before `codes` is read. */
 void cm_program_list(struct cm_program *self);
