@@ -316,8 +316,7 @@ is_list_of_places(const struct cm_holding *self, const struct lines *lines)
 {
     const struct cm_holding_step *step = cm_way_step(self, self->at);
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
-    bool larger = self->category != NULL
-                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
+    bool larger = cm_way_is_category(self, CM_HOLDING_LARGER);
     return step->species == CM_LIST && step->items >= self->through
            && lines->item > 0 && lines->add == 0 && lines->other <= made
            && !(larger && lines->longer > 0);

@@ -112,9 +112,8 @@ size_t
 cm_container_of_longer(const struct cm_holding *self)
 {
     size_t at = self->count - 1;
-    bool larger = self->category != NULL
-                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
-    return larger && self->at + 1 < self->count
+    return cm_way_is_category(self, CM_HOLDING_LARGER)
+                   && self->at + 1 < self->count
                    && cm_way_is_tensor(cm_way_step(self, at))
                    && is_set_on_object(self, at)
                ? at
@@ -127,9 +126,7 @@ is_of_optimizer(const struct cm_holding *self)
 {
     bool found = false;
     for (size_t i = 1; i <= self->at; i++) {
-        struct cm_text_id edge = cm_way_step(self, i)->edge;
-        found |= cm_way_is(self, edge, ".state")
-                 || cm_way_is(self, edge, ".param_groups");
+        found |= cm_way_is_optimizer_table(self, i);
     }
     return found;
 }

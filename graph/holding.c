@@ -46,12 +46,6 @@ held(const struct cm_holding *self)
     return &self->steps[self->count - 1];
 }
 
-static bool
-is_category(const struct cm_holding *self, const char *name)
-{
-    return self->category != NULL && strcmp(self->category, name) == 0;
-}
-
 /* The name that a person knows the place by. */
 static struct cm_way_name
 name_of_place(const struct cm_holding *self)
@@ -86,7 +80,7 @@ has_graph(const struct cm_holding *self)
 static bool
 is_outside(const struct cm_holding *self)
 {
-    return is_category(self, "outside the frameworks");
+    return cm_way_is_category(self, "outside the frameworks");
 }
 
 static bool
@@ -173,7 +167,7 @@ is_optimizer(const struct cm_holding *self, size_t i)
                && strcmp(text_of(self, step_at(self, i + 1)->edge), ".state")
                       == 0
                && step_at(self, i)->species == CM_OBJECT
-               && is_category(self, "optimizer state"));
+               && cm_way_is_category(self, "optimizer state"));
 }
 
 static bool
@@ -206,9 +200,9 @@ is_sum(const struct cm_holding *self)
 static bool
 is_longer(const struct cm_holding *self)
 {
-    return is_category(self, CM_HOLDING_LARGER) && self->at + 1 == self->count
-           && cm_way_is_tensor(held(self)) && !is_scalar(self, held(self))
-           && cm_way_is_named(self, self->at);
+    return cm_way_is_category(self, CM_HOLDING_LARGER)
+           && self->at + 1 == self->count && cm_way_is_tensor(held(self))
+           && !is_scalar(self, held(self)) && cm_way_is_named(self, self->at);
 }
 
 /* A loss may have the storage of all that was summed up (F.mse_loss). */

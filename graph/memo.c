@@ -164,11 +164,9 @@ static bool
 has_new_keys(const struct cm_holding *self)
 {
     const struct cm_holding_step *step = cm_way_step(self, self->at);
-    bool longer = self->category != NULL
-                  && strcmp(self->category, CM_HOLDING_LARGER) == 0;
     return step->species == CM_DICT && cm_way_is_variable(step)
            && step->items >= self->through && self->autograd_depth == 0
-           && !longer;
+           && !cm_way_is_category(self, CM_HOLDING_LARGER);
 }
 
 /* False: it is none. */

@@ -13,10 +13,8 @@
 static bool
 is_table(const struct cm_holding *self)
 {
-    const struct cm_holding_step *place = cm_way_step(self, self->at);
-    return self->at > 0 && place->counted
-           && (cm_way_is(self, place->edge, ".param_groups")
-               || cm_way_is(self, place->edge, ".state"));
+    return self->at > 0 && cm_way_step(self, self->at)->counted
+           && cm_way_is_optimizer_table(self, self->at);
 }
 
 static bool

@@ -74,6 +74,8 @@ bool cm_way_is_handed_over(const struct cm_holding *self);
 
 /* Where torch keeps a module's attributes: model.layer is in _modules. */
 bool cm_way_is_module_table(const struct cm_holding *self, size_t step);
+/* A table of an optimizer's: of its groups, or its state. */
+bool cm_way_is_optimizer_table(const struct cm_holding *self, size_t step);
 
 /* What could be kept in place of the growing ones, in words; a constant. */
 const char *cm_way_less(const struct cm_holding *self);
@@ -112,6 +114,12 @@ cm_way_is(const struct cm_holding *self, struct cm_text_id id,
           const char *text)
 {
     return strcmp(cm_way_text(self, id), text) == 0;
+}
+
+static inline bool
+cm_way_is_category(const struct cm_holding *self, const char *name)
+{
+    return self->category != NULL && strcmp(self->category, name) == 0;
 }
 
 /* Of the type of an object on the way: "torch.optim.adam". */

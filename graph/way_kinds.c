@@ -25,6 +25,13 @@ cm_way_is_module_table(const struct cm_holding *self, size_t i)
     return false;
 }
 
+bool
+cm_way_is_optimizer_table(const struct cm_holding *self, size_t i)
+{
+    return strcmp(edge_of(self, i), ".param_groups") == 0
+           || strcmp(edge_of(self, i), ".state") == 0;
+}
+
 size_t
 cm_way_lru_cache(const struct cm_holding *self)
 {

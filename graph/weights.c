@@ -119,17 +119,11 @@ cm_weights_say_copy(const struct cm_holding *self)
                              name.text);
 }
 
-static bool
-is_category(const struct cm_holding *self, const char *name)
-{
-    return self->category != NULL && strcmp(self->category, name) == 0;
-}
-
 bool
 cm_weights_get_larger(const struct cm_holding *self)
 {
-    return is_category(self, CM_HOLDING_OF_MODEL)
-           || (is_category(self, CM_HOLDING_MODEL) && self->count > 1);
+    return cm_way_is_category(self, CM_HOLDING_OF_MODEL)
+           || (cm_way_is_category(self, CM_HOLDING_MODEL) && self->count > 1);
 }
 
 /* The module that has the parameter, "emb" of ._modules['emb']; else what is
@@ -150,7 +144,7 @@ module_of(const struct cm_holding *self)
 char *
 cm_weights_say_larger(const struct cm_holding *self)
 {
-    if (is_category(self, CM_HOLDING_OF_MODEL)) {
+    if (cm_way_is_category(self, CM_HOLDING_OF_MODEL)) {
         return cm_sentence("it is of a parameter that gets larger each time, "
                            "which is told with who holds it: that is to be "
                            "made once, or to stop at a bound");

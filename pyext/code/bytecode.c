@@ -91,12 +91,10 @@ run_copy(struct cm_pass *pass, unsigned argument)
     pass->stack[0] = copied;
 }
 
-/* y['x'] is remembered as x too. */
 static void
 push_item(struct cm_pass *pass)
 {
     struct pushed key = pass->stack[0], container = pass->stack[1];
-    bool named = key.constant != NULL && PyUnicode_CheckExact(key.constant);
     if (key.name != NULL && !key.attribute) {
         cm_pass_add_key(pass, CM_STORE_READ, NULL, &container, &key);
     }
@@ -105,10 +103,7 @@ push_item(struct cm_pass *pass)
         push_part(pass, container.name);
         return;
     }
-    push(pass, named ? key.constant : NULL, NULL);
-    pass->stack[0].within = container.name;
-    pass->stack[0].chosen = key.name != NULL || key.made;
-    pass->stack[0].attribute = true;
+    cm_pass_push(pass, cm_pushed_item(container.name, &key));
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */

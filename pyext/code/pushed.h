@@ -42,6 +42,17 @@ struct pushed {
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
 
+/* x[key], where x goes by this name: y['x'] is remembered as x too. */
+static inline struct pushed
+cm_pushed_item(PyObject *of, const struct pushed *key)
+{
+    bool named = key->constant != NULL && PyUnicode_CheckExact(key->constant);
+    return (struct pushed){.name = named ? key->constant : NULL,
+                           .within = of,
+                           .chosen = key->name != NULL || key->made,
+                           .attribute = true};
+}
+
 static inline void
 cm_pushed_push(struct pushed stack[CM_PUSHED_DEPTH], struct pushed last)
 {

@@ -120,18 +120,6 @@ add_call(struct cm_pass *pass, PyObject *function, const struct pushed *first,
     }
 }
 
-/* x.setdefault(k, y): an item of x, as x[k] is. */
-static struct pushed
-result_of_setdefault(const struct pushed *stack, unsigned arguments)
-{
-    const struct pushed *key = &stack[arguments - 1];
-    bool named = key->constant != NULL && PyUnicode_CheckExact(key->constant);
-    return (struct pushed){.name = named ? key->constant : NULL,
-                           .within = stack[arguments].object,
-                           .chosen = key->name != NULL || key->made,
-                           .attribute = true};
-}
-
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -169,10 +157,11 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
              || is_append_of_numpy(function, pass->stack, arguments)) {
         add_call(pass, function, first, arguments);
     }
+    /* an item of x, as x[k] is */
     else if (arguments == 2 && pass->stack[2].called != NULL
              && cm_str_is(function, "setdefault")) {
         cm_pass_add_arguments(pass, arguments);
-        result = result_of_setdefault(pass->stack, arguments);
+        result = cm_pushed_item(pass->stack[2].object, first);
     }
     else if (cm_str_is(function, "pop") && first->before) {
         cm_pass_add_removal(pass, &pass->stack[arguments], true);

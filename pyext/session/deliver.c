@@ -49,15 +49,12 @@ cm_session_write(struct cm_session *self)
     }
 }
 
-void
+bool
 cm_session_write_later(struct cm_session *self)
 {
     struct cm_heap nothing = {0};
     self->unsaid = cm_worker_add(self->worker, &nothing);
-    if (!self->unsaid) { /* no thread can be had, or it has much to do */
-        cm_session_write(self);
-        cm_session_drain_warnings(self);
-    }
+    return self->unsaid;
 }
 
 CM_HOT void

@@ -439,10 +439,7 @@ count_told(const struct cm_growth_look *self)
 static void
 write_report(struct cm_session *self, bool ending)
 {
-    if (self->warned && !ending) {
-        cm_session_write_later(self);
-    }
-    else if (self->warned) {
+    if (self->warned && (ending || !cm_session_write_later(self))) {
         cm_session_write(self);
         cm_session_drain_warnings(self);
     }

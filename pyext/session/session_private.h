@@ -127,8 +127,8 @@ void cm_session_deliver(struct cm_session *self, const char *kind,
  * given meanwhile. */
 void cm_session_write(struct cm_session *self);
 /* The same by the native thread, which then has said what is new; no thread
- * waits for the disk. */
-void cm_session_write_later(struct cm_session *self);
+ * waits for the disk.  False: it has much to do, or none can be had. */
+bool cm_session_write_later(struct cm_session *self);
 /* Says the warnings that wait. */
 void cm_session_drain_warnings(struct cm_session *self);
 /* The session whose interpreter torch lives in; borrowed, NULL: none. */
