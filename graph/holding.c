@@ -20,6 +20,7 @@
 #include "memo.h"
 #include "name.h"
 #include "optimizer.h"
+#include "saved.h"
 #include "state.h"
 #include "summed.h"
 #include "tee.h"
@@ -508,6 +509,7 @@ static const struct {
     {"gradients of more parameters", cm_gradient_is_of_more,
      cm_gradient_say_more},
     {"parameters get larger", cm_weights_get_larger, cm_weights_say_larger},
+    {"saved on ctx", cm_saved_on_context, cm_saved_say},
     {"dead cycle", is_dead, say_dead},
     {"kept exception", is_exception, say_exception},
     {"hooks pile up", is_hook_pile, say_hook_pile},

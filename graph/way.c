@@ -15,6 +15,7 @@
 #include "name.h"
 #include "optimizer.h"
 #include "place.h"
+#include "saved.h"
 #include "summed.h"
 #include "tee.h"
 
@@ -583,6 +584,7 @@ cm_holding_made(const struct cm_holding *self,
     }
     uint32_t added = self->count > 1 ? cm_optimizer_made(self, places) : 0;
     added = added != 0 ? added : cm_attribute_made(self, places);
+    added = added != 0 ? added : cm_saved_made(self, places);
     added = added != 0 ? added : cm_tee_made_cycle(self, places);
     added = added != 0 ? added : cm_summed_made(self, places);
     if (added != 0) {

@@ -6,6 +6,7 @@
  * may have changed from one look to the next, and where the line is known it
  * may be one of several like containers.  Where there is no container it is
  * the fingerprint that has to be equal: a person would read the same twice.
+ * What a dead cycle of the document holds is of one fault.
  * O(n log n). */
 #include "fault.h"
 
@@ -42,6 +43,13 @@ is_exceptions(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
     return growth->made_at_count > 0
            && strcmp(cm_leak_text(leak, growth->rule), "kept exception") == 0;
+}
+
+/* Whose advice names the class that keeps them, by whatever attributes. */
+static bool
+is_on_context(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    return strcmp(cm_leak_text(leak, growth->rule), "saved on ctx") == 0;
 }
 
 static bool
@@ -95,16 +103,16 @@ has_place(const struct cm_leak *leak, const struct cm_leak_growth *growth)
            && !cm_growth_is_dead(leak, growth);
 }
 
-/* Of a dead one, the cycle's too, which its sentence names. */
+/* Of a dead one the cycle's, which its sentence names: one cut frees what all
+ * of its lines have allocated. */
 static void
 mix_fingerprint(struct key *self, const struct cm_leak *leak,
                 const struct cm_leak_growth *growth)
 {
     const struct cm_leak_cycle *cycle = cm_growth_cycle(leak, growth);
-    uint64_t both[] = {growth->fingerprint,
-                       cycle != NULL ? cycle->fingerprint : 0};
 
-    mix(self, both, sizeof(both));
+    mix(self, cycle != NULL ? &cycle->fingerprint : &growth->fingerprint,
+        sizeof(growth->fingerprint));
 }
 
 /* 0: a fault of its own, as is what nobody is told of without asking. */
@@ -119,14 +127,14 @@ fault_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
     mix_id(&key, growth->verdict);
     mix_id(&key, growth->device);
     mix_id(&key, growth->advice);
-    if (!has_place(leak, growth)) {
-        mix_fingerprint(&key, leak, growth);
-    }
-    else {
+    if (has_place(leak, growth)) {
         mix_places(&key, growth);
         if (!is_exceptions(leak, growth)) {
             mix_way(&key, leak, growth);
         }
+    }
+    else if (!is_on_context(leak, growth)) {
+        mix_fingerprint(&key, leak, growth);
     }
     return (uint64_t)key.high << 32 | key.low;
 }

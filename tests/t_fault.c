@@ -184,6 +184,48 @@ test_without_a_place_equal_fingerprints_are_one_fault(void **state)
     cm_leak_release(&leak);
 }
 
+/* By whatever attributes: 1 and 7, whose advice is equal. */
+static void
+test_what_one_ctx_keeps_is_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_FAULTS);
+
+    (void)state;
+    of_site(&leak, 1)->rule = cm_texts_intern(leak.texts, "saved on ctx");
+    of_site(&leak, 1)->holder_at = 0;
+    of_site(&leak, 7)->rule = of_site(&leak, 1)->rule;
+    of_site(&leak, 7)->holder_at = 0;
+    of_site(&leak, 7)->advice = of_site(&leak, 1)->advice;
+    check_lines(&leak, 7, 2);
+    of_site(&leak, 7)->advice = cm_texts_intern(leak.texts, "another class");
+    check_lines(&leak, 7, 1);
+    cm_leak_release(&leak);
+}
+
+/* Two of its lines, and one of another cycle's, in whatever order. */
+static void
+test_what_one_dead_cycle_holds_is_one_fault(void **state)
+{
+    struct cm_leak leak = leak_of(
+        LEAK_HEAD
+        "'sites':[{'id':1,'frames':[]},{'id':2,'frames':[]},"
+        "{'id':3,'frames':[]}],"
+        "'storages':[{'id':1,'bytes':80,'site':1},{'id':2,'bytes':80,'site':2}"
+        ",{'id':3,'bytes':80,'site':3}],"
+        "'cycles':[{'fingerprint':'3f9a2c0000000001','payload':[1,2]},"
+        "{'fingerprint':'4f9a2c0000000001','payload':[3]}],"
+        "'growth':["
+        "{'verdict':'leak','site':1,'bytes':9,'rule':'dead cycle'},"
+        "{'verdict':'leak','site':3,'bytes':8,'rule':'dead cycle'},"
+        "{'verdict':'leak','site':2,'bytes':7,'rule':'dead cycle'}]}");
+
+    (void)state;
+    check_lines(&leak, 1, 2);
+    check_lines(&leak, 3, 1);
+    assert_int_equal(of_site(&leak, 2)->fault, of_site(&leak, 1)->fault);
+    cm_leak_release(&leak);
+}
+
 /* layers[0].rows and layers[2].rows: 1, 3 and 5, and 2 by the same line. */
 static void
 test_like_containers_that_one_line_fills_are_one_fault(void **state)
@@ -234,6 +276,8 @@ main(void)
         cmocka_unit_test(test_without_a_place_each_line_is_alone),
         cmocka_unit_test(
             test_without_a_place_equal_fingerprints_are_one_fault),
+        cmocka_unit_test(test_what_one_ctx_keeps_is_one_fault),
+        cmocka_unit_test(test_what_one_dead_cycle_holds_is_one_fault),
         cmocka_unit_test(
             test_like_containers_that_one_line_fills_are_one_fault),
         cmocka_unit_test(test_what_one_kept_exception_holds_is_one_fault),

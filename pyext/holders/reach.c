@@ -537,11 +537,11 @@ visit_held(PyObject *object, void *context)
 
 /* Costs a walk of the collector's lists: only where a target is missing. */
 static void
-visit_unmet(struct cm_reach *self, bool held)
+visit_unmet(struct cm_reach *self, enum cm_unmet_part part)
 {
-    self->parent =
-        CM_FROM_ROOT | (uint32_t)(self->roots->count - (held ? 2 : 1));
-    if (cm_unmet_visit(&self->unmet, is_unmet, held, visit_held, self)
+    uint32_t from_last = part == CM_UNMET_HELD ? 2 : 1;
+    self->parent = CM_FROM_ROOT | ((uint32_t)self->roots->count - from_last);
+    if (cm_unmet_visit(&self->unmet, is_unmet, part, visit_held, self)
         == CM_NO_MEMORY) {
         self->status = CM_NO_MEMORY;
     }
@@ -560,27 +560,29 @@ is_missing_any(const struct cm_reach *self)
 }
 
 static void
-walk(struct cm_reach *self)
+walk_from(struct cm_reach *self, enum cm_rank rank, enum cm_unmet_part part)
 {
-    for (self->rank = 0; self->rank < CM_RANKS; self->rank++) {
-        bool unmet = self->rank >= CM_RANK_C;
-        if (unmet && !is_over(self) && is_missing_any(self)) {
-            visit_unmet(self, self->rank == CM_RANK_C);
-        }
-        for (size_t i = 0; i < self->roots->count && !is_over(self); i++) {
-            if (self->roots->items[i].rank == self->rank) {
-                visit_root(self, i);
-            }
-        }
-        walk_wave(self, &self->waves[self->rank]);
+    self->rank = rank;
+    if (rank >= CM_RANK_C && !is_over(self) && is_missing_any(self)) {
+        visit_unmet(self, part);
     }
+    for (size_t i = 0; i < self->roots->count && !is_over(self); i++) {
+        if (self->roots->items[i].rank == rank) {
+            visit_root(self, i);
+        }
+    }
+    walk_wave(self, &self->waves[rank]);
 }
 
 enum cm_status
 cm_reach_run(struct cm_reach *self)
 {
     if (begin(self) == CM_OK) {
-        walk(self);
+        for (enum cm_rank rank = 0; rank <= CM_RANK_C; rank++) {
+            walk_from(self, rank, CM_UNMET_HELD);
+        }
+        walk_from(self, CM_RANK_DEAD, CM_UNMET_OWNERS);
+        walk_from(self, CM_RANK_DEAD, CM_UNMET_ALL);
     }
     for (int i = 0; i < CM_RANKS; i++) {
         self->nodes_left +=

@@ -13,11 +13,11 @@
 
 enum cm_status
 cm_unmet_visit(struct cm_objects_array *unmet, cm_scan_pick *is_unmet,
-               bool held, visitproc visit, void *context)
+               enum cm_unmet_part part, visitproc visit, void *context)
 {
     (void)unmet;
     (void)is_unmet;
-    (void)held;
+    (void)part;
     (void)visit;
     (void)context;
     return CM_UNSUPPORTED;
@@ -41,10 +41,18 @@ list(struct cm_objects_array *unmet, cm_scan_pick *is_unmet, void *context)
     return CM_OK;
 }
 
+static bool
+is_owner(const PyObject *object)
+{
+    return !PyDict_CheckExact(object) && !PyList_CheckExact(object)
+           && !PyTuple_CheckExact(object) && !PyCell_Check(object);
+}
+
 enum cm_status
 cm_unmet_visit(struct cm_objects_array *unmet, cm_scan_pick *is_unmet,
-               bool held, visitproc visit, void *context)
+               enum cm_unmet_part part, visitproc visit, void *context)
 {
+    bool held = part == CM_UNMET_HELD;
     struct cm_trial trial = {0};
     enum cm_status status = list(unmet, is_unmet, context);
     for (size_t i = 0; held && i < unmet->count && status == CM_OK; i++) {
@@ -54,7 +62,9 @@ cm_unmet_visit(struct cm_objects_array *unmet, cm_scan_pick *is_unmet,
         cm_trial_take_off(&trial, unmet->items, unmet->count);
     }
     for (size_t i = 0; i < unmet->count && status == CM_OK; i++) {
-        if (!held || cm_trial_held(&trial, unmet->items[i])) {
+        if (part == CM_UNMET_ALL
+            || (held ? cm_trial_held(&trial, unmet->items[i])
+                     : is_owner(unmet->items[i]))) {
             (void)visit(unmet->items[i], context);
         }
     }
