@@ -144,6 +144,9 @@ struct loops {
     bool turn, nested, called; /* called: main() runs run() in a loop */
     const char *handed, *method;
     uint32_t which;
+    const char
+        *object; /* run() sets this variable, and what it calls is one */
+    const char *another; /* function of the program */
 };
 
 static bool
@@ -158,23 +161,26 @@ comes_again(const struct loops *loops)
                                store(&way, CM_STORE_ITEM, "", "memo", 3)};
     struct cm_store loop[] = {
         store(&way, CM_STORE_LOCAL, "i", "", 5),
-        store(&way, CM_STORE_HAND, "features", loops->handed, 6)};
+        store(&way, CM_STORE_HAND, "features", loops->handed, 6),
+        store(&way, CM_STORE_LOCAL, loops->object ? loops->object : "", "",
+              4)};
     struct cm_store call = store(&way, CM_STORE_HAND, "run", "", 9);
     lines[1].decides = 1;
     lines[4].key = text(&way, "name");
     loop[0].turn = loops->turn;
     loop[0].nested = loops->nested;
     loop[0].repeated = true;
-    loop[1].made = true;
+    loop[1].made = loops->object == NULL;
     loop[1].decides = loops->which;
     call.repeated = loops->called;
-    struct cm_code_id codes[3] = {
+    struct cm_code_id codes[4] = {
         add_code(&way, loops->method, lines, 5, false),
-        add_code(&way, "run", loop, 2, false),
-        add_code(&way, "main", &call, 1, false)};
+        add_code(&way, "run", loop, 3, false),
+        add_code(&way, "main", &call, 1, false),
+        add_code(&way, loops->another ? loops->another : "x", NULL, 0, false)};
     way.steps[2].keys = CM_KEYS_COUNTED;
     way.holding.codes = codes;
-    way.holding.code_count = 3;
+    way.holding.code_count = 4;
     bool result = cm_memo_fills(&way.holding);
     cm_records_free(way.records);
     return result;
@@ -207,6 +213,36 @@ test_keys_of_a_loop_that_runs_again(void **state)
     assert_true(comes_again(&one));
 }
 
+/* cache(key) runs __call__(), model(key) forward(), where that is an object. */
+static void
+test_keys_that_an_object_is_called_with(void **state)
+{
+    struct loops one = {.turn = true,
+                        .nested = true,
+                        .handed = "i",
+                        .method = "__call__",
+                        .object = "features"};
+    (void)state;
+    assert_true(comes_again(&one));
+    one.method = "forward";
+    assert_true(comes_again(&one));
+    one.method = "call";
+    assert_false(comes_again(&one));
+    one.method = "forward";
+    one.object = "another";
+    assert_false(comes_again(&one));
+    one.object = "features";
+    one.another = "features"; /* a function is called */
+    assert_false(comes_again(&one));
+    one.another = "features.__init__"; /* a class is */
+    assert_false(comes_again(&one));
+    one.another = "features_of.__init__";
+    assert_true(comes_again(&one));
+    one.another = NULL;
+    one.object = NULL; /* x.features(i), which nothing sets */
+    assert_false(comes_again(&one));
+}
+
 int
 main(void)
 {
@@ -217,6 +253,7 @@ main(void)
         cmocka_unit_test(test_what_is_no_memo),
         cmocka_unit_test(test_no_keys_are_new),
         cmocka_unit_test(test_keys_of_a_loop_that_runs_again),
+        cmocka_unit_test(test_keys_that_an_object_is_called_with),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
