@@ -309,16 +309,19 @@ named_place(const struct cm_holding *self)
     return named;
 }
 
-/* [None] * n, whose places are taken one after the other; not `x += [y]`, nor
- * where what has a place gets longer. */
+/* [None] * n or {k: None for k in ...}, whose places are taken one after the
+ * other; not `x += [y]`, nor where what has a place gets longer. */
 static bool
-is_list_of_places(const struct cm_holding *self, const struct lines *lines)
+has_places(const struct cm_holding *self, const struct lines *lines)
 {
     const struct cm_holding_step *step = cm_way_step(self, self->at);
+    bool places =
+        step->species == CM_LIST
+        || (step->species == CM_DICT && step->keys == CM_KEYS_RESERVED);
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
     bool larger = cm_way_is_category(self, CM_HOLDING_LARGER);
-    return step->species == CM_LIST && step->items >= self->through
-           && lines->item > 0 && lines->add == 0 && lines->other <= made
+    return places && step->items >= self->through && lines->item > 0
+           && lines->add == 0 && lines->other <= made
            && !(larger && lines->longer > 0);
 }
 
@@ -412,8 +415,7 @@ is_emptied_there(const struct cm_holding *self, bool own)
     }
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0 || anew
-               || has_parts(&named, &lines)
-               || is_list_of_places(self, &lines));
+               || has_parts(&named, &lines) || has_places(self, &lines));
 }
 
 /* Of a dict of two metrics, each with its list: in these they pile up. */

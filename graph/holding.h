@@ -42,6 +42,7 @@ enum cm_holding_keys {
     CM_KEYS_COUNTED,     /* numbers in order: a counter's, or a data set's */
     CM_KEYS_OF_A_SET,    /* numbers in no order, or objects that others have
                           * too */
+    CM_KEYS_RESERVED,    /* some have no value yet: None */
 };
 
 struct cm_holding_step {

@@ -243,6 +243,34 @@ test_keys_that_an_object_is_called_with(void **state)
     assert_false(comes_again(&one));
 }
 
+/* {k: None for k in names}, whose values are set; what also adds keys is none. */
+static void
+test_keys_without_a_value_yet(void **state)
+{
+    static const struct {
+        uint8_t keys;
+        const char *call;
+        uint32_t through;
+        bool emptied;
+    } rows[] = {{CM_KEYS_RESERVED, "get", 9, true},
+                {CM_KEYS_RESERVED, "get", 10, false},
+                {CM_KEYS_RESERVED, "setdefault", 9, false},
+                {CM_KEYS_COUNTED, "items", 9, false},
+                {CM_KEYS_UNKNOWN, "items", 9, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct way way;
+        way_init(&way, attribute, 2);
+        struct cm_store lines[] = {
+            store(&way, CM_STORE_ITEM, "", "memo", 4),
+            store(&way, CM_STORE_CALL, rows[i].call, "memo", 5)};
+        struct cm_code_id code = add_code(&way, "put", lines, 2, false);
+        way.steps[2].keys = rows[i].keys;
+        way.holding.through = rows[i].through;
+        assert_int_equal(is_emptied_by_all(&way, &code, 1), rows[i].emptied);
+    }
+}
+
 int
 main(void)
 {
@@ -253,6 +281,7 @@ main(void)
         cmocka_unit_test(test_what_is_no_memo),
         cmocka_unit_test(test_no_keys_are_new),
         cmocka_unit_test(test_keys_of_a_loop_that_runs_again),
+        cmocka_unit_test(test_keys_without_a_value_yet),
         cmocka_unit_test(test_keys_that_an_object_is_called_with),
     };
 

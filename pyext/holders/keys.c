@@ -5,13 +5,15 @@
  * unless they are as large as addresses and hashes; so are they in texts that
  * are alike but for them, f"row {i}", and in tuples.  An object that is a key
  * and stands somewhere else too was there before: a name in the list of all
- * names.  O(keys), of the first MOST_KEYS. */
+ * names.  Keys without a value were all made before: {i: None for i in ...}; one
+ * setting of several may be None.  O(keys), of the first MOST_KEYS. */
 
 #include "keys.h"
 
 enum {
     MOST_KEYS = 4096,
     FEWEST_KEYS = 4,
+    FEWEST_RESERVED = 2,
     MOST_PARTS = 8,
     MOST_DIGITS = 9,
     MOST_INDEX = 1 << 30,
@@ -27,7 +29,7 @@ struct numbers {
 };
 
 struct tally {
-    uint32_t keys, numbers, ups, downs, shared;
+    uint32_t keys, numbers, ups, downs, shared, reserved;
     bool plain; /* one is a number or a tuple */
     struct numbers last;
 };
@@ -148,6 +150,10 @@ judge(const struct tally *self)
     if (self->keys < FEWEST_KEYS) {
         return CM_KEYS_UNKNOWN;
     }
+    if (self->reserved >= FEWEST_RESERVED
+        && (numbers || self->reserved > self->keys / 4)) {
+        return CM_KEYS_RESERVED;
+    }
     if (numbers) {
         return self->ups != 0 && self->downs != 0 ? CM_KEYS_OF_A_SET
                                                   : CM_KEYS_COUNTED;
@@ -168,6 +174,7 @@ cm_keys_of(PyObject *object)
     while (tally.keys < MOST_KEYS
            && PyDict_Next(object, &position, &key, &value)) {
         add_key(&tally, key);
+        tally.reserved += value == Py_None;
     }
     return judge(&tally);
 }
