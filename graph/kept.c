@@ -91,6 +91,23 @@ code_of_place(const struct cm_holding *self, const struct cm_way_name *place)
                : NULL;
 }
 
+/* The one that the code is given besides self; NULL: none, or several. */
+static const char *
+sole_parameter(const struct cm_holding *self, const struct cm_code *code)
+{
+    const char *sole = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        const char *name = cm_way_text(self, store->name);
+        if (store->kind == CM_STORE_PARAMETER && strcmp(name, "self") != 0) {
+            sole = name;
+            count++;
+        }
+    }
+    return count == 1 ? sole : NULL;
+}
+
 /* A variable of another function's is not what that line calls it. */
 const char *
 cm_kept_name(const struct cm_holding *self, const char *otherwise)
@@ -98,9 +115,12 @@ cm_kept_name(const struct cm_holding *self, const char *otherwise)
     struct cm_way_name place = name_of_place(self);
     const struct cm_code *code = code_of_place(self, &place);
     bool there = code != NULL && knows(self, code, otherwise);
-    if (self->kept != NULL && strcmp(self->kept, place.text) != 0
-        && !(there && !knows(self, code, self->kept))) {
-        return self->kept;
+    if (self->kept != NULL && strcmp(self->kept, place.text) != 0) {
+        bool known = code == NULL || knows(self, code, self->kept);
+        const char *given = known ? NULL : sole_parameter(self, code);
+        if (known || !there) {
+            return given != NULL ? given : self->kept;
+        }
     }
     bool invented = strcmp(otherwise, "loss") == 0 && code != NULL && !there;
     return invented ? "x" : otherwise;

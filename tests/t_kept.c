@@ -181,7 +181,8 @@ attribute_of_a_librarys_object(void **state)
 
 /* { "loss": loss } by one function, whose caller has it as l. */
 static void
-assert_kept(const char *kept, const char *variable, const char *piece)
+assert_kept_by(enum cm_store_kind kind, const char *kept, const char *variable,
+               const char *piece)
 {
     struct way way;
     way_init(&way,
@@ -189,14 +190,21 @@ assert_kept(const char *kept, const char *variable, const char *piece)
              "T|['loss']|Tensor []",
              1);
     struct cm_store stores[] = {
-        store(&way, CM_STORE_LOCAL, variable, "", 2),
+        store(&way, CM_STORE_PARAMETER, "self", "", 1),
+        store(&way, kind, variable, "", 2),
         store(&way, CM_STORE_CALL, "append", "rows", 3)};
-    struct cm_code_id code = add_code(&way, "step", stores, 2, false);
+    struct cm_code_id code = add_code(&way, "step", stores, 3, false);
     way.holding.codes = &code;
     way.holding.code_count = 1;
     way.holding.kept = kept;
     assert_advice(&way, "kept scalars", piece);
     cm_records_free(way.records);
+}
+
+static void
+assert_kept(const char *kept, const char *variable, const char *piece)
+{
+    assert_kept_by(CM_STORE_LOCAL, kept, variable, piece);
 }
 
 static void
@@ -207,6 +215,9 @@ what_is_kept_goes_by_the_name_that_it_has_there(void **state)
     assert_kept("l", "l", "keep `l.item()`");
     assert_kept("l", "other", "keep `l.item()`");
     assert_kept(NULL, "loss", "keep `loss.item()`");
+    assert_kept_by(CM_STORE_PARAMETER, "l", "v", "keep `v.item()`");
+    assert_kept_by(CM_STORE_PARAMETER, "l", "l", "keep `l.item()`");
+    assert_kept_by(CM_STORE_PARAMETER, "l", "self", "keep `l.item()`");
 }
 
 int
