@@ -25,6 +25,7 @@
 #include "summed.h"
 #include "tee.h"
 #include "thread.h"
+#include "view.h"
 #include "way.h"
 #include "weights.h"
 #include "../detector/alloc.h"
@@ -553,6 +554,7 @@ static const struct {
     {"chain", is_chain, say_chain},
     {"kept scalars", is_scalars, say_scalars},
     {"attributes pile up", cm_attribute_piles_up, cm_attribute_say},
+    {"views kept", cm_view_is_kept, cm_view_say},
     {"container grows", cm_container_grows, cm_container_say},
     {"kept", is_anything, say_anything},
 };
