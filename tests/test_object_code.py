@@ -288,6 +288,21 @@ def test_new_containers_constants_and_loops(probe):
         ("clear", 14): (0, 0, 0)}
 
 
+def test_dicts_of_new_containers(probe):
+    source = """def f(self, rows):
+ log = {"loss": [], "steps": []}
+ self.seen = {"rows": {}, "count": 0}
+ pairs = {"rows": rows, "loss": []}
+ sizes = {"rows": 1, "loss": 2}
+ lists = [[], []]
+ many = {"a": [], "b": [], "c": [], "d": [], "e": [], "f": [], "g": [], "h": [], "i": []}
+"""
+    told = probe.code(function_of(source).__code__)
+    empty = {name for (_, name, _, _), (_, empty, _) in zip(told["stores"], told["marks"])
+             if empty}
+    assert empty == {"log", "seen"}
+
+
 def test_constants_of_one_assignment(probe):
     source = """def f(self, x):
  size, failed = 4, None

@@ -417,6 +417,8 @@ run_build(struct cm_pass *pass, enum action action, unsigned argument)
     unsigned taken = action == ACT_BUILD_MAP    ? 2 * argument
                      : action == ACT_BUILD_KEYS ? argument + 1
                                                 : argument;
+    made.empty |=
+        action != ACT_BUILD && cm_pushed_are_empty(pass->stack, taken);
     cm_pushed_mix(pass->stack, taken, &made);
     pop(pass, taken);
     cm_pass_push(pass, made);

@@ -17,7 +17,7 @@ struct pushed {
     PyObject *within;  /* of an item: the name of what it was taken from */
     bool fresh;        /* no branch of its statement came before */
     bool attribute;    /* the name is no variable's: the last one of y.x */
-    bool empty;        /* a new container without items */
+    bool empty;        /* a new container without items, or a dict of such */
     bool made;         /* by a call, or a container that is written out */
     bool slice;        /* a:b */
     bool chosen;       /* of an item: its key is no constant */
@@ -51,6 +51,18 @@ cm_pushed_item(PyObject *of, const struct pushed *key)
                            .within = of,
                            .chosen = key->name != NULL || key->made,
                            .attribute = true};
+}
+
+/* Of {"loss": [], "steps": 0} what was pushed for it: as good as {}. */
+static inline bool
+cm_pushed_are_empty(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
+{
+    bool one = false, all = count <= CM_PUSHED_DEPTH;
+    for (unsigned i = 0; i < count && all; i++) {
+        one |= stack[i].empty;
+        all = stack[i].empty || stack[i].constant != NULL;
+    }
+    return one && all;
 }
 
 static inline void
