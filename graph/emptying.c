@@ -282,43 +282,27 @@ cm_emptying_parameter(const struct cm_holding *self,
     return names[handed->made && receiver_of(self, code).index != 0];
 }
 
-/* A variable or an attribute, and no function or class of the program's. */
+/* Who has the place is called by that name on the way to it. */
 static bool
-is_object(const struct cm_holding *self, const struct cm_code *caller,
-          const struct cm_store *handed)
+is_owner(const struct cm_holding *self, struct cm_text_id name)
 {
-    const char *name = cm_way_text(self, handed->name);
-    size_t length = strlen(name);
-    bool set = !handed->made
-               && (cm_repeat_has(caller, CM_STORE_LOCAL, handed->name)
-                   || cm_repeat_has(caller, CM_STORE_GLOBAL, handed->name)
-                   || cm_repeat_has(caller, CM_STORE_PARAMETER, handed->name));
-    for (size_t i = 0; i < self->code_count; i++) {
-        const struct cm_code *code =
-            cm_records_code(self->records, self->codes[i]);
-        const char *whole = cm_way_text(self, code->qualified_name);
-        if (!code->library
-            && (cm_text_same(code->name, handed->name)
-                || (cm_way_begins(whole, name) && whole[length] == '.'))) {
-            return false;
-        }
-        set |= handed->made && !code->library
-               && cm_repeat_has(code, CM_STORE_ATTRIBUTE, handed->name);
+    bool found = false;
+    for (size_t i = 1; i < self->at && !found; i++) {
+        found = cm_way_is(self, name, cm_way_name_of(self, i).text);
     }
-    return set;
+    return found;
 }
 
 /* cache(x) of __call__(self, x), model(x) of forward(self, x). */
 static struct cm_text_id
 parameter_of_object(const struct cm_holding *self,
-                    const struct cm_code *caller,
                     const struct cm_store *handed, const struct cm_code *code)
 {
     struct cm_store bound = *handed;
     bool called = cm_way_is(self, code->name, "__call__")
                   || cm_way_is(self, code->name, "forward");
     bound.made = true;
-    return called && is_object(self, caller, handed)
+    return called && is_owner(self, handed->name)
                ? cm_emptying_parameter(self, code, &bound)
                : (struct cm_text_id){0};
 }
@@ -334,7 +318,7 @@ gives(const struct cm_holding *self, const struct cm_code *caller,
         parameter = cm_emptying_parameter(self, to->code, store);
     }
     else if (store->kind == CM_STORE_HAND) {
-        parameter = parameter_of_object(self, caller, store, to->code);
+        parameter = parameter_of_object(self, store, to->code);
     }
     else if (store->kind == CM_STORE_CALL
              && cm_repeat_calls(self, caller, store, to->code)) {

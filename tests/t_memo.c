@@ -144,9 +144,7 @@ struct loops {
     bool turn, nested, called; /* called: main() runs run() in a loop */
     const char *handed, *method;
     uint32_t which;
-    const char
-        *object; /* run() sets this variable, and what it calls is one */
-    const char *another; /* function of the program */
+    const char *object; /* that run() calls, in place of features() */
 };
 
 static bool
@@ -159,11 +157,10 @@ comes_again(const struct loops *loops)
                                store(&way, CM_STORE_ALIAS, "name", "key", 2),
                                store(&way, CM_STORE_ASK, "", "memo", 2),
                                store(&way, CM_STORE_ITEM, "", "memo", 3)};
-    struct cm_store loop[] = {
-        store(&way, CM_STORE_LOCAL, "i", "", 5),
-        store(&way, CM_STORE_HAND, "features", loops->handed, 6),
-        store(&way, CM_STORE_LOCAL, loops->object ? loops->object : "", "",
-              4)};
+    struct cm_store loop[] = {store(&way, CM_STORE_LOCAL, "i", "", 5),
+                              store(&way, CM_STORE_HAND,
+                                    loops->object ? loops->object : "features",
+                                    loops->handed, 6)};
     struct cm_store call = store(&way, CM_STORE_HAND, "run", "", 9);
     lines[1].decides = 1;
     lines[4].key = text(&way, "name");
@@ -173,14 +170,13 @@ comes_again(const struct loops *loops)
     loop[1].made = loops->object == NULL;
     loop[1].decides = loops->which;
     call.repeated = loops->called;
-    struct cm_code_id codes[4] = {
+    struct cm_code_id codes[3] = {
         add_code(&way, loops->method, lines, 5, false),
-        add_code(&way, "run", loop, 3, false),
-        add_code(&way, "main", &call, 1, false),
-        add_code(&way, loops->another ? loops->another : "x", NULL, 0, false)};
+        add_code(&way, "run", loop, 2, false),
+        add_code(&way, "main", &call, 1, false)};
     way.steps[2].keys = CM_KEYS_COUNTED;
     way.holding.codes = codes;
-    way.holding.code_count = 4;
+    way.holding.code_count = 3;
     bool result = cm_memo_fills(&way.holding);
     cm_records_free(way.records);
     return result;
@@ -213,7 +209,7 @@ test_keys_of_a_loop_that_runs_again(void **state)
     assert_true(comes_again(&one));
 }
 
-/* cache(key) runs __call__(), model(key) forward(), where that is an object. */
+/* rows(key) runs __call__() or forward() of who has the memo. */
 static void
 test_keys_that_an_object_is_called_with(void **state)
 {
@@ -221,25 +217,18 @@ test_keys_that_an_object_is_called_with(void **state)
                         .nested = true,
                         .handed = "i",
                         .method = "__call__",
-                        .object = "features"};
+                        .object = "rows"};
     (void)state;
     assert_true(comes_again(&one));
     one.method = "forward";
     assert_true(comes_again(&one));
     one.method = "call";
     assert_false(comes_again(&one));
-    one.method = "forward";
-    one.object = "another";
+    one.method = "__call__";
+    one.object = "model"; /* another object is called */
     assert_false(comes_again(&one));
-    one.object = "features";
-    one.another = "features"; /* a function is called */
-    assert_false(comes_again(&one));
-    one.another = "features.__init__"; /* a class is */
-    assert_false(comes_again(&one));
-    one.another = "features_of.__init__";
-    assert_true(comes_again(&one));
-    one.another = NULL;
-    one.object = NULL; /* x.features(i), which nothing sets */
+    one.object = "rows";
+    one.handed = "step";
     assert_false(comes_again(&one));
 }
 
