@@ -309,19 +309,6 @@ named_place(const struct cm_holding *self)
     return named;
 }
 
-/* samples[3].features, that each of a list of samples has once it was asked for:
- * more of them than that, and no line adds one. */
-static bool
-has_owners(const struct cm_holding *self, const struct lines *lines)
-{
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
-    return step->species == CM_LIST && step->items > self->through
-           && self->count == self->at + 3
-           && cm_way_step(self, self->at + 1)->species == CM_OBJECT
-           && cm_way_step(self, self->at + 2)->role == CM_ATTRIBUTE
-           && lines->add == 0 && lines->item == 0 && lines->longer == 0;
-}
-
 /* [None] * n or {k: None for k in ...}, whose places are taken one after the
  * other; not `x += [y]`, nor where what has a place gets longer. */
 static bool
@@ -428,8 +415,7 @@ is_emptied_there(const struct cm_holding *self, bool own)
     }
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0 || anew
-               || has_parts(&named, &lines) || has_places(self, &lines)
-               || has_owners(self, &lines));
+               || has_parts(&named, &lines) || has_places(self, &lines));
 }
 
 /* Of a dict of two metrics, each with its list: in these they pile up. */

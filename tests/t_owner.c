@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors
  *
- * Who has the container is another one each epoch, or each item of a list has
- * one: each case beside one that looks alike and stays. */
+ * Who has the container is another one each epoch: each case beside one that
+ * looks alike and stays. */
 
 #include "way_builder.h"
 
@@ -190,48 +190,6 @@ a_container_of_the_class(void **state)
     assert_false(is_emptied_by_all(&way, &code, 1));
 }
 
-/* samples[3].features, where the list has more of them than have one yet. */
-static void
-one_of_each_in_a_list(void **state)
-{
-    static const struct {
-        const char *way;
-        uint32_t through;
-        enum cm_store_kind kind;
-        const char *call;
-        bool bounded;
-    } rows[] = {
-        {"L|local all|list of 9|9;O|[3]|Sample;T|.features|Tensor [4]", 8,
-         CM_STORE_CALL, "copy", true},
-        {"L|local all|list of 9|9;O|[3]|Sample;T|.features|Tensor [4]", 9,
-         CM_STORE_CALL, "copy", false},
-        {"L|local all|list of 9|9;O|[3]|Sample;T|.features|Tensor [4]", 8,
-         CM_STORE_CALL, "append", false},
-        {"L|local all|list of 9|9;O|[3]|Sample;T|.features|Tensor [4]", 8,
-         CM_STORE_LOCAL, "copy", true},
-        {"L|local all|list of 9|9;O|[3]|Sample;L|.rows|list of 2|2;"
-         "T|[0]|Tensor [4]",
-         8, CM_STORE_CALL, "copy", false},
-        {"L|local all|list of 9|9;T|[3]|Tensor [4]", 8, CM_STORE_CALL, "copy",
-         false},
-        {"D|local all|dict of 9|9;O|['a']|Sample;T|.features|Tensor [4]", 8,
-         CM_STORE_CALL, "copy", false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct way way;
-        char steps[200];
-        snprintf(steps, sizeof steps, "F||a.py:3 main;%s", rows[i].way);
-        way_init(&way, steps, 1);
-        struct cm_store line =
-            store(&way, rows[i].kind, rows[i].call, "all", 5);
-        struct cm_code_id code = add_code(&way, "main", &line, 1, false);
-        way.steps[0].code = code;
-        way.holding.through = rows[i].through;
-        assert_int_equal(is_emptied_by_all(&way, &code, 1), rows[i].bounded);
-    }
-}
-
 int
 main(void)
 {
@@ -242,7 +200,6 @@ main(void)
         cmocka_unit_test(an_object_without_a_name),
         cmocka_unit_test(an_attribute_that_is_made_anew),
         cmocka_unit_test(a_container_of_the_class),
-        cmocka_unit_test(one_of_each_in_a_list),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
