@@ -100,7 +100,8 @@ sole_parameter(const struct cm_holding *self, const struct cm_code *code)
     for (uint32_t i = 0; i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         const char *name = cm_way_text(self, store->name);
-        if (store->kind == CM_STORE_PARAMETER && strcmp(name, "self") != 0) {
+        if (store->kind == CM_STORE_PARAMETER && strcmp(name, "self") != 0
+            && strcmp(name, "cls") != 0) {
             sole = name;
             count++;
         }

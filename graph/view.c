@@ -72,15 +72,24 @@ bytes_of_memory(const char *size)
                : 0;
 }
 
+/* Of each memory one; where all rows of an output are kept, copies would be as
+ * large. */
+static bool
+has_one_of_each(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    return self->at != 0 && place->counted
+           && place->items < 2 * (uint64_t)self->through;
+}
+
 bool
 cm_view_is_kept(const struct cm_holding *self)
 {
     const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
     const char *text = annotation_of_last(self);
     const char *shape = strchr(text, '['), *memory = memory_of(text);
-    if (!self->grows || self->autograd_depth != 0 || self->at == 0
-        || !cm_way_step(self, self->at)->counted || !cm_way_is_tensor(last)
-        || shape == NULL || memory == NULL) {
+    if (!self->grows || self->autograd_depth != 0 || !has_one_of_each(self)
+        || !cm_way_is_tensor(last) || shape == NULL || memory == NULL) {
         return false;
     }
     uint64_t shown = bytes_shown(shape);

@@ -49,7 +49,11 @@ test_what_is_a_view(void **state)
                  rows[i].tensor);
         way_init(&way, steps, 1);
         way.holding.grows = true;
+        way.holding.through = 5;
         assert_int_equal(cm_view_is_kept(&way.holding), rows[i].view);
+        way.holding.through = 4; /* several rows of each output */
+        assert_false(cm_view_is_kept(&way.holding));
+        way.holding.through = 5;
         way.holding.autograd_depth = 3;
         assert_false(cm_view_is_kept(&way.holding));
         cm_records_free(way.records);
@@ -66,6 +70,7 @@ test_what_is_said(void **state)
              "T|[3]|Tensor [256] float32 cpu 400 KiB",
              1);
     way.holding.grows = true;
+    way.holding.through = 9;
     assert_advice(
         &way, "views kept",
         "put copies in rows (`x.clone()`): each is a view, and keeps "

@@ -5,8 +5,9 @@
  * unless they are as large as addresses and hashes; so are they in texts that
  * are alike but for them, f"row {i}", and in tuples.  An object that is a key
  * and stands somewhere else too was there before: a name in the list of all
- * names.  Keys without a value were all made before: {i: None for i in ...}; one
- * setting of several may be None.  O(keys), of the first MOST_KEYS. */
+ * names.  Keys of which the last have no value were all made before,
+ * {i: None for i in ...}; not where one before them has none either, as in
+ * `rows[step] = x if wanted else None`.  O(keys), of the first MOST_KEYS. */
 
 #include "keys.h"
 
@@ -29,8 +30,9 @@ struct numbers {
 };
 
 struct tally {
-    uint32_t keys, numbers, ups, downs, shared, reserved;
-    bool plain; /* one is a number or a tuple */
+    uint32_t keys, numbers, ups, downs, shared;
+    uint32_t empty, last_empty; /* None is their value; the last in a row */
+    bool plain;                 /* one is a number or a tuple */
     struct numbers last;
 };
 
@@ -150,8 +152,7 @@ judge(const struct tally *self)
     if (self->keys < FEWEST_KEYS) {
         return CM_KEYS_UNKNOWN;
     }
-    if (self->reserved >= FEWEST_RESERVED
-        && (numbers || self->reserved > self->keys / 4)) {
+    if (self->empty >= FEWEST_RESERVED && self->empty == self->last_empty) {
         return CM_KEYS_RESERVED;
     }
     if (numbers) {
@@ -174,7 +175,8 @@ cm_keys_of(PyObject *object)
     while (tally.keys < MOST_KEYS
            && PyDict_Next(object, &position, &key, &value)) {
         add_key(&tally, key);
-        tally.reserved += value == Py_None;
+        tally.empty += value == Py_None;
+        tally.last_empty = value == Py_None ? tally.last_empty + 1 : 0;
     }
     return judge(&tally);
 }

@@ -19,10 +19,10 @@ enum cm_unmet_part {
 };
 
 /* Shows each tracked object of `part` that `is_unmet` says yes to.  `unmet` is
- * empty at first; with what it is left with the next call, which only fewer answer yes
- * in, does not list the heap again.  It is the caller's to free.  Cost: about
- * half a full collection, then a part of it.  CM_UNSUPPORTED where the heap
- * cannot be listed. */
+ * empty at first; with what it is left with the next call, which only fewer
+ * answer yes in, does not list the heap again.  It is the caller's to free.
+ * Cost: about half a full collection, then a part of it.  CM_UNSUPPORTED where
+ * the heap cannot be listed. */
 enum cm_status cm_unmet_visit(struct cm_objects_array *unmet,
                               cm_scan_pick *is_unmet, enum cm_unmet_part part,
                               visitproc visit, void *context) CM_CHECKED;
