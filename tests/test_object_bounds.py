@@ -206,7 +206,7 @@ def test_what_is_deleted_or_follows_a_call(probe):
         (STORE_LOCAL, "rows", 2, 0, 1), (STORE_LOCAL, "rows", 4, 1, 0),
         (STORE_ATTRIBUTE, "rows", 5, 1, 0), (STORE_ATTRIBUTE, "rows", 6, 0, 1),
         (STORE_ITEM, "", 7, 0, 1), (STORE_ITEM, "", 8, 0, 0),
-        (STORE_LOCAL, "logs", 9, 0, 0), (STORE_ATTRIBUTE, "rows", 10, 0, 0)]
+        (STORE_LOCAL, "logs", 9, 0, 1), (STORE_ATTRIBUTE, "rows", 10, 0, 0)]
 
 
 def test_a_loop_with_handlers_in_it(probe):
