@@ -265,21 +265,29 @@ receiver_of(const struct cm_holding *self, const struct cm_code *code)
     return bound ? code->stores[0].name : (struct cm_text_id){0};
 }
 
-/* Of trim(items) and self.trim(items): the parameter that it is. */
-struct cm_text_id
-cm_emptying_parameter(const struct cm_holding *self,
-                      const struct cm_code *code,
-                      const struct cm_store *handed)
+/* The parameter that argument `at` is; of a method that is called on an object,
+ * or as a function. */
+static struct cm_text_id
+parameter_at(const struct cm_holding *self, const struct cm_code *code,
+             uint32_t at, bool on_object)
 {
     struct cm_text_id names[2] = {{0}, {0}};
-    uint32_t at = handed->decides;
     for (uint32_t i = 0; i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         if (store->kind == CM_STORE_PARAMETER && store->decides - at < 2) {
             names[store->decides - at] = store->name;
         }
     }
-    return names[handed->made && receiver_of(self, code).index != 0];
+    return names[on_object && receiver_of(self, code).index != 0];
+}
+
+/* Of trim(items) and self.trim(items). */
+struct cm_text_id
+cm_emptying_parameter(const struct cm_holding *self,
+                      const struct cm_code *code,
+                      const struct cm_store *handed)
+{
+    return parameter_at(self, code, handed->decides, handed->made);
 }
 
 /* Who has the place is called by that name on the way to it. */
@@ -298,12 +306,10 @@ static struct cm_text_id
 parameter_of_object(const struct cm_holding *self,
                     const struct cm_store *handed, const struct cm_code *code)
 {
-    struct cm_store bound = *handed;
     bool called = cm_way_is(self, code->name, "__call__")
                   || cm_way_is(self, code->name, "forward");
-    bound.made = true;
     return called && is_owner(self, handed->name)
-               ? cm_emptying_parameter(self, code, &bound)
+               ? parameter_at(self, code, handed->decides, true)
                : (struct cm_text_id){0};
 }
 
@@ -313,12 +319,10 @@ gives(const struct cm_holding *self, const struct cm_code *caller,
       const struct cm_store *store, const struct cm_alias *to)
 {
     struct cm_text_id parameter = {0};
-    if (store->kind == CM_STORE_HAND
-        && cm_text_same(store->name, to->code->name)) {
-        parameter = cm_emptying_parameter(self, to->code, store);
-    }
-    else if (store->kind == CM_STORE_HAND) {
-        parameter = parameter_of_object(self, store, to->code);
+    if (store->kind == CM_STORE_HAND) {
+        parameter = cm_text_same(store->name, to->code->name)
+                        ? cm_emptying_parameter(self, to->code, store)
+                        : parameter_of_object(self, store, to->code);
     }
     else if (store->kind == CM_STORE_CALL
              && cm_repeat_calls(self, caller, store, to->code)) {

@@ -88,8 +88,7 @@ is_outside(const struct cm_holding *self)
 static bool
 is_dead(const struct cm_holding *self)
 {
-    return strcmp(text_of(self, step_at(self, 0)->annotation), CM_HOLDING_DEAD)
-           == 0;
+    return cm_way_is_root(self, CM_HOLDING_DEAD);
 }
 
 /* from -> ... -> exception -> traceback -> frame.  What piles up in a

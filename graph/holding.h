@@ -27,7 +27,8 @@
  * bytes, and what there is for each. */
 #define CM_HOLDING_MODEL "parameters that get larger"
 #define CM_HOLDING_OF_MODEL "of parameters that get larger"
-/* As the first step: no root holds it. */
+/* As the first step: C++ holds it, by no other root; nobody does. */
+#define CM_HOLDING_CPP "C++ only"
 #define CM_HOLDING_DEAD "a dead cycle, until the next collection"
 
 enum cm_holding_cache {
@@ -42,7 +43,7 @@ enum cm_holding_keys {
     CM_KEYS_COUNTED,     /* numbers in order: a counter's, or a data set's */
     CM_KEYS_OF_A_SET,    /* numbers in no order, or objects that others have
                           * too */
-    CM_KEYS_RESERVED,    /* some have no value yet: None */
+    CM_KEYS_RESERVED,    /* the last ones have no value yet: None */
 };
 
 struct cm_holding_step {

@@ -116,12 +116,13 @@ cm_kept_name(const struct cm_holding *self, const char *otherwise)
     struct cm_way_name place = name_of_place(self);
     const struct cm_code *code = code_of_place(self, &place);
     bool there = code != NULL && knows(self, code, otherwise);
-    if (self->kept != NULL && strcmp(self->kept, place.text) != 0) {
-        bool known = code == NULL || knows(self, code, self->kept);
-        const char *given = known ? NULL : sole_parameter(self, code);
-        if (known || !there) {
-            return given != NULL ? given : self->kept;
-        }
+    bool named = self->kept != NULL && strcmp(self->kept, place.text) != 0;
+    if (named && (code == NULL || knows(self, code, self->kept))) {
+        return self->kept;
+    }
+    if (named && !there) {
+        const char *given = sole_parameter(self, code);
+        return given != NULL ? given : self->kept;
     }
     bool invented = strcmp(otherwise, "loss") == 0 && code != NULL && !there;
     return invented ? "x" : otherwise;

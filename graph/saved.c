@@ -20,9 +20,8 @@ context_of(const struct cm_holding *self)
 static bool
 is_by_nobody(const struct cm_holding *self)
 {
-    struct cm_text_id root = cm_way_step(self, 0)->annotation;
-    return cm_way_is(self, root, "C++ only")
-           || cm_way_is(self, root, CM_HOLDING_DEAD);
+    return cm_way_is_root(self, CM_HOLDING_CPP)
+           || cm_way_is_root(self, CM_HOLDING_DEAD);
 }
 
 bool

@@ -116,6 +116,13 @@ cm_way_is(const struct cm_holding *self, struct cm_text_id id,
     return strcmp(cm_way_text(self, id), text) == 0;
 }
 
+/* What it begins at. */
+static inline bool
+cm_way_is_root(const struct cm_holding *self, const char *text)
+{
+    return cm_way_is(self, cm_way_step(self, 0)->annotation, text);
+}
+
 static inline bool
 cm_way_is_category(const struct cm_holding *self, const char *name)
 {

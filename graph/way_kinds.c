@@ -106,7 +106,7 @@ cm_way_lone_hook(const struct cm_holding *self)
     bool lone =
         self->count > 3 && cm_way_step(self, 1)->species == CM_DICT
         && cm_way_step(self, 1)->edge.index == 0
-        && cm_way_is(self, cm_way_step(self, 0)->annotation, "C++ only")
+        && cm_way_is_root(self, CM_HOLDING_CPP)
         && cm_way_begins(cm_way_text(self, cm_way_step(self, 1)->annotation),
                          "collections.OrderedDict");
     return lone && cm_way_step(self, 2)->species == CM_FUNCTION

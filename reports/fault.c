@@ -42,14 +42,14 @@ static bool
 is_exceptions(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
     return growth->made_at_count > 0
-           && strcmp(cm_leak_text(leak, growth->rule), "kept exception") == 0;
+           && cm_growth_has_rule(leak, growth, "kept exception");
 }
 
 /* Whose advice names the class that keeps them, by whatever attributes. */
 static bool
 is_on_context(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
-    return strcmp(cm_leak_text(leak, growth->rule), "saved on ctx") == 0;
+    return cm_growth_has_rule(leak, growth, "saved on ctx");
 }
 
 static bool

@@ -126,12 +126,17 @@ cm_growth_plural(const char *category)
     return category;
 }
 
+bool
+cm_growth_has_rule(const struct cm_leak *leak,
+                   const struct cm_leak_growth *growth, const char *rule)
+{
+    return strcmp(cm_leak_text(leak, growth->rule), rule) == 0;
+}
+
 const char *
 cm_growth_what(const struct cm_leak *leak, const struct cm_leak_growth *growth)
 {
-    const char *rule = cm_leak_text(leak, growth->rule);
-
-    return strcmp(rule, "second copy of the weights") == 0
+    return cm_growth_has_rule(leak, growth, "second copy of the weights")
                ? "a second copy of the weights"
                : cm_growth_plural(cm_leak_text(leak, growth->category));
 }
@@ -156,7 +161,7 @@ bool
 cm_growth_is_dead(const struct cm_leak *leak,
                   const struct cm_leak_growth *growth)
 {
-    return strcmp(cm_leak_text(leak, growth->rule), "dead cycle") == 0;
+    return cm_growth_has_rule(leak, growth, "dead cycle");
 }
 
 const struct cm_leak_cycle *

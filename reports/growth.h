@@ -62,6 +62,9 @@ const char *cm_growth_what(const struct cm_leak *leak,
 void cm_growth_add_advice(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth,
                           struct cm_buffer *out);
+/* That its advice came of (graph/holding.c). */
+bool cm_growth_has_rule(const struct cm_leak *leak,
+                        const struct cm_leak_growth *growth, const char *rule);
 /* Nothing but a dead cycle holds it. */
 bool cm_growth_is_dead(const struct cm_leak *leak,
                        const struct cm_leak_growth *growth);

@@ -85,8 +85,7 @@ cm_growth_inherit(struct cm_leak *leak, struct cm_leak_growth *growth,
         }
         if (is_left_over(leak, growth, at_end)
             && (!is_left_over(leak, old, at_end)
-                || !strcmp(cm_leak_text(leak, growth->rule),
-                           CM_GROWTH_GIVEN_BACK))) {
+                || cm_growth_has_rule(leak, growth, CM_GROWTH_GIVEN_BACK))) {
             inherit_holder(leak, growth, old);
         }
         if (growth->name_count == 0 && old->name_count != 0) {

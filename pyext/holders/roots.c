@@ -356,7 +356,7 @@ cm_roots_find(struct cm_roots *self, struct cm_objects *objects)
         status =
             add_unmet(self,
                       self->frames_unread != 0 ? "C++, or a running function"
-                                               : "C++ only",
+                                               : CM_HOLDING_CPP,
                       CM_RANK_C);
     }
     if (status == CM_OK) {
