@@ -78,7 +78,7 @@ def clock_of(folder):
     source = pathlib.Path(folder) / "clock.c"
     source.write_text('#define CM_METER_CLOCK\n#include "detector/meter.h"\n'
                       "uint64_t cm_meter_ticks[CM_METERS], cm_meter_counts[CM_METERS];\n"
-                      "uint64_t now(void) { return cm_meter_now(); }\n"
+                      "uint64_t now(void) { return cm_ticks_now(); }\n"
                       "uint64_t empty(int times) { while (times-- > 0) "
                       "{ CM_METERED(CM_METER_FREE); } return cm_meter_ticks[CM_METER_FREE]; }\n")
     library = pathlib.Path(folder) / "clock.so"

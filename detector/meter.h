@@ -29,7 +29,7 @@ enum cm_meter {
 
 #include <stdint.h>
 
-#include "clock.h"
+#include "ticks.h"
 
 struct cm_metering {
     enum cm_meter what;
@@ -39,27 +39,17 @@ struct cm_metering {
 /* Read by the bench.  Two threads at once may lose a count. */
 extern uint64_t cm_meter_ticks[CM_METERS], cm_meter_counts[CM_METERS];
 
-static inline uint64_t
-cm_meter_now(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return cm_clock_ns(CLOCK_MONOTONIC);
-#endif
-}
-
 static inline void
 cm_meter_end(struct cm_metering *self)
 {
-    cm_meter_ticks[self->what] += cm_meter_now() - self->began;
+    cm_meter_ticks[self->what] += cm_ticks_now() - self->began;
     cm_meter_counts[self->what]++;
 }
 
 /* From here to the end of the block. */
 #define CM_METERED(kind)                                                      \
     struct cm_metering metering __attribute__((cleanup(cm_meter_end))) = {    \
-        .what = (kind), .began = cm_meter_now()}
+        .what = (kind), .began = cm_ticks_now()}
 
 #else
 

@@ -115,6 +115,16 @@ def test_objects_of_ours_are_in_no_list_but_at_rest(python, folder):
         assert notes["ours"] == ["gc_sentinel"] * 6 * resting
 
 
+def test_weak_references_of_others_to_ours(python, folder):
+    """Ours stands among them, and is the same one for every collection."""
+    for kind in KINDS:
+        notes = compare(python, folder, "weak_references_to_ours", kind)
+        assert notes["counts"]["objects"] == 9 * 6
+        if kind == "rest" and not incremental(python):
+            assert notes["referred"] == 4 * 18 and notes["called"] > 9
+            assert notes["counts"]["unheard"] >= 9
+
+
 UNCHANGED = [
     "results", "info_dicts", "finalizer_order",
     "callback_once", "debug_collectable", "debug_flags", "user_garbage",

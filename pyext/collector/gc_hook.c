@@ -67,7 +67,6 @@ close_top(struct cm_interceptor *self, PyObject *info)
     int level = self->depth - 1;
     struct cm_collection collection = {
         .generation = self->levels[level].generation,
-        .start_ns = self->levels[level].start_ns,
         .duration_ns =
             cm_clock_ns(CLOCK_MONOTONIC) - self->levels[level].start_ns,
         .collected = info ? cm_hook_number(info, "collected") : -1,

@@ -157,7 +157,8 @@ cm_gc_link_first(struct cm_gc_head *node, struct cm_gc_head *head)
     after->prev = (after->prev & CM_GC_FLAGS) | (uintptr_t)before;
     struct cm_gc_head *old = cm_gc_next(head);
     node->next = (node->next & CM_GC_FLAGS) | (uintptr_t)old;
-    node->prev = (node->prev & CM_GC_FLAGS) | (uintptr_t)head;
+    node->prev =
+        (node->prev & CM_GC_FLAGS & ~CM_GC_COLLECTING) | (uintptr_t)head;
     old->prev = (old->prev & CM_GC_FLAGS) | (uintptr_t)node;
     head->next = (head->next & CM_GC_FLAGS) | (uintptr_t)node;
 }

@@ -103,8 +103,15 @@ cm_gc_collecting(const struct cm_gc_head *head)
     return (head->prev & CM_GC_COLLECTING) != 0;
 }
 
-/* Takes `node` out of its list and puts it first in that of `head`; flags
- * stay as they are. */
+/* In a list. */
+static inline bool
+cm_gc_tracked(const struct cm_gc_head *node)
+{
+    return node->next != 0;
+}
+
+/* Takes `node` out of its list and puts it first in that of `head`, where it is
+ * not under collection; other flags stay as they are. */
 void cm_gc_link_first(struct cm_gc_head *node, struct cm_gc_head *head);
 
 /* Where the generations begin; all borrowed from the interpreter state. */
@@ -125,6 +132,18 @@ void cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
  * that have no meaning, and setting them back.  NULL: not found. */
 const int *cm_gc_debug_find(const struct cm_gc_heads *heads,
                             const struct cm_gc_module *gc);
+
+/* The list that `first` is in has it, `twin` and its head alone. */
+static inline bool
+cm_gc_are_alone(PyObject *first, PyObject *twin)
+{
+    const struct cm_gc_head *one = cm_gc_of(first), *two = cm_gc_of(twin);
+    const struct cm_gc_head *head = cm_gc_prev(one);
+    return cm_gc_next(one) == two && cm_gc_prev(two) == one
+           && cm_gc_next(two) == head && cm_gc_next(head) == one
+           && cm_gc_prev(head) == two && cm_gc_collecting(two)
+           && !cm_gc_collecting(head);
+}
 
 /* Reads the list that `first` is in, which must have one head without the
  * COLLECTING bit, all else with it, and `twin` in it once.  The two are left

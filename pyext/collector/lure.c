@@ -6,20 +6,19 @@
 #ifndef Py_GIL_DISABLED
 
 #include <stddef.h>
-#include <string.h>
 
-#include "../../detector/clock.h"
 #include "../../detector/hot.h"
 #include "../../detector/meter.h"
+#include "../../detector/ticks.h"
 
 /* The first or its twin.  Its only reference is its own: it stands for a
  * pointer to itself that tp_traverse shows and tp_clear never drops, so no
  * collection can free it. */
 struct one {
     PyObject_HEAD
-    PyObject *weak_references;
-    uint64_t traversed_ns; /* the last time */
-    bool keeps_time;       /* else it stays 0 */
+    PyWeakReference *weak_references; /* the first of them; NULL: none */
+    uint64_t traversed;               /* in ticks, the last time */
+    bool keeps_time;                  /* else it stays 0 */
 };
 
 struct waker {
@@ -36,7 +35,7 @@ one_traverse(PyObject *self, visitproc visit, void *arg)
 {
     struct one *one = (struct one *)self;
     if (one->keeps_time)
-        one->traversed_ns = cm_clock_ns(CLOCK_MONOTONIC);
+        one->traversed = cm_ticks_now();
     Py_VISIT(self);
     return 0;
 }
@@ -155,7 +154,7 @@ one_new(PyTypeObject *type, bool keeps_time)
     struct one *made = PyObject_GC_New(struct one, type);
     if (made != NULL) {
         made->weak_references = NULL;
-        made->traversed_ns = 0;
+        made->traversed = 0;
         made->keeps_time = keeps_time;
     }
     return (PyObject *)made;
@@ -179,41 +178,75 @@ cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types)
     return self->first && self->twin ? 0 : -1;
 }
 
+/* As CPython makes one, which is seen here to be as its headers have it.
+ * [0 or -1; raises] */
+static int
+make_weak(struct cm_lure *self)
+{
+    PyObject *made = PyWeakref_NewRef(self->first, self->waker);
+    const PyWeakReference *weak = (PyWeakReference *)made;
+    if (made == NULL)
+        return -1;
+    if (weak->wr_object != self->first || weak->wr_callback != self->waker
+        || ((struct one *)self->first)->weak_references != weak) {
+        Py_DECREF(made);
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this CPython's weak references are not as its "
+                        "headers have them");
+        return -1;
+    }
+    self->weak = made;
+    return 0;
+}
+
+/* Points a called weak reference to the first again: what PyWeakref_NewRef()
+ * does with a new one.  Another's without a callback stays in front of it,
+ * since that is where CPython looks for one. */
+CM_HOT static void
+point_again(struct cm_lure *self)
+{
+    struct one *one = (struct one *)self->first;
+    PyWeakReference *weak = (PyWeakReference *)self->weak;
+    PyWeakReference *before = one->weak_references;
+    if (weak->wr_object == self->first)
+        return;
+    weak->wr_object = self->first;
+    weak->wr_prev = before;
+    weak->wr_next = before != NULL ? before->wr_next : NULL;
+    if (before == NULL)
+        one->weak_references = weak;
+    else
+        before->wr_next = weak;
+    if (weak->wr_next != NULL)
+        weak->wr_next->wr_prev = weak;
+}
+
 CM_HOT int
 cm_lure_wake(struct cm_lure *self)
 {
     self->awake = false;
-    Py_CLEAR(self->weak);
-    self->weak = PyWeakref_NewRef(self->first, self->waker);
-    self->awake = self->weak != NULL;
-    return self->awake ? 0 : -1;
-}
-
-CM_HOT int
-cm_lure_wake_again(struct cm_lure *self)
-{
-    PyObject *weak = PyWeakref_NewRef(self->first, self->waker);
-    if (weak == NULL)
+    if (self->weak == NULL && make_weak(self) < 0)
         return -1;
-    PyObject *oldest = self->spent[CM_SPENT - 1];
-    memmove(&self->spent[1], &self->spent[0],
-            (CM_SPENT - 1) * sizeof(self->spent[0]));
-    self->spent[0] = self->weak;
-    self->weak = weak;
+    point_again(self);
+    if (!cm_gc_tracked(cm_gc_of(self->weak)))
+        PyObject_GC_Track(self->weak);
     self->awake = true;
-    Py_XDECREF(oldest);
     return 0;
 }
 
 CM_HOT void
 cm_lure_track(struct cm_lure *self, struct cm_gc_head *head)
 {
-    cm_lure_untrack(self);
-    PyObject_GC_Track(self->first);
-    PyObject_GC_Track(self->twin);
+    struct cm_gc_head *first = cm_gc_of(self->first);
+    struct cm_gc_head *twin = cm_gc_of(self->twin);
+    if (head == NULL || !cm_gc_tracked(first) || !cm_gc_tracked(twin)) {
+        cm_lure_untrack(self);
+        PyObject_GC_Track(self->first);
+        PyObject_GC_Track(self->twin);
+    }
     if (head != NULL) {
-        cm_gc_link_first(cm_gc_of(self->twin), head);
-        cm_gc_link_first(cm_gc_of(self->first), head);
+        cm_gc_link_first(twin, head);
+        cm_gc_link_first(first, head);
     }
 }
 
@@ -232,8 +265,6 @@ cm_lure_release(struct cm_lure *self)
     if (self->waker != NULL)
         ((struct waker *)self->waker)->lure = NULL;
     cm_lure_untrack(self); /* somebody may hold all objects */
-    for (size_t i = 0; i < CM_SPENT; i++)
-        Py_CLEAR(self->spent[i]);
     Py_CLEAR(self->weak);
     Py_CLEAR(self->waker);
     Py_CLEAR(self->twin);
@@ -241,9 +272,9 @@ cm_lure_release(struct cm_lure *self)
 }
 
 uint64_t
-cm_lure_traversed_ns(const struct cm_lure *self)
+cm_lure_traversed(const struct cm_lure *self)
 {
-    return ((const struct one *)self->first)->traversed_ns;
+    return ((const struct one *)self->first)->traversed;
 }
 
 #else

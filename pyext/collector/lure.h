@@ -23,20 +23,15 @@ bool cm_lure_owns(const PyObject *object);
 
 #ifndef Py_GIL_DISABLED
 
-/* The collector may still hold weak references of as many collections: of
- * this one, on 3.12 of those around it. */
-enum { CM_SPENT = CM_GC_NESTS ? 4 : 1 };
-
 struct cm_lure {
     /* Called within a collection, when the pair is garbage in it. */
     void (*caught)(struct cm_lure *self);
     void *context;
-    PyObject *first, *twin;    /* owned by themselves; NULL: not made yet */
-    PyObject *waker;           /* owned: the weak reference's callback */
-    PyObject *weak;            /* owned; NULL: never armed */
-    PyObject *spent[CM_SPENT]; /* owned: those before it */
-    bool awake;                /* `weak` has not been called yet */
-    bool keeps_time;           /* cm_lure_traversed_ns() will be asked */
+    PyObject *first, *twin; /* owned by themselves; NULL: not made yet */
+    PyObject *waker;        /* owned: the weak reference's callback */
+    PyObject *weak;         /* owned; NULL: never armed */
+    bool awake;             /* `weak` has not been called yet */
+    bool keeps_time;        /* cm_lure_traversed() will be asked */
 };
 
 struct cm_lure_types {
@@ -51,13 +46,10 @@ void cm_lure_types_release(struct cm_lure_types *self);
  * made before.
  * [0 or -1; raises] */
 int cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types);
-/* Before: no collection is under way that has the pair.  A new weak reference
- * in the place of the old one.  [0 or -1; raises] */
+/* The weak reference, tracked, will be called the next time that the pair is
+ * garbage.  It is always the same one: the collector may be just calling it, and
+ * goes on with it as with any that lives on.  [0 or -1; raises] */
 int cm_lure_wake(struct cm_lure *self);
-/* The same, also from within `caught`, where the collector still has the old
- * one: it is kept for now, and would count as collected else.  gc's allocation count
- * ends where it was, but for the first times.  [0 or -1; raises] */
-int cm_lure_wake_again(struct cm_lure *self);
 /* Tracks the pair, also anew: first in the list of `head`, NULL: last in the
  * youngest. */
 void cm_lure_track(struct cm_lure *self, struct cm_gc_head *head);
@@ -70,8 +62,8 @@ cm_lure_is_first(const struct cm_lure *self, const struct cm_gc_head *head)
     return cm_gc_next(head) == cm_gc_of(self->first);
 }
 
-/* When the collection began that caught the pair: of CLOCK_MONOTONIC. */
-uint64_t cm_lure_traversed_ns(const struct cm_lure *self);
+/* When the collection began that caught the pair, in ticks. */
+uint64_t cm_lure_traversed(const struct cm_lure *self);
 
 #endif
 #endif

@@ -161,8 +161,7 @@ CM_HOT static bool
 tells(const struct cm_session *self, const struct cm_collection *so_far)
 {
     return self->pending_count != 0 || so_far->generation == 2
-           || cm_clock_ns(CLOCK_MONOTONIC) - so_far->start_ns
-                  > SLOW_COLLECTION_NS;
+           || so_far->duration_ns > SLOW_COLLECTION_NS;
 }
 
 CM_HOT static enum cm_heed

@@ -34,6 +34,12 @@ struct cm_step_row {
 };
 
 struct cm_session {
+    /* What each collection reads, in one cache line. */
+    int64_t iteration; /* the one under way; -1: none ended */
+    size_t pending_count;
+    uint32_t quiet_collections, rested, since_iteration;
+    bool silent;                     /* a forked child */
+    bool collecting;                 /* a collection is under way */
     PyObject *module;                /* borrowed: it owns us */
     PyInterpreterState *interpreter; /* borrowed */
     PyObject *deliver; /* owned: cumem._runtime._deliver, or NULL */
@@ -51,10 +57,8 @@ struct cm_session {
     const char *described_hook; /* constant: what the document says of it */
     struct cm_heap spare;       /* empty, with room for the next one */
     struct cm_heap pending[CM_MAX_PENDING];
-    size_t pending_count;
     bool observed, warned; /* somebody wants pages; warnings */
     bool unsaid;           /* the native thread writes what is said then */
-    bool silent;           /* a forked child */
     bool stacks;           /* allocations are known by their stacks */
     bool brief;            /* one question of other devices than observed */
     bool noticed; /* the observers of torch's accelerator are attached */
@@ -63,7 +67,6 @@ struct cm_session {
     bool stepping;       /* torch's optimizers are heard */
     Py_ssize_t imported; /* modules at the last collection */
     bool due;            /* something waits for a collection's start */
-    uint32_t quiet_collections, rested, since_iteration;
     PyObject
         *cuda_dict; /* owned: of the module torch.cuda, once it is there */
     PyObject *cuda_key, *initialized_key; /* owned: interned names */
@@ -78,12 +81,10 @@ struct cm_session {
     struct cm_growth growth;
     uint64_t began_ns;                  /* the first iteration; 0: none yet */
     double seconds;                     /* from then to the last boundary */
-    int64_t iteration;                  /* the one under way; -1: none ended */
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
     uint64_t ended_at;  /* autograd's number where an iteration was over */
-    bool collecting;    /* a collection is under way */
     bool collector_off; /* by the program, when that was last seen */
     struct cm_gc_switch gc_switch;
     struct cm_looks looks;

@@ -20,6 +20,7 @@ SOURCES = [
     *(f"pyext/{room}/{name}.c" for room, names in PYEXT.items() for name in names.split()),
     "detector/alloc.c",
     "detector/status.c",
+    "detector/ticks.c",
 ]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wstrict-prototypes",
             "-Wmissing-prototypes", "-Wconversion"]

@@ -42,6 +42,27 @@ def callbacks_reordered():
     print(gc.collect(), others, gc.garbage, gc.get_debug())
 
 
+def weak_references_to_ours():
+    """Of a user who holds all objects for a moment, with and without a callback."""
+    gc.disable()
+    kept, called = [], []
+
+    def refer():
+        for one in gc.get_objects():
+            if type(one).__name__ == "gc_sentinel":
+                kept.extend([weakref.ref(one), weakref.ref(one, called.append),
+                             weakref.ref(one, called.append)])
+
+    for turn in range(9):
+        refer()
+        if turn == 4:
+            kept.clear()
+        cycles(3)
+        print(gc.collect(turn % 3), gc.garbage)
+    note("referred", len(kept))
+    note("called", len(called))
+
+
 def lost_stop():
     """Another callback takes ours out at start and puts it back later."""
     gc.disable()
