@@ -57,6 +57,9 @@ struct cm_holding_step {
     uint8_t cache;         /* of an lru_cache: enum cm_holding_cache, or-ed */
     uint8_t keys;          /* of a dict: enum cm_holding_keys */
     uint64_t items;
+    /* Of a tensor: its contents, and all the memory that it keeps; 0: not
+     * known. */
+    uint64_t shown_bytes, memory_bytes;
 };
 
 struct cm_holding {

@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "number.h"
-#include "size.h"
+#include "../detector/number.h"
+#include "../detector/size.h"
 
 /* From so many on, that none freed anything says something. */
 #define ENOUGH 10

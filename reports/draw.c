@@ -12,7 +12,7 @@
 #include "buffer.h"
 #include "fold.h"
 #include "names.h"
-#include "size.h"
+#include "../detector/size.h"
 
 void
 cm_drawing_release(struct cm_drawing *self)

@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-#include "number.h"
-#include "size.h"
+#include "../detector/number.h"
+#include "../detector/size.h"
 #include "utf8.h"
 
 static enum cm_status

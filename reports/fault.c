@@ -16,7 +16,7 @@
 #include "../detector/alloc.h"
 #include "../detector/index.h" // cm_hash()
 #include "growth.h"
-#include "number.h"
+#include "../detector/number.h"
 #include "walk.h"
 
 /* Of two seeds: 64 bits. */

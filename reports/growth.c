@@ -9,7 +9,7 @@
 #include <math.h> // fabs()
 #include <string.h>
 
-#include "size.h"
+#include "../detector/size.h"
 
 static const char *const verdicts[] = {
     [CM_GROWTH_NO_VERDICT] = "",         [CM_GROWTH_OK] = "ok",

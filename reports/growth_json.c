@@ -10,7 +10,7 @@
 
 #include "collector.h"
 #include "growth.h"
-#include "number.h"
+#include "../detector/number.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */
 

@@ -11,7 +11,7 @@
 #include "filenames.h"
 #include "growth.h"
 #include "line.h"
-#include "size.h"
+#include "../detector/size.h"
 #include "walk.h"
 
 /* So often a fault that stopped is told again at once when it grows again. */

@@ -12,7 +12,7 @@
 #include "../detector/alloc.h"
 #include "growth.h"
 #include "growth_inherit.h"
-#include "number.h"
+#include "../detector/number.h"
 #include "representative.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */

@@ -18,7 +18,7 @@
 
 #include "../detector/alloc.h"
 #include "leak_json.h"
-#include "number.h"
+#include "../detector/number.h"
 #include "utf8.h"
 
 #define MAX_DEPTH 64

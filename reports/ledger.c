@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
-#include "number.h"
+#include "../detector/number.h"
 #include "representative.h"
 
 void

@@ -14,7 +14,7 @@
 #include "exhausted.h"
 #include "memory_held.h"
 #include "memory_why.h"
-#include "size.h"
+#include "../detector/size.h"
 #include "utf8.h"
 
 #define INDENT 9

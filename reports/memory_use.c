@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
-#include "number.h"
+#include "../detector/number.h"
 #include "representative.h"
 
 /* What a file can hold; what is not known stays so. */

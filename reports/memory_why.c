@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "growth.h"
-#include "size.h"
+#include "../detector/size.h"
 
 /* Less than this in pieces is nobody's reason. */
 #define MIN_WASTE ((uint64_t)64 << 20)

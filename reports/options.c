@@ -11,7 +11,7 @@
 #include <stdlib.h> // strtoul()
 #include <string.h>
 
-#include "size.h"
+#include "../detector/size.h"
 #include "summary.h"
 
 const char cm_options_help[] =

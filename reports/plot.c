@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "size.h"
+#include "../detector/size.h"
 
 /* Of the inner drawing, in its own units. */
 #define WIDTH 2000

@@ -10,7 +10,7 @@
 
 #include "../detector/alloc.h"
 #include "libraries.h"
-#include "number.h"
+#include "../detector/number.h"
 
 enum cm_status
 cm_copy_init(struct cm_copy *self, struct cm_leak *leak,

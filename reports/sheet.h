@@ -20,7 +20,7 @@
 #include "html.h"
 #include "leak.h"
 #include "path.h"
-#include "size.h"
+#include "../detector/size.h"
 
 /* Where a finding stands in the list. */
 enum cm_sheet_group {

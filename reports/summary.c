@@ -18,7 +18,7 @@
 #include "memory_table.h"
 #include "path.h"
 #include "path_line.h"
-#include "size.h"
+#include "../detector/size.h"
 #include "summary_lines.h"
 #include "utf8.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "size.h"
+#include "../detector/size.h"
 #include "summary_lines.h"
 #include "utf8.h"
 

@@ -3,7 +3,7 @@
 #include "leak_case.h"
 
 #include "../reports/fault.h"
-#include "../reports/number.h"
+#include "../detector/number.h"
 #include "fail_each.h"
 
 /* The largest sum first, in it the largest line; what differs is apart. */

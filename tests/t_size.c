@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../reports/size.h"
+#include "../detector/size.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)

@@ -12,7 +12,8 @@
 
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
-#include "../../reports/size.h"
+#include "../../detector/shape.h"
+#include "../../detector/size.h"
 #include "../tables/finalizing.h"
 #include "../torch/torch_layout.h"
 
@@ -363,7 +364,7 @@ cm_devices_label_of(const char *name, const char *shape,
     }
 }
 
-void
+uint64_t
 cm_devices_label(const struct cm_devices *self, PyObject *object,
                  const struct cm_device_memory *memory,
                  char text[CM_DEVICE_LABEL_BYTES])
@@ -373,6 +374,7 @@ cm_devices_label(const struct cm_devices *self, PyObject *object,
     const char *name = strrchr(type, '.');
     cm_devices_shape(self, object, memory, shape, sizeof(shape));
     cm_devices_label_of(name != NULL ? name + 1 : type, shape, memory, text);
+    return cm_shape_bytes(shape);
 }
 
 const char *

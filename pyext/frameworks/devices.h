@@ -55,11 +55,12 @@ bool cm_devices_read_storage(struct cm_devices *self, uint64_t storage,
 void cm_devices_shape(const struct cm_devices *self, PyObject *object,
                       const struct cm_device_memory *memory, char *text,
                       size_t room);
-/* "Tensor [64, 512] float32 cuda:0 128 KiB"; before: as for the shape. */
+/* "Tensor [64, 512] float32 cuda:0 128 KiB"; before: as for the shape.  Returns
+ * how many bytes the contents are; 0: not known. */
 enum { CM_DEVICE_LABEL_BYTES = 320 };
-void cm_devices_label(const struct cm_devices *self, PyObject *object,
-                      const struct cm_device_memory *memory,
-                      char text[CM_DEVICE_LABEL_BYTES]);
+uint64_t cm_devices_label(const struct cm_devices *self, PyObject *object,
+                          const struct cm_device_memory *memory,
+                          char text[CM_DEVICE_LABEL_BYTES]);
 /* The same of what has no Python object. */
 void cm_devices_label_of(const char *name, const char *shape,
                          const struct cm_device_memory *memory,

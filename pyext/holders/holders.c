@@ -93,6 +93,8 @@ copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
             .bounded = from->bounded,
             .cache = from->cache,
             .items = from->items,
+            .shown_bytes = from->shown_bytes,
+            .memory_bytes = from->memory_bytes,
         };
     }
     holder->step_count = trail->count;

@@ -238,21 +238,25 @@ add_parts(struct cm_devices *devices, PyObject *object,
     }
 }
 
-struct cm_text_id
-cm_device_label_of(struct cm_devices *devices, struct cm_texts *texts,
-                   PyObject *object, uint8_t *species)
+bool
+cm_device_step(struct cm_devices *devices, struct cm_texts *texts,
+               struct cm_step *step)
 {
+    PyObject *object = step->object;
     struct cm_device_memory memory = {0};
     char text[CM_DEVICE_LABEL_BYTES];
     if (devices == NULL || !cm_devices_claim(devices, Py_TYPE(object))
         || (!cm_devices_read(devices, object, &memory)
             && memory.reader == 0)) {
-        return (struct cm_text_id){0};
+        return false;
     }
     add_parts(devices, object, &memory);
-    cm_devices_label(devices, object, &memory, text);
-    *species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
-    return cm_texts_intern(texts, text);
+    step->shown_bytes = cm_devices_label(devices, object, &memory, text);
+    step->memory_bytes = memory.bytes;
+    step->species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
+    struct cm_text_id label = cm_texts_intern(texts, text);
+    step->annotation = label.index != 0 ? label : step->annotation;
+    return label.index != 0;
 }
 
 static void
@@ -268,10 +272,7 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->counted = cm_item_count(step->object, &step->items);
     step->bounded = is_bounded(step->object) || is_sized(objects, step)
                     || cm_unnamed_is_bounded(objects, step->object);
-    struct cm_text_id device = cm_device_label_of(
-        reach->devices, objects->texts, step->object, &step->species);
-    if (device.index != 0) {
-        step->annotation = device;
+    if (cm_device_step(reach->devices, objects->texts, step)) {
         return;
     }
     PyObject *cached = cm_unnamed_cached(objects, step->object);

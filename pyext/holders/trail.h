@@ -25,6 +25,7 @@ struct cm_step {
     bool bounded;  /* and the program has said how many at most */
     uint8_t cache; /* enum cm_holding_cache, or-ed */
     uint64_t items;
+    uint64_t shown_bytes, memory_bytes; /* as graph/holding.h has them */
 };
 
 struct cm_trail {
@@ -39,11 +40,10 @@ enum cm_status cm_trail_find(struct cm_trail *self,
                              PyObject *target) CM_CHECKED;
 void cm_trail_release(struct cm_trail *self);
 
-/* "Tensor [64, 512] ..."; id 0, and `species` as it was, for what holds no
- * device memory. */
-struct cm_text_id cm_device_label_of(struct cm_devices *devices,
-                                     struct cm_texts *texts, PyObject *object,
-                                     uint8_t *species);
+/* Fills in the annotation "Tensor [64, 512] ...", the species and the bytes of a
+ * step's object; false, and all is as it was, for what holds no device memory. */
+bool cm_device_step(struct cm_devices *devices, struct cm_texts *texts,
+                    struct cm_step *step);
 
 /* What a container holds; false for what is none. */
 bool cm_item_count(PyObject *object, uint64_t *items);

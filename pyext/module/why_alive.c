@@ -213,18 +213,19 @@ find(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
     PyObject *object = PyTuple_GET_ITEM(args, 0);
-    struct cm_node node = {0};
+    struct cm_step own = {.object = object};
     answer->capacity = (size_t)most + SPARE_WAYS;
     answer->trails = cm_calloc(answer->capacity, sizeof(*answer->trails));
     if (answer->trails == NULL) {
         return CM_NO_MEMORY;
     }
-    cm_objects_describe(self->objects, object, &node);
-    answer->what = cm_device_label_of(
-        self->devices, cm_records_texts(self->records), object, &node.species);
-    if (answer->what.index == 0) {
-        answer->what = node.label;
+    if (!cm_device_step(self->devices, cm_records_texts(self->records),
+                        &own)) {
+        struct cm_node node = {0};
+        cm_objects_describe(self->objects, object, &node);
+        own.annotation = node.label;
     }
+    answer->what = own.annotation;
     answer->kept_by = kept_by_interpreter(object);
     return answer->kept_by != NULL && !PyUnicode_Check(object)
                ? CM_OK

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "../detector/status.h"
+#include "status.h"
 
 #define CM_SIZE_TEXT_BYTES 48
 
