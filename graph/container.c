@@ -45,20 +45,23 @@ cm_container_is_of_others(const struct cm_holding *self)
     return container_inside(self) != 0;
 }
 
+/* Many that have few items each go themselves, as those of requests that are
+ * over; few that get longer are emptied. */
 char *
 cm_container_say_each(const struct cm_holding *self)
 {
-    struct cm_text_id inside =
-        cm_way_step(self, container_inside(self))->annotation;
-    const char *type = cm_way_text(self, inside);
+    size_t inside = container_inside(self);
+    const struct cm_holding_step *each = cm_way_step(self, inside);
+    bool many = inside == self->at + 1 && place_of(self)->items > each->items;
+    const char *type = cm_way_text(self, each->annotation);
     const char *end = strstr(type, " of ");
     struct cm_way_name name;
     cm_way_name(self, &name);
     return cm_sentence(
-        "clear each %.*s in %s when it has been used, or keep "
-        "less in it (%s)",
+        "%s each %.*s %s %s when it has been used, or keep less in it (%s)",
+        many ? "remove" : "clear",
         (int)(end != NULL ? (size_t)(end - type) : strlen(type)), type,
-        name.text, cm_way_less(self));
+        many ? "from" : "in", name.text, cm_way_less(self));
 }
 
 /* Only __init__ fills or sets it. */
