@@ -87,7 +87,8 @@ struct sentinel {
 
 /* False: it could not be read. */
 CM_HOT static bool
-read_and_deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
+read_and_deliver(struct sentinel *self, const struct cm_lure *lure,
+                 int generation)
 {
     struct cm_interceptor_counts *counts = &self->base.counts;
     struct cm_type_set types;
