@@ -5,7 +5,7 @@
 
 #include "hot.h"
 
-#define LEAST_NS 10e6
+#define LONG_NS 1e9
 
 void
 cm_ticks_begin(struct cm_ticks *self)
@@ -15,13 +15,18 @@ cm_ticks_begin(struct cm_ticks *self)
     self->ns_each = 0;
 }
 
-/* Kept once the two ends are far enough apart. */
+/* Kept once the two ends are so far apart that an interrupt between a reading of
+ * the clock and one of the counter is little of it. */
 static __attribute__((noinline)) double
 learn(struct cm_ticks *self, uint64_t now)
 {
     double ns = (double)(cm_clock_ns(CLOCK_MONOTONIC) - self->began_ns);
-    double each = now > self->began ? ns / (double)(now - self->began) : 0;
-    if (ns >= LEAST_NS) {
+    if (now <= self->began) { /* another machine's by now */
+        cm_ticks_begin(self);
+        return 0;
+    }
+    double each = ns / (double)(now - self->began);
+    if (ns >= LONG_NS) {
         self->ns_each = each;
     }
     return each;

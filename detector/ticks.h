@@ -5,8 +5,8 @@
 
 /* How long something takes, by the processor's own counter: one instruction,
  * where the kernel's clock is some ten lines of code and data, which have left
- * the caches when they are asked for once in a while.  What a tick is comes of
- * the clock, read at two ends of at least 10 ms. */
+ * the caches when they are asked for once in a while.  How long a tick is, is
+ * measured by the clock, for good once a second has gone by. */
 
 #include <stdint.h>
 

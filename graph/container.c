@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* Where more hangs from the place than it has items, a container among these
- * is what has to be emptied: the place itself has the same keys for ever. */
+/* Where more hangs from the place than it has items, containers among these
+ * are what has to be emptied, or to be taken out of it. */
 
 #include "container.h"
 
@@ -11,6 +11,8 @@
 #include "name.h"
 #include "repeat.h"
 #include "way.h"
+
+enum { TOLD_AFTER = 10 }; /* iterations, at the earliest */
 
 static const struct cm_holding_step *
 place_of(const struct cm_holding *self)
@@ -45,14 +47,23 @@ cm_container_is_of_others(const struct cm_holding *self)
     return container_inside(self) != 0;
 }
 
-/* Many that have few items each go themselves, as those of requests that are
- * over; few that get longer are emptied. */
+/* Many short ones in it, as those of requests that are over.  One that gets an
+ * item in each iteration is not short any more when it is told. */
+static bool
+are_many(const struct cm_holding *self, size_t inside)
+{
+    const struct cm_holding_step *place = place_of(self);
+    uint64_t items = cm_way_step(self, inside)->items;
+    return inside == self->at + 1 && items < TOLD_AFTER && items < place->items
+           && place->species != CM_TUPLE;
+}
+
 char *
 cm_container_say_each(const struct cm_holding *self)
 {
     size_t inside = container_inside(self);
     const struct cm_holding_step *each = cm_way_step(self, inside);
-    bool many = inside == self->at + 1 && place_of(self)->items > each->items;
+    bool many = are_many(self, inside);
     const char *type = cm_way_text(self, each->annotation);
     const char *end = strstr(type, " of ");
     struct cm_way_name name;

@@ -2,7 +2,8 @@
  * Copyright the cumem authors
  *
  * Where tensors get longer on objects that stay, the attribute is what piles
- * up, not who has the objects; so are the hooks of modules that stay. */
+ * up, not who has the objects; so are the hooks of modules that stay; and
+ * containers of containers. */
 
 #include "way_builder.h"
 
@@ -84,12 +85,43 @@ test_hooks_of_what_stays(void **state)
     assert_int_equal(table_of_hooks(of_state, 2), 4);
 }
 
+/* A dict or a list of so many lists, one of which has so many tensors. */
+static void
+assert_said(const char *place, uint64_t lists, uint64_t items,
+            const char *piece)
+{
+    char steps[200];
+    struct way way;
+    snprintf(steps, sizeof steps,
+             "M||module a;%s%u;L|[7]|list of 3|%u;T|[1]|Tensor [4]", place,
+             (unsigned)lists, (unsigned)items);
+    way_init(&way, steps, 1);
+    way.holding.through = (uint32_t)(lists * items);
+    assert_advice(&way, "containers grow", piece);
+    cm_records_free(way.records);
+}
+
+static void
+test_many_short_ones_are_removed(void **state)
+{
+    static const char dict[] = "D|.open|dict|", list[] = "L|.open|list|",
+                      tuple[] = "t|.open|tuple|";
+    (void)state;
+    assert_said(dict, 10, 3, "remove each list from open when it");
+    assert_said(list, 10, 9, "remove each list from open when it");
+    /* Of 53 layers, each with an output of each iteration. */
+    assert_said(dict, 53, 10, "clear each list in open when it");
+    assert_said(dict, 3, 3, "clear each list in open when it");
+    assert_said(tuple, 10, 3, "clear each list in open when it");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_gets_longer_on_objects_that_stay),
         cmocka_unit_test(test_hooks_of_what_stays),
+        cmocka_unit_test(test_many_short_ones_are_removed),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,18 +230,12 @@ test_containers_of_containers(void **state)
     static const char states[] =
         "F||a.py:3 main;O|local opt|Hist;D|.state|defaultdict of 4|4;"
         "D|[<P>]|dict of 1|1;L|['past']|list of 20|20;T|[3]|Tensor [4]";
-    static const char requests[] = "M||module a;D|.open|dict of 10|10;"
-                                   "L|['r7']|list of 3|3;T|[1]|Tensor [4]";
-    struct way way, state_of, open;
+    struct way way, state_of;
 
     (void)state;
     way_init(&way, lists, 1);
     way.holding.through = 20;
     assert_advice(&way, "containers grow", "clear each list in acts when");
-    way_init(&open, requests, 1);
-    open.holding.through = 30;
-    assert_advice(&open, "containers grow", "remove each list from open when");
-    cm_records_free(open.records);
     way_init(&state_of, states, 2);
     state_of.holding.through = 80;
     assert_advice(&state_of, "containers grow", "clear each list in state");

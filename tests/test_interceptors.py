@@ -269,7 +269,8 @@ def test_a_lost_stop_heals(python, folder, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scenario", ["remove_inside", "install_often"])
+@pytest.mark.parametrize("scenario", ["remove_inside", "remove_before_other_guards",
+                                      "install_often"])
 def test_removal_restores_everything(python, folder, scenario, kind):
     assert compare(python, folder, scenario, kind)["live"] == 0
 

@@ -7,8 +7,8 @@
  * object, the heads of the generations, and gc's own C functions without the
  * interpreter in between.  Not for free-threaded builds, which have no lists.
  *
- * The low two bits of both words are flags; the only one read here is
- * COLLECTING, which every object of the set under collection has and the
+ * The low two bits of both words are flags; the only one read or cleared here
+ * is COLLECTING, which every object of the set under collection has and the
  * head of its list has not. */
 
 #include <Python.h>
@@ -133,7 +133,9 @@ void cm_gc_heads_find(struct cm_gc_heads *self, const struct cm_gc_module *gc,
 const int *cm_gc_debug_find(const struct cm_gc_heads *heads,
                             const struct cm_gc_module *gc);
 
-/* The list that `first` is in has it, `twin` and its head alone. */
+/* The list that `first` is in is the one that a collection has found, and has
+ * nothing else but `twin`: what cm_gc_read_garbage() finds out for any list.
+ * Before: `first` has the COLLECTING bit. */
 static inline bool
 cm_gc_are_alone(PyObject *first, PyObject *twin)
 {

@@ -43,7 +43,7 @@ typedef void cm_garbage_sink(void *context, const struct cm_garbage *garbage);
  * that `heed` did not ask for. */
 struct cm_collection {
     int generation;
-    uint64_t duration_ns; /* for `heed` up to now */
+    uint64_t duration_ns; /* so far, where `heed` is asked */
     int64_t collected;    /* as gc's info says; -1: not known */
     bool seen; /* the garbage was delivered to the sink (or was empty) */
 };

@@ -87,7 +87,8 @@ cm_lure_owns(const PyObject *object)
 }
 
 /* The collector calls this with the weak reference, when the pair is garbage.
- * By hand, from anywhere else, it does nothing. */
+ * By hand, from anywhere else, it does nothing; nor where the pair was put
+ * elsewhere since the collector has found it, which its bit tells. */
 CM_HOT static PyObject *
 waker_call(PyObject *waker, PyObject *const *args, size_t flags,
            PyObject *names)
@@ -199,9 +200,9 @@ make_weak(struct cm_lure *self)
     return 0;
 }
 
-/* Points a called weak reference to the first again: what PyWeakref_NewRef()
- * does with a new one.  Another's without a callback stays in front of it,
- * since that is where CPython looks for one. */
+/* Points the weak reference to the first again: what PyWeakref_NewRef() does
+ * with a new one.  What another has there stays the first of them: CPython looks
+ * for one without a callback there. */
 CM_HOT static void
 point_again(struct cm_lure *self)
 {
@@ -219,6 +220,24 @@ point_again(struct cm_lure *self)
         before->wr_next = weak;
     if (weak->wr_next != NULL)
         weak->wr_next->wr_prev = weak;
+}
+
+/* The way back, as the collector does it: the callback stays, since a collection
+ * under way may still call it. */
+static void
+point_away(struct cm_lure *self)
+{
+    PyWeakReference *weak = (PyWeakReference *)self->weak;
+    if (weak == NULL || weak->wr_object != self->first)
+        return;
+    if (weak->wr_prev != NULL)
+        weak->wr_prev->wr_next = weak->wr_next;
+    else
+        ((struct one *)self->first)->weak_references = weak->wr_next;
+    if (weak->wr_next != NULL)
+        weak->wr_next->wr_prev = weak->wr_prev;
+    weak->wr_object = Py_None; /* which it does not own */
+    weak->wr_prev = weak->wr_next = NULL;
 }
 
 CM_HOT int
@@ -265,6 +284,7 @@ cm_lure_release(struct cm_lure *self)
     if (self->waker != NULL)
         ((struct waker *)self->waker)->lure = NULL;
     cm_lure_untrack(self); /* somebody may hold all objects */
+    point_away(self);
     Py_CLEAR(self->weak);
     Py_CLEAR(self->waker);
     Py_CLEAR(self->twin);

@@ -47,8 +47,11 @@ void cm_lure_types_release(struct cm_lure_types *self);
  * [0 or -1; raises] */
 int cm_lure_make(struct cm_lure *self, const struct cm_lure_types *types);
 /* The weak reference, tracked, will be called the next time that the pair is
- * garbage.  It is always the same one: the collector may be just calling it, and
- * goes on with it as with any that lives on.  [0 or -1; raises] */
+ * garbage.  It is always the same one: the collector may be just calling it, or
+ * be about to, and goes on with it as with any that lives on.  (On 3.12 another
+ * collection that begins before it is called takes it away from the first one,
+ * which then never drops its reference: it and the waker outlive us.)
+ * [0 or -1; raises] */
 int cm_lure_wake(struct cm_lure *self);
 /* Tracks the pair, also anew: first in the list of `head`, NULL: last in the
  * youngest. */

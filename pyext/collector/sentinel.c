@@ -85,7 +85,7 @@ struct sentinel {
     struct cm_objects_array garbage; /* reused by each walk */
 };
 
-/* False: it could not be read. */
+/* What is garbage besides the pair.  False: it could not be read. */
 CM_HOT static bool
 read_and_deliver(struct sentinel *self, const struct cm_lure *lure,
                  int generation)
@@ -115,7 +115,7 @@ read_and_deliver(struct sentinel *self, const struct cm_lure *lure,
     return status == CM_OK;
 }
 
-/* The garbage that `lure` was caught with; mostly none. */
+/* What `lure` was caught with; mostly nothing.  False as above. */
 static inline bool
 deliver(struct sentinel *self, const struct cm_lure *lure, int generation)
 {
@@ -157,7 +157,7 @@ is_posted(const struct sentinel *self, int number)
 CM_HOT static int
 post_guard(struct sentinel *self, int number)
 {
-    if (!self->guards[number].awake && cm_lure_wake(&self->guards[number]) < 0)
+    if (cm_lure_wake(&self->guards[number]) < 0)
         return -1;
     cm_lure_track(&self->guards[number], self->heads.young[number]);
     return 0;
@@ -233,7 +233,6 @@ post_others(struct sentinel *self, int number)
         if (i == number || is_posted(self, i)
             || !cm_gc_collecting(cm_gc_of(self->guards[i].first)))
             continue;
-        self->guards[i].awake = false; /* what waits to be called is stale */
         if (post_guard(self, i) < 0)
             return -1;
         generation = i > generation ? i : generation;
@@ -449,6 +448,9 @@ prepare(struct sentinel *self, const struct cm_sinks *sinks)
         || cm_lure_types_make(&self->types, self->module) < 0
         || cm_lure_make(lure, &self->types) < 0)
         return -1;
+    if (cm_lure_wake(lure) < 0)
+        return -1;
+    PyObject_GC_UnTrack(lure->weak);
     cm_gc_heads_find(&self->heads, &self->base.gc, lure->first);
     self->debug = cm_gc_debug_find(&self->heads, &self->base.gc);
     self->base.counts.first = self->heads.known;

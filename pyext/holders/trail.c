@@ -251,12 +251,16 @@ cm_device_step(struct cm_devices *devices, struct cm_texts *texts,
         return false;
     }
     add_parts(devices, object, &memory);
-    step->shown_bytes = cm_devices_label(devices, object, &memory, text);
+    uint64_t shown = cm_devices_label(devices, object, &memory, text);
+    struct cm_text_id label = cm_texts_intern(texts, text);
+    if (label.index == 0) {
+        return false;
+    }
+    step->annotation = label;
+    step->shown_bytes = shown;
     step->memory_bytes = memory.bytes;
     step->species = memory.is_storage ? CM_STORAGE : CM_TENSOR;
-    struct cm_text_id label = cm_texts_intern(texts, text);
-    step->annotation = label.index != 0 ? label : step->annotation;
-    return label.index != 0;
+    return true;
 }
 
 static void

@@ -34,7 +34,7 @@ struct cm_step_row {
 };
 
 struct cm_session {
-    /* What each collection reads, in one cache line. */
+    /* What each collection reads, side by side. */
     int64_t iteration; /* the one under way; -1: none ended */
     size_t pending_count;
     uint32_t quiet_collections, rested, since_iteration;

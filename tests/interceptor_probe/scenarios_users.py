@@ -151,6 +151,45 @@ def remove_inside():
     note("live", probe.live())
 
 
+def remove_before_other_guards():
+    """By a weak reference's callback, in a collection of all generations: those of
+    the younger ones have been found, and wait to be called.  (gc counts the weak
+    references that go then as collected.)"""
+    gc.disable()
+    kept = []
+
+    def removed(ref):
+        kept.append(1)
+        if HOOKED:
+            probe.remove()
+
+    def ring():
+        node = Node()
+        node.link = node
+        kept.append(weakref.ref(node, removed))
+        return node
+
+    for turn in range(3):
+        kept.clear()
+        if HOOKED:
+            probe.install(MODE)
+        for generation in (0, 1, 2, 0):
+            cycles(3)
+            gc.collect(generation)
+        oldest = ring()
+        gc.collect()
+        older = ring()
+        gc.collect(0)
+        young = ring()
+        del oldest, older, young
+        cycles(3)
+        gc.collect()
+        print(gc.garbage, gc.get_debug(), len(kept))
+        cycles(3)
+        print(gc.collect(), [c for c in gc.callbacks if c is not noop])
+    note("live", probe.live())
+
+
 def install_often():
     gc.disable()
     names = {"sentinel", "saveall"}
