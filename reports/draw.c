@@ -9,10 +9,10 @@
 #include "draw.h"
 
 #include "../detector/alloc.h"
+#include "../detector/size.h"
 #include "buffer.h"
 #include "fold.h"
 #include "names.h"
-#include "../detector/size.h"
 
 void
 cm_drawing_release(struct cm_drawing *self)

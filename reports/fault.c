@@ -15,8 +15,8 @@
 
 #include "../detector/alloc.h"
 #include "../detector/index.h" // cm_hash()
-#include "growth.h"
 #include "../detector/number.h"
+#include "growth.h"
 #include "walk.h"
 
 /* Of two seeds: 64 bits. */

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
+#include "../detector/number.h"
 #include "collector.h"
 #include "growth.h"
-#include "../detector/number.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */
 

@@ -7,11 +7,11 @@
 #include <inttypes.h>
 
 #include "../detector/alloc.h"
+#include "../detector/size.h"
 #include "fault.h"
 #include "filenames.h"
 #include "growth.h"
 #include "line.h"
-#include "../detector/size.h"
 #include "walk.h"
 
 /* So often a fault that stopped is told again at once when it grows again. */

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/number.h"
 #include "growth.h"
 #include "growth_inherit.h"
-#include "../detector/number.h"
 #include "representative.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */

@@ -17,8 +17,8 @@
 #include <cjson/cJSON.h>
 
 #include "../detector/alloc.h"
-#include "leak_json.h"
 #include "../detector/number.h"
+#include "leak_json.h"
 #include "utf8.h"
 
 #define MAX_DEPTH 64

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../detector/size.h"
 #include "exhausted.h"
 #include "memory_held.h"
 #include "memory_why.h"
-#include "../detector/size.h"
 #include "utf8.h"
 
 #define INDENT 9

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "growth.h"
 #include "../detector/size.h"
+#include "growth.h"
 
 /* Less than this in pieces is nobody's reason. */
 #define MIN_WASTE ((uint64_t)64 << 20)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
-#include "libraries.h"
 #include "../detector/number.h"
+#include "libraries.h"
 
 enum cm_status
 cm_copy_init(struct cm_copy *self, struct cm_leak *leak,

@@ -14,13 +14,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../detector/size.h"
 #include "buffer.h"
 #include "escape.h"
 #include "filenames.h"
 #include "html.h"
 #include "leak.h"
 #include "path.h"
-#include "../detector/size.h"
 
 /* Where a finding stands in the list. */
 enum cm_sheet_group {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/size.h"
 #include "exhausted.h"
 #include "filenames.h"
 #include "growth.h"
@@ -18,7 +19,6 @@
 #include "memory_table.h"
 #include "path.h"
 #include "path_line.h"
-#include "../detector/size.h"
 #include "summary_lines.h"
 #include "utf8.h"
 
