@@ -446,9 +446,7 @@ prepare(struct sentinel *self, const struct cm_sinks *sinks)
     struct cm_lure *lure = &self->levels[0].lure;
     if (cm_hook_init(&self->base, sinks) < 0
         || cm_lure_types_make(&self->types, self->module) < 0
-        || cm_lure_make(lure, &self->types) < 0)
-        return -1;
-    if (cm_lure_wake(lure) < 0)
+        || cm_lure_make(lure, &self->types) < 0 || cm_lure_wake(lure) < 0)
         return -1;
     PyObject_GC_UnTrack(lure->weak);
     cm_gc_heads_find(&self->heads, &self->base.gc, lure->first);

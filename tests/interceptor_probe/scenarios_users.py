@@ -156,21 +156,21 @@ def remove_before_other_guards():
     the younger ones have been found, and wait to be called.  (gc counts the weak
     references that go then as collected.)"""
     gc.disable()
-    kept = []
+    refs, called = [], []
 
     def removed(ref):
-        kept.append(1)
+        called.append(ref)
         if HOOKED:
             probe.remove()
 
     def ring():
         node = Node()
         node.link = node
-        kept.append(weakref.ref(node, removed))
+        refs.append(weakref.ref(node, removed))
         return node
 
-    for turn in range(3):
-        kept.clear()
+    for _ in range(3):
+        called.clear()
         if HOOKED:
             probe.install(MODE)
         for generation in (0, 1, 2, 0):
@@ -184,7 +184,7 @@ def remove_before_other_guards():
         del oldest, older, young
         cycles(3)
         gc.collect()
-        print(gc.garbage, gc.get_debug(), len(kept))
+        print(gc.garbage, gc.get_debug(), len(called))
         cycles(3)
         print(gc.collect(), [c for c in gc.callbacks if c is not noop])
     note("live", probe.live())
