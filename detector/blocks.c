@@ -298,22 +298,17 @@ match_device(const struct cm_blocks *self,
     }
 }
 
-enum cm_status
+void
 cm_blocks_match(struct cm_blocks *self, const uint64_t *addresses,
                 size_t count, struct cm_block *results)
 {
-    struct cm_sought *missed = NULL;
-    size_t capacity = 0, used = 0;
-    enum cm_status status = CM_OK;
+    struct cm_sought missed[CM_BLOCKS_MATCHED];
+    size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         results[i] = (struct cm_block){0};
-        if (!cm_blocks_at(self, addresses[i], &results[i])
-            && status == CM_OK) {
-            status = cm_grow((void **)&missed, &capacity, used + 1,
-                             sizeof(*missed));
-            if (status == CM_OK) {
-                missed[used++] = (struct cm_sought){addresses[i], i};
-            }
+        if (addresses[i] != 0
+            && !cm_blocks_at(self, addresses[i], &results[i])) {
+            missed[used++] = (struct cm_sought){addresses[i], i};
         }
     }
     cm_sought_sort(missed, used);
@@ -325,8 +320,6 @@ cm_blocks_match(struct cm_blocks *self, const uint64_t *addresses,
             cm_lock_give(&device->lock);
         }
     }
-    cm_free(missed);
-    return status;
 }
 
 /* Returns how many were copied. */

@@ -20,6 +20,9 @@
 #include "site_use.h"
 #include "status.h"
 
+/* Addresses that are looked for at once. */
+#define CM_BLOCKS_MATCHED ((size_t)256)
+
 struct cm_block {
     uint64_t address, bytes;
     uint64_t stream;  /* CM_STREAM_UNKNOWN */
@@ -75,12 +78,13 @@ void cm_blocks_clear_device(struct cm_blocks *self, int index);
 /* The block that starts at this address; false: none. */
 bool cm_blocks_at(struct cm_blocks *self, uint64_t address,
                   struct cm_block *result);
-/* The blocks that hold these addresses, start or inside; results[i].bytes is
- * 0 where there is none.  Addresses that start no block cost one walk over all
- * blocks together.  CM_NO_MEMORY: only exact starts were found. */
-enum cm_status cm_blocks_match(struct cm_blocks *self,
-                               const uint64_t *addresses, size_t count,
-                               struct cm_block *results) CM_CHECKED;
+/* The blocks that hold these addresses, CM_BLOCKS_MATCHED at most, start or
+ * inside; results[i].bytes is 0 where there is none, as at address 0.  Those
+ * that start no block cost one walk over all blocks together.  Allocates
+ * nothing: within a collection a large malloc() would pay for thousands of
+ * small blocks that the program has freed before. */
+void cm_blocks_match(struct cm_blocks *self, const uint64_t *addresses,
+                     size_t count, struct cm_block *results);
 /* A copy of every live block, in no order; *result is the caller's to free
  * with cm_free().  Blocks of one moment as far as no thread allocates. */
 enum cm_status cm_blocks_copy(struct cm_blocks *self, struct cm_block **result,

@@ -283,7 +283,7 @@ static void
 answer_at(struct cm_blocks *blocks, uint64_t address, FILE *out)
 {
     struct cm_block around, exact;
-    assert_int_equal(cm_blocks_match(blocks, &address, 1, &around), CM_OK);
+    cm_blocks_match(blocks, &address, 1, &around);
     bool starts = around.bytes != 0 && around.address == address;
     assert_int_equal(cm_blocks_at(blocks, address, &exact), starts);
     if (around.bytes == 0) {
@@ -483,8 +483,8 @@ ask_all_the_time(void *blocks)
         struct cm_block found[2], *copies;
         struct cm_site_use *uses;
         size_t copied, changed;
-        if (cm_blocks_match(blocks, addresses, 2, found) != CM_OK
-            || cm_blocks_copy(blocks, &copies, &copied) != CM_OK
+        cm_blocks_match(blocks, addresses, 2, found);
+        if (cm_blocks_copy(blocks, &copies, &copied) != CM_OK
             || cm_blocks_changes(blocks, 0, &uses, &changed) != CM_OK) {
             failed = blocks;
             break;

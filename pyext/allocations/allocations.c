@@ -22,7 +22,6 @@
 #include "unhooked.h"
 
 #define MAX_BLOCKS ((size_t)1 << 24)
-#define MATCHED_AT_ONCE 256u
 #define MOST_POOL_RANGES 256
 
 /* A stretch of memory that only a CUDA graph or a MemPool uses. */
@@ -322,7 +321,7 @@ explain_nodes(struct cm_heap *heap)
     }
 }
 
-/* 0, which is found fast to be nowhere, for what has made no event. */
+/* 0, which is not looked for, for what has made no event. */
 static uint64_t
 address_of(const struct cm_storage *storage)
 {
@@ -333,21 +332,19 @@ address_of(const struct cm_storage *storage)
 void
 cm_allocations_explain(struct cm_heap *heap, const struct cm_records *records)
 {
-    uint64_t addresses[MATCHED_AT_ONCE];
-    struct cm_block blocks[MATCHED_AT_ONCE];
+    uint64_t addresses[CM_BLOCKS_MATCHED];
+    struct cm_block blocks[CM_BLOCKS_MATCHED];
     if (torch.blocks == NULL) {
         return;
     }
     for (size_t first = 1; first <= heap->storage_count;
-         first += MATCHED_AT_ONCE) {
+         first += CM_BLOCKS_MATCHED) {
         size_t left = heap->storage_count - first + 1;
-        size_t count = left < MATCHED_AT_ONCE ? left : MATCHED_AT_ONCE;
+        size_t count = left < CM_BLOCKS_MATCHED ? left : CM_BLOCKS_MATCHED;
         for (size_t i = 0; i < count; i++) {
             addresses[i] = address_of(&heap->storages[first + i]);
         }
-        /* Without memory those that start their block are found all the
-         * same. */
-        (void)!cm_blocks_match(torch.blocks, addresses, count, blocks);
+        cm_blocks_match(torch.blocks, addresses, count, blocks);
         for (size_t i = 0; i < count; i++) {
             explain_storage(&heap->storages[first + i], &blocks[i], records);
         }
