@@ -80,8 +80,9 @@ struct cm_store {
                             * read in the next turn */
     uint32_t turn : 1;     /* `for NAME in ...` */
     uint32_t nested : 1;   /* and that loop stands in another one */
-    uint32_t found : 1; /* behind it the innermost loop may return a value */
-    uint32_t unit : 23; /* its instruction, for bytecode.c alone */
+    uint32_t found : 1;  /* behind it the innermost loop may return a value */
+    uint32_t scaled : 1; /* made of what it had, multiplied: x = 0.9 * x + y */
+    uint32_t unit : 22;  /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

@@ -349,24 +349,6 @@ say_optimizer_pile(const struct cm_holding *self)
 }
 
 static char *
-say_sum(const struct cm_holding *self)
-{
-    struct cm_way_name place = name_of_place(self);
-    struct cm_text_id sum = cm_summed_in(self);
-    if (sum.index != 0) {
-        return cm_sentence(
-            "write `%s += %s.item()`, or detach() what is added: "
-            "it keeps the graph of every iteration, and %s is "
-            "made of it",
-            text_of(self, sum), cm_kept_name(self, "loss"), place.text);
-    }
-    return cm_sentence(
-        "write `%s += %s.item()`, or detach() what is added: %s "
-        "keeps the graph of every iteration",
-        code_of(self, place).text, cm_kept_name(self, "loss"), place.text);
-}
-
-static char *
 say_dead(const struct cm_holding *self)
 {
     (void)self;
@@ -526,7 +508,7 @@ static const struct {
      cm_gradient_say_graph},
     {"tensor gets longer", is_longer, say_longer},
     {"sum keeps its graph", cm_summed_by_key, cm_summed_say_by_key},
-    {"sum keeps its graph", is_sum, say_sum},
+    {"sum keeps its graph", is_sum, cm_summed_say},
     {"state keeps its graph", is_state, say_state},
     {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},
     {"state keeps its graph", cm_state_is_container, cm_state_say_container},

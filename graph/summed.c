@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "kept.h"
 #include "name.h"
 #include "place.h"
 #include "way.h"
@@ -45,13 +46,19 @@ sum_in(const struct cm_holding *self, const struct cm_code *code,
     return none;
 }
 
+static bool
+is_attribute_with_graph(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    return self->autograd_depth != 0 && place->role == CM_ATTRIBUTE
+           && cm_way_is_tensor(place);
+}
+
 struct cm_text_id
 cm_summed_in(const struct cm_holding *self)
 {
-    const struct cm_holding_step *place = cm_way_step(self, self->at);
     struct cm_text_id sum = {0};
-    if (self->autograd_depth == 0 || place->role != CM_ATTRIBUTE
-        || !cm_way_is_tensor(place)) {
+    if (!is_attribute_with_graph(self)) {
         return sum;
     }
     struct cm_name name = cm_way_name_of(self, self->at);
@@ -60,6 +67,62 @@ cm_summed_in(const struct cm_holding *self)
                      name.text);
     }
     return sum;
+}
+
+/* ---- what is said */
+
+static bool
+scales(const struct cm_holding *self, const struct cm_code *code,
+       const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        found |= store->scaled && cm_way_is(self, store->name, name);
+    }
+    return found;
+}
+
+/* A local's in the function that has it. */
+static bool
+is_scaled(const struct cm_holding *self, const char *name)
+{
+    bool local = cm_way_step(self, self->at)->role == CM_LOCAL;
+    uint32_t only = local ? cm_way_step(self, self->at - 1)->code.index : 0;
+    bool found = false;
+    for (size_t i = 0; i < self->code_count; i++) {
+        struct cm_code_id id = self->codes[i];
+        found |= (only == 0 || only == id.index)
+                 && scales(self, cm_records_code(self->records, id), name);
+    }
+    return found;
+}
+
+char *
+cm_summed_say(const struct cm_holding *self)
+{
+    struct cm_way_name place, written;
+    struct cm_text_id sum = cm_summed_in(self);
+    const char *name = cm_way_text(self, sum);
+    cm_way_name(self, &place);
+    written = place;
+    cm_way_code(self, &written);
+    if (is_scaled(self, sum.index != 0 ? name : place.text)) {
+        return cm_sentence("mix in numbers (`.item()`), or detach() what is "
+                           "mixed in: %s keeps the graph of every iteration",
+                           sum.index != 0 ? name : place.text);
+    }
+    if (sum.index != 0) {
+        return cm_sentence(
+            "write `%s += %s.item()`, or detach() what is added: "
+            "it keeps the graph of every iteration, and %s is "
+            "made of it",
+            name, cm_kept_name(self, "loss"), place.text);
+    }
+    return cm_sentence(
+        "write `%s += %s.item()`, or detach() what is added: %s "
+        "keeps the graph of every iteration",
+        written.text, cm_kept_name(self, "loss"), place.text);
 }
 
 static bool
@@ -161,6 +224,38 @@ cm_summed_say_by_key(const struct cm_holding *self)
                        name.text, cm_way_text(self, line->key));
 }
 
+static bool
+adds_there(const struct cm_holding *self, const struct cm_place *place,
+           const char *name)
+{
+    const struct cm_code *code = cm_records_code(self->records, place->code);
+    bool found = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        found |= store->line == place->line && adds_to_itself(store)
+                 && cm_way_is(self, store->name, name);
+    }
+    return found;
+}
+
+/* Of the lines that set the attribute, those that make it of itself. */
+static uint32_t
+own_lines(const struct cm_holding *self, struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_way_name name;
+    uint32_t count = 0;
+    cm_way_name(self, &name);
+    for (uint32_t i = 0; i < name.place_count; i++) {
+        if (adds_there(self, &name.places[i], name.text)) {
+            places[count++] = name.places[i];
+        }
+    }
+    if (count == 1) {
+        places[0].certain = true;
+    }
+    return count;
+}
+
 uint32_t
 cm_summed_made(const struct cm_holding *self,
                struct cm_place places[CM_MAX_PLACES])
@@ -169,7 +264,8 @@ cm_summed_made(const struct cm_holding *self,
     if (find_by_key(self, &places[0]) != NULL) {
         return 1;
     }
-    return sum.index != 0
-               ? cm_way_find(self, adds_to_it, cm_way_text(self, sum), places)
-               : 0;
+    if (sum.index != 0) {
+        return cm_way_find(self, adds_to_it, cm_way_text(self, sum), places);
+    }
+    return is_attribute_with_graph(self) ? own_lines(self, places) : 0;
 }

@@ -8,9 +8,11 @@
 static const char mean[] = "F||a.py:3 main;O|local losses|Meter;"
                            "T|.avg|Tensor [] float32;T|grad_fn|graph of 9";
 
-/* An attribute of self, and what an operation makes it of. */
+/* An attribute of self, what an operation makes it of, and whether that is
+ * multiplied. */
 struct line {
     const char *name, *operand;
+    bool scaled;
 };
 
 /* The line that is told; the second one is in line 3, and so on. */
@@ -27,6 +29,7 @@ line_told(const struct line *lines, uint32_t count, uint64_t depth,
         stores[i] =
             store(&way, CM_STORE_ATTRIBUTE, lines[i].name, "self", i + 2);
         stores[i].key = text(&way, lines[i].operand);
+        stores[i].scaled = lines[i].scaled;
     }
     struct cm_code_id code = add_code(&way, "update", stores, count, false);
     way.holding.codes = &code;
@@ -42,8 +45,10 @@ line_told(const struct line *lines, uint32_t count, uint64_t depth,
 static void
 the_sum_is_told_and_not_the_mean(void **state)
 {
-    const struct line meter[] = {
-        {"val", ""}, {"sum", "sum"}, {"count", "count"}, {"avg", "sum"}};
+    const struct line meter[] = {{"val", "", false},
+                                 {"sum", "sum", false},
+                                 {"count", "count", false},
+                                 {"avg", "sum", false}};
     (void)state;
     assert_int_equal(line_told(meter, 4, 9, "write `sum += x.item()`"), 3);
     assert_int_equal(line_told(meter, 4, 9, "and avg is made of it"), 3);
@@ -52,18 +57,63 @@ the_sum_is_told_and_not_the_mean(void **state)
 static void
 a_sum_itself_is_told(void **state)
 {
-    const struct line moving[] = {{"sum", "sum"}, {"avg", "avg"}};
-    const struct line other[] = {{"last", "avg"}, {"avg", "last"}};
+    const struct line moving[] = {{"sum", "sum", false},
+                                  {"avg", "avg", false}};
+    const struct line other[] = {{"last", "avg", false},
+                                 {"avg", "last", false}};
     (void)state;
     assert_int_equal(line_told(moving, 2, 9, "write `avg += x.item()`"), 3);
     /* What it is made of is added to nowhere. */
     assert_int_equal(line_told(other, 2, 9, "write `avg += x.item()`"), 3);
 }
 
+/* `avg += x` would be another number. */
+static void
+a_moving_average_is_no_sum(void **state)
+{
+    static const char mix[] =
+        "mix in numbers (`.item()`), or detach() what is "
+        "mixed in: ";
+    const struct line moving[] = {{"avg", "", false}, {"avg", "avg", true}};
+    const struct line meter[] = {{"sum", "sum", true}, {"avg", "sum", false}};
+    const struct line other[] = {{"sum", "sum", true}, {"avg", "avg", false}};
+    (void)state;
+    assert_int_equal(line_told(moving, 2, 9, mix), 3);
+    assert_int_equal(line_told(moving, 2, 9, "avg keeps the graph"), 3);
+    assert_int_equal(line_told(meter, 2, 9, "sum keeps the graph"), 2);
+    assert_int_equal(line_told(other, 2, 9, "write `avg += x.item()`"), 3);
+}
+
+/* Not one that another function has by this name. */
+static void
+a_local_is_mixed_where_it_is(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct way way;
+        way_init(&way,
+                 "F||a.py:3 main;T|local mean|Tensor [] float32;"
+                 "T|grad_fn|graph of 9",
+                 1);
+        way.holding.autograd_depth = 9;
+        struct cm_store line = store(&way, CM_STORE_LOCAL, "mean", "", 2);
+        line.scaled = true;
+        struct cm_code_id codes[] = {
+            add_code(&way, "main", &line, i == 0, false),
+            add_code(&way, "helper", &line, i == 1, false)};
+        way.steps[0].code = codes[0];
+        way.holding.codes = codes;
+        way.holding.code_count = 2;
+        assert_advice(&way, "sum keeps its graph",
+                      i == 0 ? "mixed in: mean keeps" : "write `mean += ");
+        cm_records_free(way.records);
+    }
+}
+
 static void
 without_a_graph_the_place_is_told(void **state)
 {
-    const struct line meter[] = {{"sum", "sum"}, {"avg", "sum"}};
+    const struct line meter[] = {{"sum", "sum", false}, {"avg", "sum", false}};
     (void)state;
     assert_int_equal(line_told(meter, 2, 0, NULL), 3);
 }
@@ -139,6 +189,8 @@ main(void)
         cmocka_unit_test(a_sum_itself_is_told),
         cmocka_unit_test(without_a_graph_the_place_is_told),
         cmocka_unit_test(a_buffer_is_told_with_its_owner),
+        cmocka_unit_test(a_moving_average_is_no_sum),
+        cmocka_unit_test(a_local_is_mixed_where_it_is),
         cmocka_unit_test(sums_by_name_are_told_as_one),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -394,8 +394,24 @@ def test_what_a_loop_within_a_loop_goes_over(probe):
 """
     told = probe.code(function_of(source).__code__)
     assert {name: turn for (kind, name, _, _), turn in zip(told["stores"], told["turns"]) if kind == STORE_LOCAL} == {
-        "epoch": (1, 0), "step": (0, 0), "i": (1, 1), "x": (1, 1), "y": (1, 1), "last": (1, 0), "first": (1, 1)}
+        "epoch": (1, 0, 0), "step": (0, 0, 0), "i": (1, 1, 0), "x": (1, 1, 0), "y": (1, 1, 0), "last": (1, 0, 0),
+        "first": (1, 1, 0)}
     assert all(owner == "" for kind, _, owner, _ in told["stores"] if kind == STORE_LOCAL)
+
+
+@pytest.mark.parametrize("line, scaled", [
+    ("x = 0.9 * x + 0.1 * y", 1), ("x = y * 0.1 + x * 0.9", 1), ("x = x * self.decay + (1 - self.decay) * y", 1),
+    ("self.x = self.decay * self.x + (1 - self.decay) * y", 1), ("self.x = self.x * 0.9 - y", 1), ("x *= 0.9", 1),
+    ("x += 0.1 * y", 0), ("x = x + 0.1 * y", 0), ("x = 0.9 * y + z", 0), ("x = f(0.9 * x) + y", 0),
+    ("x = (0.9 * x) % y", 0), ("x = [0.9 * x]", 0), ("self.x = self.x + 0.1 * y", 0), ("self.x += y * z", 0),
+])  # fmt: skip
+def test_what_multiplies_what_it_had(probe, line, scaled):
+    """A moving average, which a `+=` would not be; of an attribute it is known what it is made of."""
+    told = probe.code(function_of(f"def f(self, x, y, z):\n {line}\n").__code__)
+    stored = [(turn[2], key) for (kind, name, _, _), turn, (key, _, _) in zip(told["stores"], told["turns"], told["keys"])
+              if kind in (STORE_LOCAL, STORE_ATTRIBUTE) and name == "x"]
+    own = "x" if line.startswith("self.x") else ""
+    assert stored == [(scaled, own)]
 
 
 def test_what_a_loop_takes_out_until_it_finds_one(probe):

@@ -5,7 +5,7 @@
 
 #include "../tables/phrase.h"
 
-enum { UNIT_MASK = (1 << 23) - 1 };
+enum { UNIT_MASK = (1 << 22) - 1 };
 
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)
@@ -107,8 +107,11 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].trimmed =
             (value.part && (value.of == NULL || value.of == name))
             || (value.chosen && value.within == name);
+        bool scaled = cm_pushed_scales(&value, name);
+        pass->stores[before].scaled = scaled;
         if (kind == CM_STORE_ATTRIBUTE) {
-            pass->stores[before].key = cm_pass_text(pass, value.operand);
+            pass->stores[before].key =
+                cm_pass_text(pass, scaled ? name : value.operand);
         }
         if (kind == CM_STORE_LOCAL) {
             cm_spans_set(&pass->spans, &pass->stores[before], name);

@@ -34,10 +34,11 @@ struct pushed {
     PyObject *from;    /* a text or a tuple: the one variable in it */
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
-    bool turn;         /* of a loop: what it goes over */
-    bool listed;       /* the function of a comprehension */
-    bool sieved;       /* and that leaves items out */
-    bool enters;       /* the __enter__() of a `with` */
+    PyObject *scaled[4]; /* of a * x + b * y, each that is multiplied */
+    bool turn;           /* of a loop: what it goes over */
+    bool listed;         /* the function of a comprehension */
+    bool sieved;         /* and that leaves items out */
+    bool enters;         /* the __enter__() of a `with` */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
@@ -201,6 +202,28 @@ cm_pushed_mix(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count,
     if (part != NULL && !result->length) {
         result->part = true;
         result->of = part;
+    }
+}
+
+/* x of 0.9 * x + 0.1 * y */
+static inline bool
+cm_pushed_scales(const struct pushed *self, PyObject *name)
+{
+    bool found = false;
+    for (unsigned i = 0; name != NULL && i < 4; i++) {
+        found |= self->scaled[i] == name;
+    }
+    return found;
+}
+
+static inline void
+cm_pushed_add_scaled(struct pushed *self, PyObject *name)
+{
+    for (unsigned i = 0; name != NULL && i < 4; i++) {
+        if (self->scaled[i] == NULL) {
+            self->scaled[i] = name;
+            return;
+        }
     }
 }
 

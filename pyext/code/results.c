@@ -176,7 +176,8 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     return result;
 }
 
-enum { MODULO = 6, MINUS = 10, INPLACE = 13 }; /* arguments of BINARY_OP */
+/* Arguments of BINARY_OP. */
+enum { PLUS = 0, TIMES = 5, MODULO = 6, MINUS = 10, INPLACE = 13 };
 
 static PyObject *
 operand_of(const struct pushed *side)
@@ -184,6 +185,19 @@ operand_of(const struct pushed *side)
     return side->operand != NULL ? side->operand
            : side->attribute     ? side->name
                                  : NULL;
+}
+
+/* x * y scales both, and in a sum they stay scaled. */
+static void
+add_scaled(struct pushed *result, const struct pushed *side,
+           unsigned operation)
+{
+    if (operation == TIMES) {
+        cm_pushed_add_scaled(result, side->name);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        cm_pushed_add_scaled(result, side->scaled[i]);
+    }
 }
 
 static struct pushed
@@ -203,6 +217,10 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
         result.of = left->of;
     }
     result.before = operation == MINUS && !left->length && !right->few;
+    if (operation == TIMES || operation == PLUS || operation == MINUS) {
+        add_scaled(&result, left, operation);
+        add_scaled(&result, right, operation);
+    }
     result.operand = operand_of(left);
     if (result.operand == NULL) {
         result.operand = operand_of(right);

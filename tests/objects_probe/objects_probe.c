@@ -229,7 +229,7 @@ code(PyObject *self, PyObject *object)
     PyObject *stores = PyList_New(0), *within = PyList_New(0);
     PyObject *keys = PyList_New(0);  /* (key, decides, carried) */
     PyObject *marks = PyList_New(0); /* (constant, empty, repeated) */
-    /* (made, trimmed) and (turn, nested) */
+    /* (made, trimmed) and (turn, nested, scaled) */
     PyObject *values = PyList_New(0), *turns = PyList_New(0);
     for (uint32_t i = 0;
          keys != NULL && values != NULL && marks != NULL && within != NULL
@@ -250,8 +250,8 @@ code(PyObject *self, PyObject *object)
                           (int)store->repeated);
         PyObject *value =
             Py_BuildValue("ii", (int)store->made, (int)store->trimmed);
-        PyObject *turn =
-            Py_BuildValue("ii", (int)store->turn, (int)store->nested);
+        PyObject *turn = Py_BuildValue("iii", (int)store->turn,
+                                       (int)store->nested, (int)store->scaled);
         if (item == NULL || container == NULL || mark == NULL || value == NULL
             || key == NULL || turn == NULL || turns == NULL
             || PyList_Append(turns, turn) < 0 || PyList_Append(keys, key) < 0
