@@ -5,8 +5,10 @@
 # bench/gpu.sh SECONDS [--quick] [PART...]: what needs a GPU, within a budget
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
 # hooks in them, the samples, the programs that grow, pauses, single
-# collections, CUMEM_DRIVER=1, device allocations.  PARTs (seed exhausted observe train
-# hooks samples growth freeze collect driver allocations) leave the others out.
+# collections, CUMEM_DRIVER=1, device allocations, the other frameworks, the
+# seed's ResNet-50, trainers that people use.  PARTs (seed exhausted seed_growth
+# frameworks trainers observe train hooks samples growth freeze collect driver
+# allocations) leave the others out.
 # Everything is written below $OUT, else bench/results.  PYTHON picks the
 # interpreter; cumem is the installed one, or PYTHONPATH's, or is built here.
 set -uo pipefail
@@ -16,7 +18,8 @@ shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
 benches="hooks train observe freeze collect driver allocations"
-parts=" ${*:-seed exhausted samples growth $benches} "
+checks="exhausted seed_growth frameworks trainers"
+parts=" ${*:-seed $checks samples growth $benches} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}
 end=$((SECONDS + budget))
@@ -56,11 +59,14 @@ run_seed() {
     tail -12 "$out/gpu_seed.txt"
 }
 
-run_exhausted() {
-    say "memory runs out"
-    timeout "$(share 120)" "$python" bench/exhausted.py \
-        --output "$out/exhausted.txt" >>"$log" 2>&1
-    grep '^---' "$out/exhausted.txt"
+# One that says itself what is right: its exit status tells.
+run_check() {
+    local file=$out/${1//_/-}.txt status=0
+    say "bench/$1.py"
+    timeout "$(share 120)" "$python" "bench/$1.py" >"$file" 2>>"$log" \
+        || status=$?
+    tail -12 "$file"
+    [ "$status" = 0 ] || { tail -3 "$log"; echo "bench/$1.py: exit $status"; }
 }
 
 run_samples() {
@@ -107,7 +113,9 @@ run_bench() {
 provide_cumem
 "$python" -c 'import cumem; print("cumem", cumem.__version__)'
 ! wanted seed || run_seed
-! wanted exhausted || run_exhausted
+for name in $checks; do
+    ! wanted "$name" || run_check "$name"
+done
 ! wanted samples || run_samples
 ! wanted growth || run_growth
 for name in $benches; do
