@@ -6,7 +6,7 @@ import pytest
 from process import run_ok
 
 SWEEP = """
-import sys, torch
+import sys, torch, cumem
 from torch import nn
 
 def train(rate, steps):
@@ -30,6 +30,7 @@ def main():
     results = []
     for trial in range(30):
         results.append(train(0.1 / (1 + trial), {steps}))
+        cumem.flush(30)  # a thread of its own writes, and a trial takes some ms
         print("trial", trial, file=sys.stderr)
 main()
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1, OMP_NUM_THREADS=1)
@@ -45,7 +46,7 @@ main()
 def test_each_sample_has_a_model_that_steps_once(tmp_path):
     """Test-time training: no optimizer ever steps again."""
     done = run_ok("""
-import copy, sys, torch
+import copy, sys, torch, cumem
 from torch import nn
 def main():
     base, adapted = nn.Linear(512, 512), []
@@ -55,6 +56,7 @@ def main():
         model(torch.randn(32, 512)).pow(2).mean().backward()
         optimizer.step()
         adapted.append(model)
+        cumem.flush(30)
         print("sample", number, file=sys.stderr)
 main()
 """, cwd=tmp_path, CUMEM_WARN_CYCLES=1, OMP_NUM_THREADS=1)
