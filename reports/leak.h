@@ -356,4 +356,12 @@ cm_leak_text(const struct cm_leak *self, struct cm_text_id id)
  * something stepped, and their numbers name no iteration any more. */
 void cm_leak_set_iteration(struct cm_leak *leak, int64_t value);
 
+/* Of some collections a part was read only: what was dead is no less than what
+ * is told. */
+static inline bool
+cm_leak_is_partial(const struct cm_leak *self)
+{
+    return self->lost_nodes != 0;
+}
+
 #endif

@@ -109,7 +109,8 @@ add_cost(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
         cm_put(self, " each");
     }
     if (cycle->count > 1 && cycle->peak_bytes > cycle->bytes_each) {
-        cm_put(self, "</li><li>at most <b>");
+        cm_put(self, cm_leak_is_partial(self->leak) ? "</li><li>at least <b>"
+                                                    : "</li><li>at most <b>");
         cm_put_size(self, cycle->peak_bytes);
         cm_put(self, "</b> at once");
     }

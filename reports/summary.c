@@ -65,7 +65,8 @@ add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
     char size[CM_SIZE_TEXT_BYTES];
 
     add_program(self);
-    cm_line_add(line, CM_PAINT_NONE, "up to ");
+    cm_line_add(line, CM_PAINT_NONE,
+                cm_leak_is_partial(self->leak) ? "at least " : "up to ");
     /* A peak below what was dead is that of one framework of several. */
     if (!is_cpu(self->leak, device) && device->peak_allocated > 0
         && device->peak_allocated >= device->dead_peak) {
@@ -234,7 +235,8 @@ add_title(struct cm_summary_writer *self, const struct cm_leak_cycle *cycle,
                  cycle->count > 1 ? " each" : "");
     if (cycle->count > 1 && cycle->peak_bytes > cycle->bytes_each) {
         cm_size_format(cycle->peak_bytes, size);
-        cm_line_addf(line, CM_PAINT_NONE, ", at most %s at once", size);
+        cm_line_addf(line, CM_PAINT_NONE, ", at %s %s at once",
+                     cm_leak_is_partial(self->leak) ? "least" : "most", size);
     }
     cm_summary_end_title(self, cycle->fingerprint);
 }

@@ -119,7 +119,7 @@ def test_complete_without_javascript(show, tmp_path):
     page = show(write_page(page_leaks.real(), tmp_path),
                 java_script_enabled=False)
     assert page.inner_text("h1") == \
-        "Up to 5.1 of 71.4 GiB at cuda:0's peak (iteration 412) was dead."
+        "At least 5.1 of 71.4 GiB at cuda:0's peak (iteration 412) was dead."
     assert visible(page) == [f"finding-{i}" for i in range(1, 6)]
     assert len(page.query_selector_all("article")) == 5 + 2 + 14
     assert len(page.query_selector_all("article figure svg")) >= 5
@@ -355,7 +355,7 @@ def test_copy_as_text(show, tmp_path):
     page.wait_for_function(
         "document.querySelector('article.on .copy').textContent == 'Copied'")
     text = page.evaluate("navigator.clipboard.readText()")
-    assert text.startswith("#1 DEAD CYCLE x412, 16 MiB each, at most 5.1 GiB")
+    assert text.startswith("#1 DEAD CYCLE x412, 16 MiB each, at least 5.1 GiB")
     assert "   cut   train.py:57  self.cb = lambda o: self.store(o)" in text
     summary = run(page_leaks.real(), tmp_path, "--format", "text").decode()
     assert text.strip() in summary
