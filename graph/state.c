@@ -23,6 +23,7 @@ cm_state_say_tuple(const struct cm_holding *self)
 {
     struct cm_way_name name;
     cm_way_name(self, &name);
+    cm_way_code(self, &name);
     return cm_sentence("write `%s = tuple(x.detach() for x in %s)` between "
                        "the iterations: it keeps the graph of all that it was "
                        "made from",

@@ -29,6 +29,24 @@ def state_of_two_layers():
     return ask([low, high], depth=30)
 
 
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.pair = nn.LSTMCell(2, 3), None
+
+    def forward(self, x):
+        self.pair = self.cell(x, self.pair)
+        return self.pair[0]
+
+
+@program("state keeps its graph", "`self.pair = tuple(x.detach() for x in self.pair)`")
+def state_of_a_module():
+    memory = Memory()
+    for _ in range(9):
+        memory(torch.zeros(4, 2)).sum()
+    return ask([*memory.pair], depth=30)
+
+
 @program("state keeps its graph",
          "`weights = {k: x.detach() for k, x in weights.items()}` between the iterations (and "
          ".requires_grad_() where it is trained)")

@@ -10,6 +10,8 @@
 
 #include "../tables/phrase.h" // cm_str_is()
 
+#define CM_PUSHED_SCALED 4 /* of two products, both sides */
+
 /* What an instruction pushed: at most one of the first two is set. */
 struct pushed {
     PyObject *name;
@@ -34,11 +36,12 @@ struct pushed {
     PyObject *from;    /* a text or a tuple: the one variable in it */
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
-    PyObject *scaled[4]; /* of a * x + b * y, each that is multiplied */
-    bool turn;           /* of a loop: what it goes over */
-    bool listed;         /* the function of a comprehension */
-    bool sieved;         /* and that leaves items out */
-    bool enters;         /* the __enter__() of a `with` */
+    /* of a * x + b * y, each that is multiplied */
+    PyObject *scaled[CM_PUSHED_SCALED];
+    bool turn;   /* of a loop: what it goes over */
+    bool listed; /* the function of a comprehension */
+    bool sieved; /* and that leaves items out */
+    bool enters; /* the __enter__() of a `with` */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
@@ -210,7 +213,7 @@ static inline bool
 cm_pushed_scales(const struct pushed *self, PyObject *name)
 {
     bool found = false;
-    for (unsigned i = 0; name != NULL && i < 4; i++) {
+    for (unsigned i = 0; name != NULL && i < CM_PUSHED_SCALED; i++) {
         found |= self->scaled[i] == name;
     }
     return found;
@@ -219,7 +222,7 @@ cm_pushed_scales(const struct pushed *self, PyObject *name)
 static inline void
 cm_pushed_add_scaled(struct pushed *self, PyObject *name)
 {
-    for (unsigned i = 0; name != NULL && i < 4; i++) {
+    for (unsigned i = 0; name != NULL && i < CM_PUSHED_SCALED; i++) {
         if (self->scaled[i] == NULL) {
             self->scaled[i] = name;
             return;

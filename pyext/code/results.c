@@ -195,7 +195,7 @@ add_scaled(struct pushed *result, const struct pushed *side,
     if (operation == TIMES) {
         cm_pushed_add_scaled(result, side->name);
     }
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < CM_PUSHED_SCALED; i++) {
         cm_pushed_add_scaled(result, side->scaled[i]);
     }
 }

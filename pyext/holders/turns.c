@@ -137,6 +137,44 @@ cm_turns_renew_way(const struct cm_turns *self, const struct cm_reach_hit *way)
            && !is_carried_by(self, root, referent);
 }
 
+typedef bool leads_on(const struct cm_turns *self,
+                      const struct cm_reach_hit *way, uint32_t *node);
+
+/* It begins at what is there before the turn and after it, and is one to a tensor
+ * there or to what that has behind it: `self.h = self.cell(x, self.h)`. */
+static bool
+is_lasting_way(const struct cm_turns *self, const struct cm_reach_hit *way,
+               uint32_t *node)
+{
+    PyObject *referent, *target = self->query->targets[way->target];
+    const struct cm_root *root = begin_of(self, way, node, &referent);
+    if (*node == 0 || root->kind == CM_ROOT_TEMPORARY) {
+        return false;
+    }
+    PyObject *parent = self->piles->reach->objects[way->parent];
+    *node = Py_TYPE(parent) == Py_TYPE(target) ? way->parent : 0;
+    return !cm_turns_renew_way(self, way);
+}
+
+static const struct cm_reach_hit *
+find_way(const struct cm_turns *self, uint32_t group, leads_on *fits_way,
+         uint32_t *node)
+{
+    uint32_t first;
+    for (uint32_t t = 0; t < self->query->target_count; t++) {
+        for (uint32_t i = cm_piles_from(self->piles, t);
+             self->query->groups[t] == group
+             && i < cm_piles_to(self->piles, t);
+             i++) {
+            if (fits_way(self, cm_piles_way(self->piles, i), &first)) {
+                *node = first;
+                return cm_piles_way(self->piles, i);
+            }
+        }
+    }
+    return NULL;
+}
+
 const struct cm_reach_hit *
 cm_turns_carried(const struct cm_turns *self, uint32_t group,
                  const struct cm_reach_hit *way, uint32_t *node)
@@ -145,16 +183,10 @@ cm_turns_carried(const struct cm_turns *self, uint32_t group,
     if (is_carried_way(self, way, &first)) {
         return way;
     }
-    for (uint32_t t = 0; t < self->query->target_count; t++) {
-        for (uint32_t i = cm_piles_from(self->piles, t);
-             self->query->groups[t] == group
-             && i < cm_piles_to(self->piles, t);
-             i++) {
-            if (is_carried_way(self, cm_piles_way(self->piles, i), &first)) {
-                *node = first;
-                return cm_piles_way(self->piles, i);
-            }
-        }
+    const struct cm_reach_hit *found =
+        find_way(self, group, is_carried_way, node);
+    if (found == NULL && cm_turns_renew_way(self, way)) {
+        found = find_way(self, group, is_lasting_way, node);
     }
-    return way;
+    return found != NULL ? found : way;
 }
