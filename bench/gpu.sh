@@ -62,6 +62,10 @@ run_seed() {
 # One that says itself what is right: its exit status tells.
 run_check() {
     local file=$out/${1//_/-}.txt status=0
+    if [ "$(share 20)" -lt 20 ]; then
+        say "bench/$1.py: no time left"
+        return
+    fi
     say "bench/$1.py"
     timeout "$(share 120)" "$python" "bench/$1.py" >"$file" 2>>"$log" \
         || status=$?

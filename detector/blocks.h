@@ -18,10 +18,11 @@
 
 #include "event.h"
 #include "site_use.h"
+#include "sought.h"
 #include "status.h"
 
 /* Addresses that are looked for at once. */
-#define CM_BLOCKS_MATCHED ((size_t)256)
+#define CM_BLOCKS_MATCHED ((size_t)CM_SOUGHT_FEW)
 
 struct cm_block {
     uint64_t address, bytes;
@@ -81,8 +82,8 @@ bool cm_blocks_at(struct cm_blocks *self, uint64_t address,
 /* The blocks that hold these addresses, CM_BLOCKS_MATCHED at most, start or
  * inside; results[i].bytes is 0 where there is none, as at address 0.  Those
  * that start no block cost one walk over all blocks together.  Allocates
- * nothing: within a collection a large malloc() would pay for thousands of
- * small blocks that the program has freed before. */
+ * nothing, unless a table grows by what waits: within a collection a large
+ * malloc() would pay for thousands of small blocks freed before. */
 void cm_blocks_match(struct cm_blocks *self, const uint64_t *addresses,
                      size_t count, struct cm_block *results);
 /* A copy of every live block, in no order; *result is the caller's to free

@@ -14,10 +14,27 @@ by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static void
+insert_each(struct cm_sought *all, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct cm_sought one = all[i];
+        size_t at = i;
+        for (; at > 0 && all[at - 1].address > one.address; at--) {
+            all[at] = all[at - 1];
+        }
+        all[at] = one;
+    }
+}
+
+/* glibc's qsort() asks for memory from 1 KB on. */
 void
 cm_sought_sort(struct cm_sought *all, size_t count)
 {
-    if (count > 1) {
+    if (count <= CM_SOUGHT_FEW) {
+        insert_each(all, count);
+    }
+    else {
         qsort(all, count, sizeof(*all), by_address);
     }
 }

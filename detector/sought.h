@@ -14,6 +14,9 @@ struct cm_sought {
     size_t index; /* where its answer goes */
 };
 
+/* As many are sorted without an allocation. */
+#define CM_SOUGHT_FEW 256
+
 void cm_sought_sort(struct cm_sought *all, size_t count);
 /* The first that is not below `address`, `count` when all are.  Before:
  * sorted. */

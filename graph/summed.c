@@ -71,14 +71,21 @@ cm_summed_in(const struct cm_holding *self)
 
 /* ---- what is said */
 
+/* Of one name a variable and an attribute are two. */
 static bool
 scales(const struct cm_holding *self, const struct cm_code *code,
        const char *name)
 {
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    bool of_module =
+        self->at == 1 && cm_way_step(self, 0)->species == CM_MODULE;
+    bool attribute = place->role == CM_ATTRIBUTE && !of_module;
     bool found = false;
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        found |= store->scaled && cm_way_is(self, store->name, name);
+        found |= store->scaled
+                 && (store->kind == CM_STORE_ATTRIBUTE) == attribute
+                 && cm_way_is(self, store->name, name);
     }
     return found;
 }
@@ -238,14 +245,23 @@ adds_there(const struct cm_holding *self, const struct cm_place *place,
     return found;
 }
 
-/* Of the lines that set the attribute, those that make it of itself. */
+static bool
+is_scalar_attribute(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    return is_attribute_with_graph(self)
+           && strstr(cm_way_text(self, place->annotation), " []") != NULL;
+}
+
+/* Of several lines that set the attribute, those that make it of itself. */
 static uint32_t
 own_lines(const struct cm_holding *self, struct cm_place places[CM_MAX_PLACES])
 {
     struct cm_way_name name;
     uint32_t count = 0;
     cm_way_name(self, &name);
-    for (uint32_t i = 0; i < name.place_count; i++) {
+    bool known = name.place_count != 0 && name.places[0].certain;
+    for (uint32_t i = 0; !known && i < name.place_count; i++) {
         if (adds_there(self, &name.places[i], name.text)) {
             places[count++] = name.places[i];
         }
@@ -267,5 +283,5 @@ cm_summed_made(const struct cm_holding *self,
     if (sum.index != 0) {
         return cm_way_find(self, adds_to_it, cm_way_text(self, sum), places);
     }
-    return is_attribute_with_graph(self) ? own_lines(self, places) : 0;
+    return is_scalar_attribute(self) ? own_lines(self, places) : 0;
 }

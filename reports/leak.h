@@ -361,7 +361,7 @@ void cm_leak_set_iteration(struct cm_leak *leak, int64_t value);
 static inline bool
 cm_leak_is_partial(const struct cm_leak *self)
 {
-    return self->lost_nodes != 0;
+    return self->lost_nodes != 0 || self->lost_events != 0;
 }
 
 #endif

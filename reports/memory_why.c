@@ -288,8 +288,9 @@ is_dead(const struct reason *self)
                < self->asked) {
         return false;
     }
-    cm_memory_add_size(self->why, "up to ", dead,
-                       " of what is allocated was dead");
+    cm_memory_add_size(self->why,
+                       cm_leak_is_partial(self->leak) ? "at least " : "up to ",
+                       dead, " of what is allocated was dead");
     cm_buffer_add_text(self->fix, "cut the dead cycles named here");
     return true;
 }

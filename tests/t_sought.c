@@ -25,6 +25,25 @@ finds_the_first_from_an_address(void **state)
     assert_int_equal(cm_sought_from(all, 4, UINT64_MAX), 4);
 }
 
+/* In no order; 7919 is prime to each of these counts. */
+static void
+sorts_few_and_many(void **state)
+{
+    const size_t counts[] = {1, 2, CM_SOUGHT_FEW, CM_SOUGHT_FEW + 1};
+    struct cm_sought all[CM_SOUGHT_FEW + 1];
+    (void)state;
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        for (size_t i = 0; i < counts[k]; i++) {
+            all[i] = (struct cm_sought){i * 7919 % counts[k], i};
+        }
+        cm_sought_sort(all, counts[k]);
+        for (size_t i = 0; i < counts[k]; i++) {
+            assert_int_equal(all[i].address, i);
+            assert_int_equal(all[i].index * 7919 % counts[k], i);
+        }
+    }
+}
+
 static void
 accepts_none(void **state)
 {
@@ -38,6 +57,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_first_from_an_address),
+        cmocka_unit_test(sorts_few_and_many),
         cmocka_unit_test(accepts_none),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

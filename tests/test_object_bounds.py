@@ -403,6 +403,8 @@ def test_what_a_loop_within_a_loop_goes_over(probe):
     ("x = 0.9 * x + 0.1 * y", 1), ("x = y * 0.1 + x * 0.9", 1), ("x = x * self.decay + (1 - self.decay) * y", 1),
     ("self.x = self.decay * self.x + (1 - self.decay) * y", 1), ("self.x = self.x * 0.9 - y", 1), ("x *= 0.9", 1),
     ("x += 0.1 * y", 0), ("x = x + 0.1 * y", 0), ("x = 0.9 * y + z", 0), ("x = f(0.9 * x) + y", 0),
+    ("x = (x * y + z) / (y + 1)", 1), ("x = x / 2 + y", 1), ("x = y / x", 0), ("x = x + 0.1 * y.x", 0),
+    ("self.x += 0.1 * x", 0), ("self.x += self.w * x", 0), ("self.x = 0.9 * x", 0), ("x = 0.5 * self.x", 0),
     ("x = (0.9 * x) % y", 0), ("x = [0.9 * x]", 0), ("self.x = self.x + 0.1 * y", 0), ("self.x += y * z", 0),
 ])  # fmt: skip
 def test_what_multiplies_what_it_had(probe, line, scaled):
@@ -410,7 +412,7 @@ def test_what_multiplies_what_it_had(probe, line, scaled):
     told = probe.code(function_of(f"def f(self, x, y, z):\n {line}\n").__code__)
     stored = [(turn[2], key) for (kind, name, _, _), turn, (key, _, _) in zip(told["stores"], told["turns"], told["keys"])
               if kind in (STORE_LOCAL, STORE_ATTRIBUTE) and name == "x"]
-    own = "x" if line.startswith("self.x") else ""
+    own = {"self.x += self.w * x": "x", "self.x = 0.9 * x": ""}.get(line, "x" if line.startswith("self.x") else "")
     assert stored == [(scaled, own)]
 
 

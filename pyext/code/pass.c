@@ -107,7 +107,8 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].trimmed =
             (value.part && (value.of == NULL || value.of == name))
             || (value.chosen && value.within == name);
-        bool scaled = cm_pushed_scales(&value, name);
+        bool scaled =
+            cm_pushed_scales(&value, name, kind == CM_STORE_ATTRIBUTE);
         pass->stores[before].scaled = scaled;
         if (kind == CM_STORE_ATTRIBUTE) {
             pass->stores[before].key =

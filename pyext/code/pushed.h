@@ -37,7 +37,10 @@ struct pushed {
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
     /* of a * x + b * y, each that is multiplied */
-    PyObject *scaled[CM_PUSHED_SCALED];
+    struct scaled {
+        PyObject *name;
+        bool attribute;
+    } scaled[CM_PUSHED_SCALED];
     bool turn;   /* of a loop: what it goes over */
     bool listed; /* the function of a comprehension */
     bool sieved; /* and that leaves items out */
@@ -208,23 +211,24 @@ cm_pushed_mix(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count,
     }
 }
 
-/* x of 0.9 * x + 0.1 * y */
+/* x of 0.9 * x + 0.1 * y; of one name a variable and an attribute are two. */
 static inline bool
-cm_pushed_scales(const struct pushed *self, PyObject *name)
+cm_pushed_scales(const struct pushed *self, PyObject *name, bool attribute)
 {
     bool found = false;
     for (unsigned i = 0; name != NULL && i < CM_PUSHED_SCALED; i++) {
-        found |= self->scaled[i] == name;
+        found |= self->scaled[i].name == name
+                 && self->scaled[i].attribute == attribute;
     }
     return found;
 }
 
 static inline void
-cm_pushed_add_scaled(struct pushed *self, PyObject *name)
+cm_pushed_add_scaled(struct pushed *self, struct scaled one)
 {
-    for (unsigned i = 0; name != NULL && i < CM_PUSHED_SCALED; i++) {
-        if (self->scaled[i] == NULL) {
-            self->scaled[i] = name;
+    for (unsigned i = 0; one.name != NULL && i < CM_PUSHED_SCALED; i++) {
+        if (self->scaled[i].name == NULL) {
+            self->scaled[i] = one;
             return;
         }
     }

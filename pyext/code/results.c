@@ -177,7 +177,14 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
 }
 
 /* Arguments of BINARY_OP. */
-enum { PLUS = 0, TIMES = 5, MODULO = 6, MINUS = 10, INPLACE = 13 };
+enum {
+    PLUS = 0,
+    TIMES = 5,
+    MODULO = 6,
+    MINUS = 10,
+    DIVIDED = 11,
+    INPLACE = 13
+};
 
 static PyObject *
 operand_of(const struct pushed *side)
@@ -187,16 +194,28 @@ operand_of(const struct pushed *side)
                                  : NULL;
 }
 
-/* x * y scales both, and in a sum they stay scaled. */
+/* x * y scales both, x / y the first; what is scaled stays so. */
 static void
-add_scaled(struct pushed *result, const struct pushed *side,
-           unsigned operation)
+add_scaled(struct pushed *result, const struct pushed *side, bool scales)
 {
-    if (operation == TIMES) {
-        cm_pushed_add_scaled(result, side->name);
+    if (scales) {
+        cm_pushed_add_scaled(result,
+                             (struct scaled){side->name, side->attribute});
     }
     for (unsigned i = 0; i < CM_PUSHED_SCALED; i++) {
         cm_pushed_add_scaled(result, side->scaled[i]);
+    }
+}
+
+static void
+scale(struct pushed *result, const struct pushed *left,
+      const struct pushed *right, unsigned operation)
+{
+    bool product = operation == TIMES;
+    if (product || operation == PLUS || operation == MINUS
+        || operation == DIVIDED) {
+        add_scaled(result, left, product || operation == DIVIDED);
+        add_scaled(result, right, product);
     }
 }
 
@@ -217,10 +236,7 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
         result.of = left->of;
     }
     result.before = operation == MINUS && !left->length && !right->few;
-    if (operation == TIMES || operation == PLUS || operation == MINUS) {
-        add_scaled(&result, left, operation);
-        add_scaled(&result, right, operation);
-    }
+    scale(&result, left, right, operation);
     result.operand = operand_of(left);
     if (result.operand == NULL) {
         result.operand = operand_of(right);

@@ -140,19 +140,18 @@ cm_turns_renew_way(const struct cm_turns *self, const struct cm_reach_hit *way)
 typedef bool leads_on(const struct cm_turns *self,
                       const struct cm_reach_hit *way, uint32_t *node);
 
-/* It begins at what is there before the turn and after it, and is one to a tensor
- * there or to what that has behind it: `self.h = self.cell(x, self.h)`. */
+/* By the user's own, which is there before the turn and after it, and by an
+ * object that has the target: `self.h = self.cell(x, self.h)`. */
 static bool
 is_lasting_way(const struct cm_turns *self, const struct cm_reach_hit *way,
                uint32_t *node)
 {
-    PyObject *referent, *target = self->query->targets[way->target];
+    PyObject *referent;
     const struct cm_root *root = begin_of(self, way, node, &referent);
-    if (*node == 0 || root->kind == CM_ROOT_TEMPORARY) {
+    if (*node == 0 || root->rank != CM_RANK_USER) {
         return false;
     }
-    PyObject *parent = self->piles->reach->objects[way->parent];
-    *node = Py_TYPE(parent) == Py_TYPE(target) ? way->parent : 0;
+    *node = way->parent;
     return !cm_turns_renew_way(self, way);
 }
 
@@ -185,7 +184,7 @@ cm_turns_carried(const struct cm_turns *self, uint32_t group,
     }
     const struct cm_reach_hit *found =
         find_way(self, group, is_carried_way, node);
-    if (found == NULL && cm_turns_renew_way(self, way)) {
+    if (found == NULL && *node == 0 && cm_turns_renew_way(self, way)) {
         found = find_way(self, group, is_lasting_way, node);
     }
     return found != NULL ? found : way;

@@ -25,9 +25,11 @@ bool cm_turns_renew(const struct cm_turns *self, uint32_t group);
 bool cm_turns_renew_way(const struct cm_turns *self,
                         const struct cm_reach_hit *way);
 
-/* A way to one of the group's by a variable that is left to the next turn, or
- * `way` where that is one, or none is: `out, h = rnn(x, h)`.  *node: what the
- * variable refers to, where that is no target itself; else as it was. */
+/* A way to one of the group's by a variable that is left to the next turn:
+ * `out, h = rnn(x, h)`; else, where no object has them all and `way` begins at
+ * what each turn sets anew, by an attribute that stays; `way` itself where it
+ * is such a one, or none is.  *node: in, what has them all, 0: nothing; out,
+ * what the variable refers to, or has the attribute; 0: a target itself. */
 const struct cm_reach_hit *cm_turns_carried(const struct cm_turns *self,
                                             uint32_t group,
                                             const struct cm_reach_hit *way,
