@@ -293,6 +293,24 @@ for enabled in (True, False):
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+def test_a_collection_does_not_wait_for_the_devices(stand_in, tmp_path):  # noqa: F811
+    """Their driver takes up to 8 ms: it is asked when the collection is over."""
+    run_ok(START + PRETEND + """
+import gc
+from cumem import _runtime
+gc.disable()
+handle = cumem.warn_tensor_cycles(devices="cpu")
+order = []
+_runtime._note_memory = lambda **_: order.append("asked")
+node = type("Node", (), {})()
+node.link, node.tensor = node, torch.zeros(1 << 20)
+del node
+order.extend(map(gc.collect, [2]))  # no byte code runs between the stop and the number's place
+assert len(order) == 2 and order[0] > 0 and order[1] == "asked", order
+handle.remove()
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_memory_that_ran_out_is_reported_without_any_cycle(stand_in, tmp_path):  # noqa: F811
     done = run_ok(START + PRETEND + """
 from cumem import _runtime

@@ -76,6 +76,7 @@ struct cm_session {
     uint64_t considered_ns; /* when slices of time were looked at last */
     uint32_t each_tensor;   /* so many more look at the clock one by one */
     bool slice_pending; /* a slice of time is over: at the next safe point */
+    bool memory_due;    /* then, too: a collection does not wait for drivers */
     bool looked_early;  /* while nobody was told yet */
     int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
     struct cm_growth growth;

@@ -369,9 +369,28 @@ slice_pending(void *context)
         self->slice_pending = false;
         if (cm_session_is_here(self)) {
             cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+            if (self->memory_due) {
+                cm_session_ask_memory(self);
+            }
         }
+        self->memory_due = false;
     }
     return 0;
+}
+
+static void
+end_soon(struct cm_session *self)
+{
+    if (!self->slice_pending) {
+        self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
+    }
+}
+
+void
+cm_steps_soon(struct cm_session *self)
+{
+    self->memory_due = true;
+    end_soon(self);
 }
 
 uint32_t
@@ -385,10 +404,9 @@ cm_steps_consider(struct cm_session *self)
         self->each_tensor = TENSORS_AFTER_PAUSE;
     }
     self->considered_ns = now_ns;
-    if (!self->slice_pending
-        && (cm_allocations_blocks() != NULL || cm_tags_have_unhooked())
+    if ((cm_allocations_blocks() != NULL || cm_tags_have_unhooked())
         && cm_iterations_time_due(&self->iterations, now_ns)) {
-        self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
+        end_soon(self);
     }
     if (self->each_tensor > 0) {
         self->each_tensor--;
