@@ -68,6 +68,27 @@ with cumem.observe_tensor_cycles(print):
 """, cwd=tmp_path)
 
 
+def test_slices_end_by_the_collections_of_a_thread(tmp_path):
+    """The main thread, where a pending call would end them, waits for it."""
+    run_ok(SERVING + """
+import threading
+def work():
+    for _ in range(40):
+        node = Node(torch.empty(1 << 18))
+        node.link = node
+        del node
+        gc.collect()
+        time.sleep(0.05)
+with cumem.warn_tensor_cycles():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    cumem.flush(30)
+    (device,) = json.loads(cumem._core.document())["timeline"]["devices"]
+assert len(device["points"]) >= 8, device["points"]
+""", cwd=tmp_path)
+
+
 def test_setting_up_is_no_growth(tmp_path):
     done = run_ok(SERVING + """
 kept = []

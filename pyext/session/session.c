@@ -225,16 +225,9 @@ note_collection(struct cm_session *self,
     }
 }
 
-/* A slice of time may be over, and the devices are asked: their driver takes
- * up to 8 ms, of which a collection's pause is to have nothing.  Who only
- * observes is shown the page here. */
 static void
 pass_time(struct cm_session *self)
 {
-    if (self == main_session && !self->observed) {
-        cm_steps_soon(self);
-        return;
-    }
     cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
     cm_session_ask_memory(self);
 }
@@ -252,7 +245,9 @@ hand_over(struct cm_session *self)
     for (size_t i = 0; i < count; i++) {
         cm_fate_observe(&heaps[i], self->devices);
     }
-    pass_time(self);
+    if (!cm_steps_may_wait(self)) {
+        pass_time(self);
+    }
     if (count != 0 && self->warned) { /* who only observes asks for it */
         cm_steps_tell(self);
     }
@@ -314,10 +309,15 @@ on_stop(void *context, const struct cm_collection *collection)
     self->collecting = false;
     cm_session_see_collector(self);
     note_collection(self, collection);
-    if (self->pending_count != 0) {
+    bool found = self->pending_count != 0;
+    if (found) {
         hand_over(self);
     }
     cm_session_drain_warnings(self);
+    if (found
+        && cm_steps_may_wait(self)) { /* behind what runs Python's code */
+        cm_steps_soon(self);
+    }
     if (!collection->seen) {
         fall_back(self);
     }
@@ -561,6 +561,7 @@ cm_session_remove(struct cm_session *self, PyObject *types)
         self->stepping = false;
         /* A call that still waits finds no session, or the next start's. */
         self->notice_pending = self->slice_pending = false;
+        self->memory_due = false;
         Py_CLEAR(self->cuda_dict);
         cm_devices_forget(self->devices);
     }

@@ -19,6 +19,7 @@
 #include "growth_look.h"
 #include "session_private.h"
 #include "../frameworks/tags.h"
+#include "../tables/interrupts.h"
 #include "../allocations/unhooked.h"
 
 enum { OPERATIONS = 2 };
@@ -384,6 +385,16 @@ end_soon(struct cm_session *self)
     if (!self->slice_pending) {
         self->slice_pending = Py_AddPendingCall(slice_pending, self) == 0;
     }
+}
+
+/* The main thread may never come by while others work; who observes is shown
+ * the page within the collection. */
+bool
+cm_steps_may_wait(const struct cm_session *self)
+{
+    return self == cm_session_main() && !self->observed
+           && cm_interrupts_on_main_thread()
+           && PyInterpreterState_Get() == PyInterpreterState_Main();
 }
 
 void

@@ -19,9 +19,12 @@ PyObject *cm_session_stepped(struct cm_session *self, PyObject *const *args,
 PyObject *cm_session_attached(struct cm_session *self);
 /* Where nobody steps, a slice of time may be over. */
 void cm_steps_time(struct cm_session *self, uint64_t now_ns);
-/* The same for the main session, and the devices are asked, at the next safe
- * point of the main thread. */
+/* The same, and the devices are asked, at the next safe point: that is some
+ * large allocations, the first since all that a collection has freed, which
+ * may take 8 ms, and its pause is to have none of them. */
 void cm_steps_soon(struct cm_session *self);
+/* Else both are to be done at once. */
+bool cm_steps_may_wait(const struct cm_session *self);
 /* The same, where no Python code may run: it ends at the next safe point of
  * the main thread.  A tensor was made: mostly one comparison.  How many more
  * before the next call (tags.h). */

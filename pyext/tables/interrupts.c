@@ -251,8 +251,8 @@ raise_kept(void *unused)
     return -1;
 }
 
-static bool
-is_main_thread(void)
+bool
+cm_interrupts_on_main_thread(void)
 {
     return syscall(SYS_gettid) == getpid();
 }
@@ -267,7 +267,7 @@ cm_interrupts_keep(bool by_observer)
         }
         return false;
     }
-    if (is_main_thread()) {
+    if (cm_interrupts_on_main_thread()) {
         leave_us_out(error);
         Py_XSETREF(kept, error);
     }

@@ -24,6 +24,7 @@ void cm_interrupts_leave(void);
  * never are, or that went through a signal's handler.  What an observer raises
  * by itself, SystemExit too, is not.  [never] */
 bool cm_interrupts_raised(PyObject *error, bool by_observer);
+bool cm_interrupts_on_main_thread(void);
 /* Takes the error that is set, if it is the program's; false: it is still set.
  * Before: the call that raised it is over.  [never] */
 bool cm_interrupts_keep(bool by_observer);
