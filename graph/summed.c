@@ -71,6 +71,26 @@ cm_summed_in(const struct cm_holding *self)
 
 /* ---- what is said */
 
+/* Not `total /= n` behind the loop; nor that of an attribute, beside `+=`. */
+static bool
+is_mixed(const struct cm_holding *self, const struct cm_code *own,
+         const struct cm_store *store)
+{
+    bool once = store->kind == CM_STORE_LOCAL
+                || cm_way_is(self, own->name, "<module>");
+    bool mixed = store->repeated || !once;
+    for (size_t i = 0; mixed && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; k < code->store_count; k++) {
+            const struct cm_store *other = &code->stores[k];
+            mixed &= other->scaled || !adds_to_itself(other)
+                     || !cm_text_same(other->name, store->name);
+        }
+    }
+    return mixed;
+}
+
 /* Of one name a variable and an attribute are two. */
 static bool
 scales(const struct cm_holding *self, const struct cm_code *code,
@@ -85,7 +105,8 @@ scales(const struct cm_holding *self, const struct cm_code *code,
         const struct cm_store *store = &code->stores[i];
         found |= store->scaled
                  && (store->kind == CM_STORE_ATTRIBUTE) == attribute
-                 && cm_way_is(self, store->name, name);
+                 && cm_way_is(self, store->name, name)
+                 && is_mixed(self, code, store);
     }
     return found;
 }

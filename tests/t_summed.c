@@ -82,14 +82,19 @@ a_moving_average_is_no_sum(void **state)
     assert_int_equal(line_told(moving, 2, 9, "avg keeps the graph"), 3);
     assert_int_equal(line_told(meter, 2, 9, "sum keeps the graph"), 2);
     assert_int_equal(line_told(other, 2, 9, "write `avg += x.item()`"), 3);
+    /* avg /= n, where another line adds to it. */
+    const struct line divided[] = {{"avg", "avg", false},
+                                   {"avg", "avg", true}};
+    assert_int_equal(line_told(divided, 1, 9, "write `avg += x.item()`"), 2);
+    line_told(divided, 2, 9, "write `avg += x.item()`");
 }
 
-/* Not one that another function has by this name. */
+/* Not one that another function has by this name, nor behind the loop. */
 static void
 a_local_is_mixed_where_it_is(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct way way;
         way_init(&way,
                  "F||a.py:3 main;T|local mean|Tensor [] float32;"
@@ -98,8 +103,9 @@ a_local_is_mixed_where_it_is(void **state)
         way.holding.autograd_depth = 9;
         struct cm_store line = store(&way, CM_STORE_LOCAL, "mean", "", 2);
         line.scaled = true;
+        line.repeated = i != 2;
         struct cm_code_id codes[] = {
-            add_code(&way, "main", &line, i == 0, false),
+            add_code(&way, "main", &line, i != 1, false),
             add_code(&way, "helper", &line, i == 1, false)};
         way.steps[0].code = codes[0];
         way.holding.codes = codes;
