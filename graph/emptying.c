@@ -105,6 +105,14 @@ asks_length(const struct cm_holding *self, struct cm_text_id method,
     return false;
 }
 
+/* `x.pop(0)`, where each has those before behind it. */
+static bool
+removes_in_vain(const struct cm_holding *self, const struct cm_store *store,
+                const char *name)
+{
+    return self->chained && cm_emptying_removes(self, store, name);
+}
+
 /* `if len(x) < n: x.append(y)` and `if len(x) > n: x.pop()`, in either branch;
  * also where the branch is long, or leaves before the other one. */
 static bool
@@ -123,7 +131,8 @@ is_guard(const struct cm_holding *self, const struct cm_code *code,
         }
         if (fills(self, &code->stores[i], name)
             || cm_emptying_removes(self, &code->stores[i], name)) {
-            return own || asks_length(self, measure->name, name);
+            return (own || asks_length(self, measure->name, name))
+                   && !removes_in_vain(self, &code->stores[i], name);
         }
     }
     return false;

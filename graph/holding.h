@@ -54,6 +54,7 @@ struct cm_holding_step {
     uint8_t species, role; /* enum cm_species, enum cm_role */
     bool counted;          /* a container: `items` says how many */
     bool bounded;          /* and the program has said how many at most */
+    bool full;             /* so many are there */
     uint8_t cache;         /* of an lru_cache: enum cm_holding_cache, or-ed */
     uint8_t keys;          /* of a dict: enum cm_holding_keys */
     uint64_t items;
@@ -74,6 +75,8 @@ struct cm_holding {
     bool of_several;      /* optimizers that have stepped */
     bool grows;           /* from iteration to iteration, as far as is known */
     bool on_host;         /* in the CPU's memory, not in a device's */
+    bool chained;         /* each is made of the one before, and has its graph:
+                           * who lets some go keeps them all */
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */

@@ -179,6 +179,95 @@ test_a_loop_takes_out(void **state)
     assert_false(is_drained(&one));
 }
 
+/* Its length is compared, and one goes; or it is set to its last ones. */
+static bool
+lets_go(bool chained, bool trims)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_MEASURE, "", "outputs", 4),
+        store(&way, CM_STORE_CALL, "pop", "outputs", 5)};
+    if (trims) {
+        stores[1] = store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 5);
+        stores[1].trimmed = true;
+    }
+    way.holding.chained = chained;
+    return is_emptied_in(&way, stores, 2);
+}
+
+static void
+test_what_goes_stays_behind_the_rest(void **state)
+{
+    struct way way;
+    (void)state;
+    assert_true(lets_go(false, false));
+    assert_true(lets_go(false, true));
+    assert_false(lets_go(true, false));
+    assert_false(lets_go(true, true));
+    way_init(&way, attribute, 2);
+    way.steps[2].bounded = way.holding.chained = true;
+    assert_true(cm_bound_is_known(&way.holding)); /* it may end when full */
+    way.steps[2].full = true;
+    assert_false(cm_bound_is_known(&way.holding));
+    way.holding.chained = false;
+    assert_true(cm_bound_is_known(&way.holding));
+    cm_records_free(way.records);
+}
+
+/* `total = 0` in a loop, total = total + loss, and total.backward(). */
+static bool
+is_sum_to_go_back(enum cm_store_kind kind, const char *call, const char *of)
+{
+    struct way way;
+    way_init(&way, "F||a.py:3 main;T|local total|Tensor []", 1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "total", "", 4),
+                                store(&way, CM_STORE_LOCAL, "total", "", 6),
+                                store(&way, kind, call, of, 8)};
+    stores[0].constant = stores[0].repeated = stores[1].repeated = true;
+    way.holding.autograd_depth = 40;
+    return is_emptied_in(&way, stores, 3);
+}
+
+static void
+test_a_sum_for_its_graph(void **state)
+{
+    (void)state;
+    assert_true(is_sum_to_go_back(CM_STORE_CALL, "backward", "total"));
+    assert_true(is_sum_to_go_back(CM_STORE_HAND, "backward", "total"));
+    assert_true(is_sum_to_go_back(CM_STORE_HAND, "grad", "total"));
+    assert_false(is_sum_to_go_back(CM_STORE_CALL, "backward", "loss"));
+    assert_false(is_sum_to_go_back(CM_STORE_CALL, "item", "total"));
+    assert_false(is_sum_to_go_back(CM_STORE_HAND, "print", "total"));
+}
+
+/* `outputs = [x.detach() for x in outputs]`, outputs[-1] = x */
+static void
+test_a_chain_is_made_anew(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, "F||a.py:3 main;L|local outputs|list of 9|9;T|[3]|Tensor",
+             1);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_LOCAL, "outputs", "", 2),
+        store(&way, CM_STORE_CALL, "append", "outputs", 4),
+        store(&way, CM_STORE_LOCAL, "outputs", "", 6),
+        store(&way, CM_STORE_ITEM, "", "outputs", 7)};
+    struct cm_code_id codes[] = {add_code(&way, "main", stores, 2, false),
+                                 add_code(&way, "main", stores, 3, false),
+                                 add_code(&way, "main", stores + 3, 1, false)};
+    way.holding.code_count = 1;
+    for (size_t i = 0; i < 3; i++) {
+        way.holding.codes = &codes[i];
+        way.steps[0].code = codes[i];
+        assert_int_equal(cm_bound_is_made_anew(&way.holding), i != 0);
+    }
+    way.holding.at = 0;
+    assert_false(cm_bound_is_made_anew(&way.holding));
+    cm_records_free(way.records);
+}
+
 /* `count` is compared, `counted` is set behind that, and then it is filled. */
 static bool
 is_counted(const char *counted, uint32_t decides, const char *filled)
@@ -383,6 +472,9 @@ main(void)
         cmocka_unit_test(test_a_second_name),
         cmocka_unit_test(test_a_function_gives_back_a_part),
         cmocka_unit_test(test_a_loop_takes_out),
+        cmocka_unit_test(test_what_goes_stays_behind_the_rest),
+        cmocka_unit_test(test_a_sum_for_its_graph),
+        cmocka_unit_test(test_a_chain_is_made_anew),
         cmocka_unit_test(test_a_number_is_compared),
         cmocka_unit_test(test_a_number_is_counted_before),
         cmocka_unit_test(test_a_queue_is_drained),

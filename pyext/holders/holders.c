@@ -91,6 +91,7 @@ copy_steps(struct cm_holder *holder, const struct cm_trail *trail)
             .role = from->role,
             .counted = from->counted,
             .bounded = from->bounded,
+            .full = from->full,
             .cache = from->cache,
             .items = from->items,
             .shown_bytes = from->shown_bytes,
@@ -261,6 +262,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         .of_several = query->several_optimizers,
         .grows = query->growing != NULL && query->growing[group],
         .on_host = is_on_host(self, target),
+        .chained = query->chained != NULL && query->chained[group],
         .chain = holder->chain,
         .category =
             query->categories != NULL ? query->categories[group] : NULL,
@@ -285,6 +287,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
             holding.code_count = codes.count;
         }
         cm_helpers_find(&self->roots, &holding, codes.ids, CM_MOST_FILLERS);
+        holding.chained = holding.chained && !cm_bound_is_made_anew(&holding);
         holder->emptied = cm_bound_is_emptied(&holding)
                           && !cm_uncalled_empties(&self->program, &holding);
     }

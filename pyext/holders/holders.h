@@ -25,6 +25,7 @@ struct cm_holders_query {
     const char *const *categories;  /* as leak.json names them */
     const uint64_t *autograd_depths;
     const bool *growing;
+    const bool *chained;     /* as graph/holding.h has it */
     PyObject *const *hidden; /* the asker's own lists; may be NULL */
     size_t hidden_count;
     bool several_optimizers;       /* have stepped */

@@ -47,18 +47,24 @@ cm_item_count(PyObject *object, uint64_t *items)
 }
 
 /* A deque with a maxlen, an array of objects. */
-static bool
-is_bounded(PyObject *object)
+static void
+find_bound(struct cm_step *step)
 {
-    if (cm_numpy_is(object)) {
-        return cm_numpy_has_places(object);
+    if (cm_numpy_is(step->object)) {
+        step->bounded = cm_numpy_has_places(step->object);
+        return;
     }
-    PyObject *most = cm_type_is(Py_TYPE(object), "collections.deque")
-                         ? cm_field_named(object, "maxlen")
+    PyObject *most = cm_type_is(Py_TYPE(step->object), "collections.deque")
+                         ? cm_field_named(step->object, "maxlen")
                          : NULL;
-    bool bounded = most != NULL && most != Py_None;
+    if (most != NULL && PyLong_CheckExact(most)) {
+        int overflow;
+        step->bounded = true;
+        step->full =
+            step->items > 0
+            && PyLong_AsLongAndOverflow(most, &overflow) == (long)step->items;
+    }
     Py_XDECREF(most);
-    return bounded;
 }
 
 static bool
@@ -274,7 +280,8 @@ describe(const struct cm_reach *reach, struct cm_step *step)
     step->type = node.type;
     step->code = node.code;
     step->counted = cm_item_count(step->object, &step->items);
-    step->bounded = is_bounded(step->object) || is_sized(objects, step)
+    find_bound(step);
+    step->bounded = step->bounded || is_sized(objects, step)
                     || cm_unnamed_is_bounded(objects, step->object);
     if (cm_device_step(reach->devices, objects->texts, step)) {
         return;

@@ -23,6 +23,7 @@ struct cm_step {
     uint8_t species, role;
     bool counted;  /* `items` says something */
     bool bounded;  /* and the program has said how many at most */
+    bool full;     /* so many are there; known of a deque alone */
     uint8_t cache; /* enum cm_holding_cache, or-ed */
     uint64_t items;
     uint64_t shown_bytes, memory_bytes; /* as graph/holding.h has them */

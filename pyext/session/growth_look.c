@@ -352,13 +352,14 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     struct cm_site_id sites[MOST_FINDINGS];
     const char *categories[MOST_FINDINGS];
     uint64_t depths[MOST_FINDINGS];
-    bool growing[MOST_FINDINGS];
+    bool growing[MOST_FINDINGS], chained[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
         categories[i] = category_for_advice(&self->findings[i]);
         depths[i] = self->findings[i].steps_behind;
         growing[i] = !self->findings[i].copy
                      && self->findings[i].row.result.bytes_per_iteration > 0;
+        chained[i] = cm_growing_chained(&self->findings[i]);
     }
     struct cm_holders_query query = {
         .objects = self->session->objects,
@@ -371,6 +372,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .categories = categories,
         .autograd_depths = depths,
         .growing = growing,
+        .chained = chained,
         .hidden = self->hidden,
         .hidden_count = self->hidden_count,
         .several_optimizers = self->session->iterations.active_count > 1,

@@ -61,6 +61,8 @@ struct cm_growth_look {
 bool cm_growing_larger(const struct cm_growth_row *row);
 /* Gradients that linger: C++ holds them, behind their parameters. */
 bool cm_growing_gradients(const struct cm_growing *self);
+/* Several have most of its blocks behind them: each is made of the one before. */
+bool cm_growing_chained(const struct cm_growing *self);
 /* False: no memory. */
 bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
                     PyObject *object);

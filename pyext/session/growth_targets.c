@@ -156,6 +156,13 @@ note_share(struct cm_growth_look *self, struct cm_growing *finding,
                         &finding->behind);
 }
 
+bool
+cm_growing_chained(const struct cm_growing *self)
+{
+    return self->behind > 1
+           && 2 * (uint64_t)self->most_behind > self->row.count;
+}
+
 /* The few that have the memory themselves may be what the running call has
  * just made; the others then have the rest: a graph, unless parameters have as
  * much of it, whatever graph they are in just now. */

@@ -1,0 +1,37 @@
+"""A window of eight is full, but each entry is made of the one before, without its graph."""
+
+from collections import deque
+
+import torch
+from torch import nn
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Smoothed:
+    def __init__(self, size):
+        self.window = deque([torch.zeros(size, size, device=device)], maxlen=8)
+
+    def add(self, moment):
+        self.window.append(0.1 * moment.detach() + 0.9 * self.window[-1].detach())
+
+
+def main():
+    torch.manual_seed(0)
+    model = nn.Linear(256, 256).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    smoothed = Smoothed(256)
+    for step in range(60):
+        x = torch.randn(512, 256, device=device)
+        out = model(x)
+        smoothed.add(out.t() @ out)
+        loss = out.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 20 == 19:
+            print("step:", step, "finite:", bool(loss.isfinite()))
+
+
+if __name__ == "__main__":
+    main()
