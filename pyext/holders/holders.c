@@ -393,7 +393,7 @@ static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
     struct cm_pile pile;
-    struct cm_turns turns = {&self->piles, self->query, &self->program};
+    struct cm_turns turns = {&self->piles, self->query, &self->program, 0};
     cm_piles_find(&self->piles, group, &pile);
     holder->targets = pile.targets;
     holder->unreached = pile.unreached;
@@ -410,7 +410,11 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
     }
     if (has_graph(self, group) && cm_pile_is_behind(&pile)
         && !cm_turns_renew_way(&turns, pile.way)) {
-        pile.node = pile.way->parent;
+        const struct cm_reach_hit *kept =
+            cm_turns_kept(&turns, group, pile.way);
+        pile.node =
+            pile.node == 0 || kept != pile.way ? kept->parent : pile.node;
+        pile.way = kept;
     }
     bool unseen = is_held_unseen(self, group, &pile);
     return unseen || pile.way == NULL

@@ -45,7 +45,7 @@ static inline bool
 cm_pile_is_behind(const struct cm_pile *self)
 {
     uint32_t met = self->targets - self->unreached;
-    return self->node == 0 && self->way != NULL && met * 2 < self->unreached
+    return self->way != NULL && met * 2 < self->unreached
            && self->way->parent < CM_FROM_ROOT;
 }
 

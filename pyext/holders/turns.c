@@ -7,6 +7,9 @@
 #include "../tables/phrase.h"
 #include "renewed.h"
 
+/* Each reads all code of the program's. */
+enum { MOST_ASKED = 8 };
+
 typedef bool fits(const struct cm_records *records, struct cm_code_id code,
                   struct cm_text_id name);
 
@@ -44,20 +47,28 @@ root_of(const struct cm_turns *self, uint32_t parent)
     return &roots->items[parent & ~CM_FROM_ROOT];
 }
 
-/* By who holds it by a name.  Of what grows in number each is held by another
- * one: that is not asked for. */
+/* By who holds it by a name. */
+static bool
+is_set_anew_in(const struct cm_turns *self, uint32_t target, uint32_t parent)
+{
+    const struct cm_holders_query *query = self->query;
+    struct cm_site_id site = query->sites != NULL
+                                 ? query->sites[query->groups[target]]
+                                 : (struct cm_site_id){0};
+    return cm_renewed_is(self->program, parent, query->targets[target], site);
+}
+
+/* Of what grows in number each is held by another one: that is not asked
+ * for. */
 static bool
 is_renewed_in(const struct cm_turns *self, uint32_t target, uint32_t parent)
 {
     const struct cm_holders_query *query = self->query;
-    uint32_t group = query->groups[target];
-    const char *category =
-        query->categories != NULL ? query->categories[group] : NULL;
-    struct cm_site_id site =
-        query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};
+    const char *category = query->categories != NULL
+                               ? query->categories[query->groups[target]]
+                               : NULL;
     return category != NULL && strcmp(category, CM_HOLDING_LARGER) == 0
-           && cm_renewed_is(self->program, parent, query->targets[target],
-                            site);
+           && is_set_anew_in(self, target, parent);
 }
 
 /* A variable that each turn sets before it reads it, or what is computed with
@@ -118,7 +129,7 @@ begin_of(const struct cm_turns *self, const struct cm_reach_hit *way,
 
 /* The way begins at such a variable. */
 static bool
-is_carried_way(const struct cm_turns *self, const struct cm_reach_hit *way,
+is_carried_way(struct cm_turns *self, const struct cm_reach_hit *way,
                uint32_t *node)
 {
     PyObject *referent;
@@ -137,13 +148,13 @@ cm_turns_renew_way(const struct cm_turns *self, const struct cm_reach_hit *way)
            && !is_carried_by(self, root, referent);
 }
 
-typedef bool leads_on(const struct cm_turns *self,
-                      const struct cm_reach_hit *way, uint32_t *node);
+typedef bool leads_on(struct cm_turns *self, const struct cm_reach_hit *way,
+                      uint32_t *node);
 
 /* By the user's own, which is there before the turn and after it, and by an
  * object that has the target: `self.h = self.cell(x, self.h)`. */
 static bool
-is_lasting_way(const struct cm_turns *self, const struct cm_reach_hit *way,
+is_lasting_way(struct cm_turns *self, const struct cm_reach_hit *way,
                uint32_t *node)
 {
     PyObject *referent;
@@ -155,8 +166,17 @@ is_lasting_way(const struct cm_turns *self, const struct cm_reach_hit *way,
     return !cm_turns_renew_way(self, way);
 }
 
+/* Which is not set anew in each turn, as `self.loss = loss` is. */
+static bool
+is_kept_way(struct cm_turns *self, const struct cm_reach_hit *way,
+            uint32_t *node)
+{
+    return is_lasting_way(self, way, node) && self->asked++ < MOST_ASKED
+           && !is_set_anew_in(self, way->target, way->parent);
+}
+
 static const struct cm_reach_hit *
-find_way(const struct cm_turns *self, uint32_t group, leads_on *fits_way,
+find_way(struct cm_turns *self, uint32_t group, leads_on *fits_way,
          uint32_t *node)
 {
     uint32_t first;
@@ -175,7 +195,7 @@ find_way(const struct cm_turns *self, uint32_t group, leads_on *fits_way,
 }
 
 const struct cm_reach_hit *
-cm_turns_carried(const struct cm_turns *self, uint32_t group,
+cm_turns_carried(struct cm_turns *self, uint32_t group,
                  const struct cm_reach_hit *way, uint32_t *node)
 {
     uint32_t first;
@@ -185,7 +205,22 @@ cm_turns_carried(const struct cm_turns *self, uint32_t group,
     const struct cm_reach_hit *found =
         find_way(self, group, is_carried_way, node);
     if (found == NULL && *node == 0 && cm_turns_renew_way(self, way)) {
-        found = find_way(self, group, is_lasting_way, node);
+        found = find_way(self, group, is_kept_way, node);
+        found = found != NULL ? found
+                              : find_way(self, group, is_lasting_way, node);
     }
+    return found != NULL ? found : way;
+}
+
+const struct cm_reach_hit *
+cm_turns_kept(struct cm_turns *self, uint32_t group,
+              const struct cm_reach_hit *way)
+{
+    uint32_t node;
+    const struct cm_reach_hit *found =
+        way->parent < CM_FROM_ROOT
+                && is_set_anew_in(self, way->target, way->parent)
+            ? find_way(self, group, is_kept_way, &node)
+            : NULL;
     return found != NULL ? found : way;
 }

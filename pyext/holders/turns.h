@@ -15,6 +15,7 @@ struct cm_turns {
     const struct cm_piles *piles;         /* borrowed, with what they found */
     const struct cm_holders_query *query; /* borrowed */
     struct cm_program *program;           /* borrowed */
+    unsigned asked;                       /* who sets an attribute anew */
 };
 
 /* Nothing holds the group's but variables of one turn, what is set anew in
@@ -27,12 +28,18 @@ bool cm_turns_renew_way(const struct cm_turns *self,
 
 /* A way to one of the group's by a variable that is left to the next turn:
  * `out, h = rnn(x, h)`; else, where no object has them all and `way` begins at
- * what each turn sets anew, by an attribute that stays; `way` itself where it
- * is such a one, or none is.  *node: in, what has them all, 0: nothing; out,
+ * what each turn sets anew, by an attribute that stays, best by one that is
+ * not set anew itself; `way` itself where it is such a one, or none is.  *node: in, what has them all, 0: nothing; out,
  * what the variable refers to, or has the attribute; 0: a target itself. */
-const struct cm_reach_hit *cm_turns_carried(const struct cm_turns *self,
+const struct cm_reach_hit *cm_turns_carried(struct cm_turns *self,
                                             uint32_t group,
                                             const struct cm_reach_hit *way,
                                             uint32_t *node);
+
+/* Of targets that have most of the group's behind them: another way by what
+ * stays, where the attribute that `way` ends with is set anew in each turn,
+ * as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
+const struct cm_reach_hit *cm_turns_kept(struct cm_turns *self, uint32_t group,
+                                         const struct cm_reach_hit *way);
 
 #endif
