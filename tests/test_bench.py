@@ -59,7 +59,7 @@ def test_the_interval_of_thousands_of_values_is_that_of_order_statistics(bench):
 def test_one_allocation_costs_more_than_nothing(bench):
     """By the samples behind README's row, which is to say what they give."""
     rows = Rows()
-    stored = json.loads((BENCH / "results" / "allocations-cost-nvidia-h200.json").read_text())
+    stored = json.loads((BENCH / "results" / "allocations-nvidia-h200.json").read_text())
     (case,) = [one for one in stored["cases"] if one["case"] == "d"]
     for depth, samples in case["samples"].items():
         bench("allocations").judge_cost(depth, samples, rows)
