@@ -84,28 +84,10 @@ sets(const struct cm_holding *self, const struct cm_store *store,
 
 /* Lines that empty it, make it in a method of that purpose, set it anew
  * elsewhere or to something else, put something at a place in it, or a new
- * container each turn; that add, or take one out; that go back through it. */
+ * container each turn; that add, or take one out. */
 struct lines {
-    uint32_t clear, trim, make, set, other, item, longer, part, add, taken,
-        backward;
+    uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
 };
-
-/* x.backward(), and torch.autograd.grad(x, ...), accelerator.backward(x),
- * scaler.scale(x).backward(). */
-static bool
-goes_back(const struct cm_holding *self, const struct cm_store *store,
-          const char *name)
-{
-    static const char *const handed[] = {"backward", "grad", "scale"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof handed / sizeof handed[0]; i++) {
-        found |= store->kind == CM_STORE_HAND
-                 && cm_way_is(self, store->name, handed[i]);
-    }
-    found |= store->kind == CM_STORE_CALL
-             && cm_way_is(self, store->name, "backward");
-    return found && cm_way_is(self, store->owner, name);
-}
 
 /* A method of that name runs again and again, as a rule. */
 static bool
@@ -261,7 +243,6 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
-        lines->backward += goes_back(self, store, place->name);
     }
 }
 
@@ -431,9 +412,7 @@ is_emptied_there(const struct cm_holding *self, bool own)
     /* Each epoch makes it longer from nothing. */
     bool anew = !own && lines.set > (lines.make > 0 ? 0 : 1);
     if (cm_way_is_tensor(cm_way_step(self, self->at))) {
-        /* A sum of some steps, which is there for its graph. */
-        return anew && lines.other > 0
-               && (!is_in_graph(self) || lines.backward > 0);
+        return anew && lines.other > 0 && !is_in_graph(self);
     }
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0 || anew
@@ -468,7 +447,6 @@ cm_bound_is_emptied(const struct cm_holding *self)
            && (is_emptied_there(self, false) || is_emptied_below(self));
 }
 
-/* `x = [y.detach() for y in x]`, `x[-1] = y` */
 bool
 cm_bound_is_made_anew(const struct cm_holding *self)
 {
@@ -477,7 +455,9 @@ cm_bound_is_made_anew(const struct cm_holding *self)
     }
     struct cm_holding named = named_place(self);
     struct lines lines = lines_of(&named);
-    return lines.other > lines.trim + 1 || lines.item > 0;
+    /* `x = [y.detach() for y in x]`, `x[-1] = y` */
+    return lines.other > lines.trim + 1 || lines.item > 0
+           || cm_emptying_adds_anew(self);
 }
 
 /* ---- a size */

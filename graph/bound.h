@@ -15,7 +15,7 @@ bool cm_bound_is_known(const struct cm_holding *self);
 /* A line empties it now and then: at the end of an epoch, as a rule; or it is
  * a memo (memo.h) that an epoch fills. */
 bool cm_bound_is_emptied(const struct cm_holding *self);
-/* Or sets it, or one of its places, to something else. */
+/* Or sets it, one of its places, or what is added to it, to something else. */
 bool cm_bound_is_made_anew(const struct cm_holding *self);
 
 /* The next turn of a loop may find in the variable what this one has left

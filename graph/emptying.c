@@ -69,6 +69,43 @@ cm_emptying_adds(const struct cm_holding *self, const struct cm_store *store,
            && calls_one_of(self, store, calls);
 }
 
+/* So many lines of a loop set it. */
+static uint32_t
+times_set(const struct cm_code *code, struct cm_text_id name)
+{
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        times += code->stores[i].kind == CM_STORE_LOCAL
+                 && code->stores[i].repeated
+                 && cm_text_same(code->stores[i].name, name);
+    }
+    return times;
+}
+
+static bool
+is_adding(const struct cm_holding *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_HAND && store->owner.index != 0
+           && (cm_way_is(self, store->name, "append")
+               || cm_way_is(self, store->name, "appendleft"));
+}
+
+bool
+cm_emptying_adds_anew(const struct cm_holding *self)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !code->library && k < code->store_count; k++) {
+            const struct cm_store *store = &code->stores[k];
+            found |=
+                is_adding(self, store) && times_set(code, store->owner) > 1;
+        }
+    }
+    return found;
+}
+
 /* Or losses[k] = x. */
 static bool
 fills(const struct cm_holding *self, const struct cm_store *store,
@@ -87,6 +124,17 @@ measures(const struct cm_holding *self, const struct cm_store *store,
            && cm_emptying_is_about(self, store, name);
 }
 
+static bool
+has_measure(const struct cm_holding *self, const struct cm_code *code,
+            const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < code->store_count; i++) {
+        found = measures(self, &code->stores[i], name);
+    }
+    return found;
+}
+
 /* A method of the program's that compares its length: self.is_full(). */
 static bool
 asks_length(const struct cm_holding *self, struct cm_text_id method,
@@ -96,10 +144,8 @@ asks_length(const struct cm_holding *self, struct cm_text_id method,
         const struct cm_code *code =
             cm_records_code(self->records, self->codes[i]);
         bool it = !code->library && cm_text_same(code->name, method);
-        for (uint32_t k = 0; it && k < code->store_count; k++) {
-            if (measures(self, &code->stores[k], name)) {
-                return true;
-            }
+        if (it && has_measure(self, code, name)) {
+            return true;
         }
     }
     return false;
@@ -201,7 +247,8 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
 {
     bool filled = false;
     if (!code->stores[at].repeated || code->stores[at].found
-        || !cm_emptying_removes(self, &code->stores[at], name)) {
+        || !cm_emptying_removes(self, &code->stores[at], name)
+        || (self->chained && has_measure(self, code, name))) {
         return false;
     }
     for (uint32_t i = 0; i < code->store_count; i++) {

@@ -57,4 +57,8 @@ bool cm_emptying_extends(const struct cm_holding *self,
                          const struct cm_code *code, uint32_t at,
                          const char *name);
 
+/* x.append(h), where lines of a loop set h to `cell(x, h)` and, now and then, to
+ * `h.detach()` or to zeros: with that, another chain begins. */
+bool cm_emptying_adds_anew(const struct cm_holding *self);
+
 #endif

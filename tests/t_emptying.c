@@ -215,32 +215,6 @@ test_what_goes_stays_behind_the_rest(void **state)
     cm_records_free(way.records);
 }
 
-/* `total = 0` in a loop, total = total + loss, and total.backward(). */
-static bool
-is_sum_to_go_back(enum cm_store_kind kind, const char *call, const char *of)
-{
-    struct way way;
-    way_init(&way, "F||a.py:3 main;T|local total|Tensor []", 1);
-    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "total", "", 4),
-                                store(&way, CM_STORE_LOCAL, "total", "", 6),
-                                store(&way, kind, call, of, 8)};
-    stores[0].constant = stores[0].repeated = stores[1].repeated = true;
-    way.holding.autograd_depth = 40;
-    return is_emptied_in(&way, stores, 3);
-}
-
-static void
-test_a_sum_for_its_graph(void **state)
-{
-    (void)state;
-    assert_true(is_sum_to_go_back(CM_STORE_CALL, "backward", "total"));
-    assert_true(is_sum_to_go_back(CM_STORE_HAND, "backward", "total"));
-    assert_true(is_sum_to_go_back(CM_STORE_HAND, "grad", "total"));
-    assert_false(is_sum_to_go_back(CM_STORE_CALL, "backward", "loss"));
-    assert_false(is_sum_to_go_back(CM_STORE_CALL, "item", "total"));
-    assert_false(is_sum_to_go_back(CM_STORE_HAND, "print", "total"));
-}
-
 /* `outputs = [x.detach() for x in outputs]`, outputs[-1] = x */
 static void
 test_a_chain_is_made_anew(void **state)
@@ -266,6 +240,63 @@ test_a_chain_is_made_anew(void **state)
     way.holding.at = 0;
     assert_false(cm_bound_is_made_anew(&way.holding));
     cm_records_free(way.records);
+}
+
+/* h = cell(x, h) and h = `other` in a loop; outputs.`call`(h) */
+static bool
+is_added_anew(bool other, const char *call)
+{
+    struct way way;
+    way_init(&way, "F||a.py:3 main;L|local outputs|list of 9|9;T|[3]|Tensor",
+             1);
+    struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "h", "", 2),
+                                store(&way, CM_STORE_LOCAL, "h", "", 4),
+                                store(&way, CM_STORE_HAND, call, "h", 5),
+                                store(&way, CM_STORE_LOCAL, "h", "", 7)};
+    stores[1].repeated = true;
+    stores[3].repeated = other;
+    struct cm_code_id code = add_code(&way, "main", stores, 4, false);
+    way.steps[0].code = code;
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_bound_is_made_anew(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_what_is_added_begins_anew(void **state)
+{
+    (void)state;
+    assert_true(is_added_anew(true, "append"));
+    assert_true(is_added_anew(true, "appendleft"));
+    assert_false(is_added_anew(false, "append"));
+    assert_false(is_added_anew(true, "log"));
+}
+
+/* while len(outputs) > 8: outputs.pop(0), in a function of its own. */
+static bool
+is_drained_to(bool measured, bool chained)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "append", "outputs", 3),
+        store(&way, measured ? CM_STORE_MEASURE : CM_STORE_ASK, "", "outputs",
+              14),
+        store(&way, CM_STORE_CALL, "pop", "outputs", 25)};
+    stores[2].repeated = true;
+    way.holding.chained = chained;
+    return is_emptied_in(&way, stores, 3);
+}
+
+static void
+test_a_loop_lets_some_go(void **state)
+{
+    (void)state;
+    assert_true(is_drained_to(true, false));
+    assert_true(is_drained_to(false, true)); /* until nothing is left */
+    assert_false(is_drained_to(true, true));
 }
 
 /* `count` is compared, `counted` is set behind that, and then it is filled. */
@@ -473,8 +504,9 @@ main(void)
         cmocka_unit_test(test_a_function_gives_back_a_part),
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_what_goes_stays_behind_the_rest),
-        cmocka_unit_test(test_a_sum_for_its_graph),
         cmocka_unit_test(test_a_chain_is_made_anew),
+        cmocka_unit_test(test_what_is_added_begins_anew),
+        cmocka_unit_test(test_a_loop_lets_some_go),
         cmocka_unit_test(test_a_number_is_compared),
         cmocka_unit_test(test_a_number_is_counted_before),
         cmocka_unit_test(test_a_queue_is_drained),

@@ -82,11 +82,31 @@ a_moving_average_is_no_sum(void **state)
     assert_int_equal(line_told(moving, 2, 9, "avg keeps the graph"), 3);
     assert_int_equal(line_told(meter, 2, 9, "sum keeps the graph"), 2);
     assert_int_equal(line_told(other, 2, 9, "write `avg += x.item()`"), 3);
-    /* avg /= n, where another line adds to it. */
-    const struct line divided[] = {{"avg", "avg", false},
-                                   {"avg", "avg", true}};
-    assert_int_equal(line_told(divided, 1, 9, "write `avg += x.item()`"), 2);
-    line_told(divided, 2, 9, "write `avg += x.item()`");
+}
+
+/* avg += x in one function and avg /= n in another; in one: avg *= 0.9. */
+static void
+a_sum_is_divided_elsewhere(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct way way;
+        way_init(&way, mean, 2);
+        way.holding.autograd_depth = 9;
+        struct cm_store lines[] = {
+            store(&way, CM_STORE_ATTRIBUTE, "avg", "self", 2),
+            store(&way, CM_STORE_ATTRIBUTE, "avg", "self", 3)};
+        lines[0].key = lines[1].key = text(&way, "avg");
+        lines[1].scaled = true;
+        struct cm_code_id codes[] = {
+            add_code(&way, "update", lines, i == 0 ? 1 : 2, false),
+            add_code(&way, "mean", lines + 1, i == 0 ? 1 : 0, false)};
+        way.holding.codes = codes;
+        way.holding.code_count = 2;
+        assert_advice(&way, "sum keeps its graph",
+                      i == 0 ? "write `avg += x.item()`" : "avg keeps the");
+        cm_records_free(way.records);
+    }
 }
 
 /* Not one that another function has by this name, nor behind the loop. */
@@ -196,6 +216,7 @@ main(void)
         cmocka_unit_test(without_a_graph_the_place_is_told),
         cmocka_unit_test(a_buffer_is_told_with_its_owner),
         cmocka_unit_test(a_moving_average_is_no_sum),
+        cmocka_unit_test(a_sum_is_divided_elsewhere),
         cmocka_unit_test(a_local_is_mixed_where_it_is),
         cmocka_unit_test(sums_by_name_are_told_as_one),
     };

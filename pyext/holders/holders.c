@@ -59,6 +59,7 @@ struct search {
     struct cm_retained retained;
     struct cm_piles piles;
     struct cm_program program;
+    unsigned asked;
 };
 
 static void
@@ -389,11 +390,20 @@ is_held_unseen(const struct search *self, uint32_t group,
            && !has_graph(self, group) && !self->reach.cut;
 }
 
+/* Which holds no more than it did, whatever grows behind what it has. */
+static bool
+is_window(const struct search *self, const struct cm_pile *pile)
+{
+    return pile->way != NULL && pile->way->parent < CM_FROM_ROOT
+           && cm_trail_is_full(self->reach.objects[pile->way->parent]);
+}
+
 static enum cm_status
 find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
 {
     struct cm_pile pile;
-    struct cm_turns turns = {&self->piles, self->query, &self->program, 0};
+    struct cm_turns turns = {&self->piles, self->query, &self->program,
+                             &self->asked};
     cm_piles_find(&self->piles, group, &pile);
     holder->targets = pile.targets;
     holder->unreached = pile.unreached;
@@ -408,7 +418,8 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
                 && cm_turns_renew_way(&turns, pile.way)))) {
         pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
     }
-    if (has_graph(self, group) && cm_pile_is_behind(&pile)
+    if (has_graph(self, group)
+        && (cm_pile_is_behind(&pile) || is_window(self, &pile))
         && !cm_turns_renew_way(&turns, pile.way)) {
         const struct cm_reach_hit *kept =
             cm_turns_kept(&turns, group, pile.way);

@@ -46,25 +46,36 @@ cm_item_count(PyObject *object, uint64_t *items)
     return count >= 0;
 }
 
+/* Of a deque; 0: as many as come. */
+static uint64_t
+room_of(PyObject *object)
+{
+    int overflow = 0;
+    PyObject *most = cm_type_is(Py_TYPE(object), "collections.deque")
+                         ? cm_field_named(object, "maxlen")
+                         : NULL;
+    long room = most != NULL && PyLong_CheckExact(most)
+                    ? PyLong_AsLongAndOverflow(most, &overflow)
+                    : 0;
+    Py_XDECREF(most);
+    return room > 0 ? (uint64_t)room : 0;
+}
+
+bool
+cm_trail_is_full(PyObject *object)
+{
+    uint64_t room = room_of(object);
+    return room != 0 && (uint64_t)Py_SIZE(object) == room;
+}
+
 /* A deque with a maxlen, an array of objects. */
 static void
 find_bound(struct cm_step *step)
 {
-    if (cm_numpy_is(step->object)) {
-        step->bounded = cm_numpy_has_places(step->object);
-        return;
-    }
-    PyObject *most = cm_type_is(Py_TYPE(step->object), "collections.deque")
-                         ? cm_field_named(step->object, "maxlen")
-                         : NULL;
-    if (most != NULL && PyLong_CheckExact(most)) {
-        int overflow;
-        step->bounded = true;
-        step->full =
-            step->items > 0
-            && PyLong_AsLongAndOverflow(most, &overflow) == (long)step->items;
-    }
-    Py_XDECREF(most);
+    step->bounded = cm_numpy_is(step->object)
+                        ? cm_numpy_has_places(step->object)
+                        : room_of(step->object) != 0;
+    step->full = step->bounded && cm_trail_is_full(step->object);
 }
 
 static bool

@@ -49,4 +49,7 @@ bool cm_device_step(struct cm_devices *devices, struct cm_texts *texts,
 /* What a container holds; false for what is none. */
 bool cm_item_count(PyObject *object, uint64_t *items);
 
+/* A deque that has as many items as it may have. */
+bool cm_trail_is_full(PyObject *object);
+
 #endif

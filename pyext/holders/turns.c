@@ -4,11 +4,12 @@
 #include "turns.h"
 
 #include "../../graph/bound.h"
+#include "../tables/fields.h"
 #include "../tables/phrase.h"
 #include "renewed.h"
 
 /* Each reads all code of the program's. */
-enum { MOST_ASKED = 8 };
+enum { MOST_ASKED = 32 };
 
 typedef bool fits(const struct cm_records *records, struct cm_code_id code,
                   struct cm_text_id name);
@@ -171,8 +172,25 @@ static bool
 is_kept_way(struct cm_turns *self, const struct cm_reach_hit *way,
             uint32_t *node)
 {
-    return is_lasting_way(self, way, node) && self->asked++ < MOST_ASKED
+    return is_lasting_way(self, way, node) && (*self->asked)++ < MOST_ASKED
            && !is_set_anew_in(self, way->target, way->parent);
+}
+
+static bool
+is_sequence(const struct cm_turns *self, uint32_t node)
+{
+    PyObject *object = self->piles->reach->objects[node];
+    return PyList_Check(object) || PyTuple_Check(object)
+           || cm_type_is(Py_TYPE(object), "collections.deque");
+}
+
+/* And by a name: what is made of it may be in a list too. */
+static bool
+is_kept_by_name(struct cm_turns *self, const struct cm_reach_hit *way,
+                uint32_t *node)
+{
+    return way->parent < CM_FROM_ROOT && !is_sequence(self, way->parent)
+           && is_kept_way(self, way, node);
 }
 
 static const struct cm_reach_hit *
@@ -217,10 +235,11 @@ cm_turns_kept(struct cm_turns *self, uint32_t group,
               const struct cm_reach_hit *way)
 {
     uint32_t node;
-    const struct cm_reach_hit *found =
-        way->parent < CM_FROM_ROOT
-                && is_set_anew_in(self, way->target, way->parent)
-            ? find_way(self, group, is_kept_way, &node)
-            : NULL;
+    const struct cm_reach_hit *found = NULL;
+    if (way->parent < CM_FROM_ROOT
+        && (is_sequence(self, way->parent)
+            || is_set_anew_in(self, way->target, way->parent))) {
+        found = find_way(self, group, is_kept_by_name, &node);
+    }
     return found != NULL ? found : way;
 }

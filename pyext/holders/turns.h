@@ -15,7 +15,7 @@ struct cm_turns {
     const struct cm_piles *piles;         /* borrowed, with what they found */
     const struct cm_holders_query *query; /* borrowed */
     struct cm_program *program;           /* borrowed */
-    unsigned asked;                       /* who sets an attribute anew */
+    unsigned *asked; /* of all groups: who sets an attribute anew */
 };
 
 /* Nothing holds the group's but variables of one turn, what is set anew in
@@ -37,8 +37,8 @@ const struct cm_reach_hit *cm_turns_carried(struct cm_turns *self,
                                             uint32_t *node);
 
 /* Of targets that have most of the group's behind them: another way by what
- * stays, where the attribute that `way` ends with is set anew in each turn,
- * as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
+ * stays by a name, where the attribute that `way` ends with is set anew in each
+ * turn, or is a place in a list, which may have what is made of it: as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
 const struct cm_reach_hit *cm_turns_kept(struct cm_turns *self, uint32_t group,
                                          const struct cm_reach_hit *way);
 
