@@ -457,7 +457,8 @@ cm_bound_is_made_anew(const struct cm_holding *self)
     struct lines lines = lines_of(&named);
     /* `x = [y.detach() for y in x]`, `x[-1] = y` */
     return lines.other > lines.trim + 1 || lines.item > 0
-           || cm_emptying_adds_anew(self);
+           || cm_emptying_adds_anew(self,
+                                    cm_way_name_of(&named, named.at).text);
 }
 
 /* ---- a size */

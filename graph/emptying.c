@@ -82,16 +82,23 @@ times_set(const struct cm_code *code, struct cm_text_id name)
     return times;
 }
 
+/* x.append(h): what is handed on is added to this container. */
 static bool
-is_adding(const struct cm_holding *self, const struct cm_store *store)
+is_adding(const struct cm_holding *self, const struct cm_code *code,
+          const struct cm_store *hand, const char *name)
 {
-    return store->kind == CM_STORE_HAND && store->owner.index != 0
-           && (cm_way_is(self, store->name, "append")
-               || cm_way_is(self, store->name, "appendleft"));
+    bool adds = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        adds |= code->stores[i].line == hand->line
+                && cm_emptying_adds(self, &code->stores[i], name)
+                && cm_text_same(code->stores[i].name, hand->name);
+    }
+    return adds && hand->kind == CM_STORE_HAND && !hand->constant
+           && hand->owner.index != 0;
 }
 
 bool
-cm_emptying_adds_anew(const struct cm_holding *self)
+cm_emptying_adds_anew(const struct cm_holding *self, const char *name)
 {
     bool found = false;
     for (size_t i = 0; !found && i < self->code_count; i++) {
@@ -99,8 +106,8 @@ cm_emptying_adds_anew(const struct cm_holding *self)
             cm_records_code(self->records, self->codes[i]);
         for (uint32_t k = 0; !code->library && k < code->store_count; k++) {
             const struct cm_store *store = &code->stores[k];
-            found |=
-                is_adding(self, store) && times_set(code, store->owner) > 1;
+            found |= is_adding(self, code, store, name)
+                     && times_set(code, store->owner) > 1;
         }
     }
     return found;
@@ -238,6 +245,19 @@ is_running(const struct cm_holding *self, const struct cm_code *code)
     return running;
 }
 
+/* while len(x) > n: x.pop(0) */
+static bool
+is_measured(const struct cm_holding *self, const struct cm_code *code,
+            uint32_t at, const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < at; i++) {
+        found = code->stores[i].line + 1 >= code->stores[at].line
+                && measures(self, &code->stores[i], name);
+    }
+    return found;
+}
+
 /* Items are taken out in a loop that puts none in: until it is small enough, not
  * until one is found that is handed out.  Where the same code puts one in, it
  * does so before that loop. */
@@ -248,7 +268,7 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
     bool filled = false;
     if (!code->stores[at].repeated || code->stores[at].found
         || !cm_emptying_removes(self, &code->stores[at], name)
-        || (self->chained && has_measure(self, code, name))) {
+        || (self->chained && is_measured(self, code, at, name))) {
         return false;
     }
     for (uint32_t i = 0; i < code->store_count; i++) {

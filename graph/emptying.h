@@ -59,6 +59,6 @@ bool cm_emptying_extends(const struct cm_holding *self,
 
 /* x.append(h), where lines of a loop set h to `cell(x, h)` and, now and then, to
  * `h.detach()` or to zeros: with that, another chain begins. */
-bool cm_emptying_adds_anew(const struct cm_holding *self);
+bool cm_emptying_adds_anew(const struct cm_holding *self, const char *name);
 
 #endif

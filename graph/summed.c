@@ -83,9 +83,10 @@ is_mixed(const struct cm_holding *self, const struct cm_code *own,
     for (size_t i = 0; mixed && i < self->code_count; i++) {
         const struct cm_code *code =
             cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; code != own && k < code->store_count; k++) {
+        for (uint32_t k = 0; k < code->store_count; k++) {
             const struct cm_store *other = &code->stores[k];
-            mixed &= other->scaled || !adds_to_itself(other)
+            bool beside = code == own && other->repeated == store->repeated;
+            mixed &= beside || other->scaled || !adds_to_itself(other)
                      || !cm_text_same(other->name, store->name);
         }
     }

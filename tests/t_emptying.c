@@ -242,9 +242,9 @@ test_a_chain_is_made_anew(void **state)
     cm_records_free(way.records);
 }
 
-/* h = cell(x, h) and h = `other` in a loop; outputs.`call`(h) */
+/* h = cell(x, h) and h = `other` in a loop; `to`.`call`(h) */
 static bool
-is_added_anew(bool other, const char *call)
+is_added_anew(bool other, const char *call, const char *to)
 {
     struct way way;
     way_init(&way, "F||a.py:3 main;L|local outputs|list of 9|9;T|[3]|Tensor",
@@ -252,10 +252,11 @@ is_added_anew(bool other, const char *call)
     struct cm_store stores[] = {store(&way, CM_STORE_LOCAL, "h", "", 2),
                                 store(&way, CM_STORE_LOCAL, "h", "", 4),
                                 store(&way, CM_STORE_HAND, call, "h", 5),
+                                store(&way, CM_STORE_CALL, call, to, 5),
                                 store(&way, CM_STORE_LOCAL, "h", "", 7)};
     stores[1].repeated = true;
-    stores[3].repeated = other;
-    struct cm_code_id code = add_code(&way, "main", stores, 4, false);
+    stores[4].repeated = other;
+    struct cm_code_id code = add_code(&way, "main", stores, 5, false);
     way.steps[0].code = code;
     way.holding.codes = &code;
     way.holding.code_count = 1;
@@ -268,22 +269,23 @@ static void
 test_what_is_added_begins_anew(void **state)
 {
     (void)state;
-    assert_true(is_added_anew(true, "append"));
-    assert_true(is_added_anew(true, "appendleft"));
-    assert_false(is_added_anew(false, "append"));
-    assert_false(is_added_anew(true, "log"));
+    assert_true(is_added_anew(true, "append", "outputs"));
+    assert_true(is_added_anew(true, "appendleft", "outputs"));
+    assert_false(is_added_anew(false, "append", "outputs"));
+    assert_false(is_added_anew(true, "log", "outputs"));
+    assert_false(is_added_anew(true, "append", "others"));
 }
 
 /* while len(outputs) > 8: outputs.pop(0), in a function of its own. */
 static bool
-is_drained_to(bool measured, bool chained)
+is_drained_to(bool measured, bool chained, uint32_t line)
 {
     struct way way;
     way_init(&way, attribute, 2);
     struct cm_store stores[] = {
         store(&way, CM_STORE_CALL, "append", "outputs", 3),
         store(&way, measured ? CM_STORE_MEASURE : CM_STORE_ASK, "", "outputs",
-              14),
+              line),
         store(&way, CM_STORE_CALL, "pop", "outputs", 25)};
     stores[2].repeated = true;
     way.holding.chained = chained;
@@ -294,9 +296,10 @@ static void
 test_a_loop_lets_some_go(void **state)
 {
     (void)state;
-    assert_true(is_drained_to(true, false));
-    assert_true(is_drained_to(false, true)); /* until nothing is left */
-    assert_false(is_drained_to(true, true));
+    assert_true(is_drained_to(true, false, 24));
+    assert_true(is_drained_to(false, true, 24)); /* until nothing is left */
+    assert_true(is_drained_to(true, true, 14));  /* if len(outputs) > 8: */
+    assert_false(is_drained_to(true, true, 24));
 }
 
 /* `count` is compared, `counted` is set behind that, and then it is filled. */

@@ -392,9 +392,13 @@ is_held_unseen(const struct search *self, uint32_t group,
 
 /* Which holds no more than it did, whatever grows behind what it has. */
 static bool
-is_window(const struct search *self, const struct cm_pile *pile)
+is_window(const struct search *self, uint32_t group,
+          const struct cm_pile *pile)
 {
-    return pile->way != NULL && pile->way->parent < CM_FROM_ROOT
+    const bool *chained = self->query->chained;
+    return chained != NULL && chained[group] && pile->way != NULL
+           && pile->way->parent < CM_FROM_ROOT
+           && (pile->node == 0 || pile->node == pile->way->parent)
            && cm_trail_is_full(self->reach.objects[pile->way->parent]);
 }
 
@@ -419,7 +423,7 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
         pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
     }
     if (has_graph(self, group)
-        && (cm_pile_is_behind(&pile) || is_window(self, &pile))
+        && (cm_pile_is_behind(&pile) || is_window(self, group, &pile))
         && !cm_turns_renew_way(&turns, pile.way)) {
         const struct cm_reach_hit *kept =
             cm_turns_kept(&turns, group, pile.way);

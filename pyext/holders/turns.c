@@ -4,9 +4,9 @@
 #include "turns.h"
 
 #include "../../graph/bound.h"
-#include "../tables/fields.h"
 #include "../tables/phrase.h"
 #include "renewed.h"
+#include "trail.h"
 
 /* Each reads all code of the program's. */
 enum { MOST_ASKED = 32 };
@@ -177,19 +177,17 @@ is_kept_way(struct cm_turns *self, const struct cm_reach_hit *way,
 }
 
 static bool
-is_sequence(const struct cm_turns *self, uint32_t node)
+is_full_window(const struct cm_turns *self, uint32_t node)
 {
-    PyObject *object = self->piles->reach->objects[node];
-    return PyList_Check(object) || PyTuple_Check(object)
-           || cm_type_is(Py_TYPE(object), "collections.deque");
+    return cm_trail_is_full(self->piles->reach->objects[node]);
 }
 
-/* And by a name: what is made of it may be in a list too. */
+/* And not in a window, which may have what is made of it too. */
 static bool
-is_kept_by_name(struct cm_turns *self, const struct cm_reach_hit *way,
-                uint32_t *node)
+is_kept_elsewhere(struct cm_turns *self, const struct cm_reach_hit *way,
+                  uint32_t *node)
 {
-    return way->parent < CM_FROM_ROOT && !is_sequence(self, way->parent)
+    return way->parent < CM_FROM_ROOT && !is_full_window(self, way->parent)
            && is_kept_way(self, way, node);
 }
 
@@ -237,9 +235,9 @@ cm_turns_kept(struct cm_turns *self, uint32_t group,
     uint32_t node;
     const struct cm_reach_hit *found = NULL;
     if (way->parent < CM_FROM_ROOT
-        && (is_sequence(self, way->parent)
+        && (is_full_window(self, way->parent)
             || is_set_anew_in(self, way->target, way->parent))) {
-        found = find_way(self, group, is_kept_by_name, &node);
+        found = find_way(self, group, is_kept_elsewhere, &node);
     }
     return found != NULL ? found : way;
 }

@@ -38,7 +38,7 @@ const struct cm_reach_hit *cm_turns_carried(struct cm_turns *self,
 
 /* Of targets that have most of the group's behind them: another way by what
  * stays by a name, where the attribute that `way` ends with is set anew in each
- * turn, or is a place in a list, which may have what is made of it: as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
+ * turn, or is a place in a full window, which may have what is made of it: as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
 const struct cm_reach_hit *cm_turns_kept(struct cm_turns *self, uint32_t group,
                                          const struct cm_reach_hit *way);
 
