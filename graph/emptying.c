@@ -87,14 +87,15 @@ static bool
 is_adding(const struct cm_holding *self, const struct cm_code *code,
           const struct cm_store *hand, const char *name)
 {
+    bool handed = hand->kind == CM_STORE_HAND && !hand->constant
+                  && hand->owner.index != 0;
     bool adds = false;
-    for (uint32_t i = 0; i < code->store_count; i++) {
-        adds |= code->stores[i].line == hand->line
-                && cm_emptying_adds(self, &code->stores[i], name)
-                && cm_text_same(code->stores[i].name, hand->name);
+    for (uint32_t i = 0; handed && !adds && i < code->store_count; i++) {
+        adds = code->stores[i].line == hand->line
+               && cm_emptying_adds(self, &code->stores[i], name)
+               && cm_text_same(code->stores[i].name, hand->name);
     }
-    return adds && hand->kind == CM_STORE_HAND && !hand->constant
-           && hand->owner.index != 0;
+    return adds;
 }
 
 bool
@@ -131,13 +132,15 @@ measures(const struct cm_holding *self, const struct cm_store *store,
            && cm_emptying_is_about(self, store, name);
 }
 
+/* Of those before store `end`, in this line or further below. */
 static bool
 has_measure(const struct cm_holding *self, const struct cm_code *code,
-            const char *name)
+            uint32_t line, uint32_t end, const char *name)
 {
     bool found = false;
-    for (uint32_t i = 0; !found && i < code->store_count; i++) {
-        found = measures(self, &code->stores[i], name);
+    for (uint32_t i = 0; !found && i < end; i++) {
+        found = code->stores[i].line >= line
+                && measures(self, &code->stores[i], name);
     }
     return found;
 }
@@ -151,7 +154,7 @@ asks_length(const struct cm_holding *self, struct cm_text_id method,
         const struct cm_code *code =
             cm_records_code(self->records, self->codes[i]);
         bool it = !code->library && cm_text_same(code->name, method);
-        if (it && has_measure(self, code, name)) {
+        if (it && has_measure(self, code, 0, code->store_count, name)) {
             return true;
         }
     }
@@ -250,12 +253,8 @@ static bool
 is_measured(const struct cm_holding *self, const struct cm_code *code,
             uint32_t at, const char *name)
 {
-    bool found = false;
-    for (uint32_t i = 0; !found && i < at; i++) {
-        found = code->stores[i].line + 1 >= code->stores[at].line
-                && measures(self, &code->stores[i], name);
-    }
-    return found;
+    uint32_t line = code->stores[at].line;
+    return has_measure(self, code, line > 0 ? line - 1 : 0, at, name);
 }
 
 /* Items are taken out in a loop that puts none in: until it is small enough, not

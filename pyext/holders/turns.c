@@ -234,9 +234,8 @@ cm_turns_kept(struct cm_turns *self, uint32_t group,
 {
     uint32_t node;
     const struct cm_reach_hit *found = NULL;
-    if (way->parent < CM_FROM_ROOT
-        && (is_full_window(self, way->parent)
-            || is_set_anew_in(self, way->target, way->parent))) {
+    if (is_full_window(self, way->parent)
+        || is_set_anew_in(self, way->target, way->parent)) {
         found = find_way(self, group, is_kept_elsewhere, &node);
     }
     return found != NULL ? found : way;

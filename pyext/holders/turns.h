@@ -28,17 +28,20 @@ bool cm_turns_renew_way(const struct cm_turns *self,
 
 /* A way to one of the group's by a variable that is left to the next turn:
  * `out, h = rnn(x, h)`; else, where no object has them all and `way` begins at
- * what each turn sets anew, by an attribute that stays, best by one that is
- * not set anew itself; `way` itself where it is such a one, or none is.  *node: in, what has them all, 0: nothing; out,
- * what the variable refers to, or has the attribute; 0: a target itself. */
+ * what each turn sets anew, by an attribute that stays, best by one that is not
+ * set anew itself; `way` itself where it is such a one, or none is.  *node: in,
+ * what has them all, 0: nothing; out, what the variable refers to, or has the
+ * attribute; 0: a target itself. */
 const struct cm_reach_hit *cm_turns_carried(struct cm_turns *self,
                                             uint32_t group,
                                             const struct cm_reach_hit *way,
                                             uint32_t *node);
 
-/* Of targets that have most of the group's behind them: another way by what
- * stays by a name, where the attribute that `way` ends with is set anew in each
- * turn, or is a place in a full window, which may have what is made of it: as in `self.h = self.cell(x, self.h); self.last = self.out(self.h)`. */
+/* Of targets that have most of the group's behind them: where the attribute
+ * that `way` ends with is set anew in each turn, or is a place in a full window,
+ * another way by what stays, as by .h in `self.h = self.cell(x, self.h);
+ * self.last = self.out(self.h)`; `way` itself where there is none.  Before: an
+ * object has the target. */
 const struct cm_reach_hit *cm_turns_kept(struct cm_turns *self, uint32_t group,
                                          const struct cm_reach_hit *way);
 

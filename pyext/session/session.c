@@ -225,17 +225,10 @@ note_collection(struct cm_session *self,
     }
 }
 
-static void
-pass_time(struct cm_session *self)
-{
-    cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
-    cm_session_ask_memory(self);
-}
-
 /* Hands the pending heaps on.  A callback may collect, and so come back here:
  * the heaps are taken off first. */
 static void
-hand_over(struct cm_session *self)
+hand_over(struct cm_session *self, bool waits)
 {
     struct cm_heap heaps[CM_MAX_PENDING];
     size_t count = self->pending_count;
@@ -245,8 +238,9 @@ hand_over(struct cm_session *self)
     for (size_t i = 0; i < count; i++) {
         cm_fate_observe(&heaps[i], self->devices);
     }
-    if (!cm_steps_may_wait(self)) {
-        pass_time(self);
+    if (!waits) {
+        cm_steps_time(self, cm_clock_ns(CLOCK_MONOTONIC));
+        cm_session_ask_memory(self);
     }
     if (count != 0 && self->warned) { /* who only observes asks for it */
         cm_steps_tell(self);
@@ -310,12 +304,12 @@ on_stop(void *context, const struct cm_collection *collection)
     cm_session_see_collector(self);
     note_collection(self, collection);
     bool found = self->pending_count != 0;
+    bool waits = found && cm_steps_may_wait(self);
     if (found) {
-        hand_over(self);
+        hand_over(self, waits);
     }
     cm_session_drain_warnings(self);
-    if (found
-        && cm_steps_may_wait(self)) { /* behind what runs Python's code */
+    if (waits) { /* behind what runs Python's code */
         cm_steps_soon(self);
     }
     if (!collection->seen) {
