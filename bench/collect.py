@@ -6,7 +6,10 @@ Live and garbage objects as in the table of what torch's method costs; garbage
 without a tensor, and with one tensor among ten objects.  cumem: in a program whose
 iterations end, where it rests outside gc.callbacks; heard: in one without, where gc
 calls it twice, as it calls "nothing".  All processes collect by turns on one core,
-since cores differ by half.
+since cores differ by half.  Where 100,000 objects are dead, processes differ by a
+millisecond by where their memory lies, with or without cumem ("again" is plain once
+more): there the budget is judged by the differences of --processes teams, each a
+process of each mode, which take three minutes besides --seconds.
 """
 
 import gc
@@ -20,6 +23,7 @@ import measure
 MODES = ("plain", "nothing", "cumem", "heard", "torch")
 OURS = ("cumem", "heard")
 FIXED_MS, EACH_MS = 0.002, 10e-6  # 2 us and 10 ns per garbage object
+MANY = 100_000
 
 
 def make(spec, counter):
@@ -73,7 +77,7 @@ def _collect(generation):
 def cases(options):
     for live in [100_000, 1_000_000] + [5_000_000] * (not options.quick):
         for generation in (0, 2):
-            for garbage in (0, 10, 1_000, 100_000):
+            for garbage in (0, 10, 1_000, MANY):
                 for tensors in (False, True) if garbage else (False,):
                     yield live, generation, garbage, tensors
 
@@ -89,6 +93,7 @@ def repeats(mode, live, generation, garbage):
 def main():
     parser = measure.arguments(__doc__.splitlines()[0], 240)
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--processes", type=int, default=7)
     options = parser.parse_args()
     output = measure.Output("collect", __doc__.splitlines()[0], options)
     work = list(cases(options))
@@ -96,24 +101,35 @@ def main():
     for live, *rest in work:
         by_live.setdefault(live, []).append(rest)
     clock = measure.Clock(options.seconds, len(work))
-    rows = []
+    rows, peers = [], {}
     for live, rest in by_live.items():
-        specs = {mode: {"mode": mode, "live": live, "device": output.machine["device"],
-                        "environment": loop.cumem_environment() if mode in OURS
-                        else {}} for mode in MODES}
-        with measure.Team(__file__, specs) as team:
+        with start(output, live, MODES) as team:
             for generation, garbage, tensors in rest:
                 if clock.begin():
-                    rows.append(run_case(output, team, clock, options.turns, live,
-                                         generation, garbage, tensors))
-                    print(*rows[-1], team.failed or "", flush=True)
+                    row, peer = run_case(output, team, clock, options.turns, live,
+                                         generation, garbage, tensors)
+                    rows.append(row)
+                    print(*row, team.failed or "", flush=True)
+                    if (generation, garbage, tensors) == (0, MANY, False):
+                        peers[live] = peer
+    for live, peer in peers.items():
+        run_processes(output, options, live, peer)
     output.text(measure.table(
         ["live", "gen", "garbage", "tensors", "plain ms", *MODES[1:],
          "cumem - plain us", "ns/garbage", "cumem/plain", "torch/cumem"], rows))
     output.write()
 
 
+def start(output, live, modes):
+    return measure.Team(__file__, {
+        mode: {"mode": "plain" if mode == "again" else mode, "live": live,
+               "device": output.machine["device"],
+               "environment": loop.cumem_environment() if mode in OURS else {}}
+        for mode in modes})
+
+
 def run_case(output, team, clock, turns, live, generation, garbage, tensors):
+    """Its row, and what torch's detector takes."""
     samples = {mode: [] for mode in MODES}
     for turn in range(turns):
         if turn > 1 and not clock.more():
@@ -128,11 +144,41 @@ def run_case(output, team, clock, turns, live, generation, garbage, tensors):
                 ms=samples, failed=dict(team.failed), facts=team.facts)
     best = {mode: measure.median([value for turn in samples[mode] for value in turn])
             for mode in MODES}
-    for mode in OURS if generation == 0 and not tensors else ():
+    judged = generation == 0 and not tensors
+    for mode in OURS if judged and garbage != MANY else ():
         judge(output, f"live {live:,}, {garbage:,} garbage: {mode}", garbage,
               differences(samples, mode), best["torch"])
     added = measure.median(differences(samples, "cumem"))
-    return cells(live, generation, garbage, tensors, best, added)
+    return cells(live, generation, garbage, tensors, best, added), best["torch"]
+
+
+def run_processes(output, options, live, peer):
+    """MANY dead objects without a tensor, by one team after the other."""
+    modes = ("plain", "again", "nothing", *OURS)
+    teams = [run_team(output, options, live, modes) for _ in range(options.processes)]
+    for mode in modes[1:] if all(teams) else ():
+        added = [team[mode] for team in teams]
+        name = f"live {live:,}, {MANY:,} garbage, {len(teams)} processes: {mode}"
+        judge(output, name, MANY, added, peer)
+    if not all(teams):
+        output.budget(f"gen 0, live {live:,}, {MANY:,} garbage", "-", "a process died", None)
+
+
+def run_team(output, options, live, modes):
+    """What each mode adds, in ms; empty: one of them has died."""
+    request = {"generation": 0, "garbage": MANY, "tensors": False,
+               "repeat": repeats("plain", live, 0, MANY)}
+    samples = {mode: [] for mode in modes}
+    with start(output, live, modes) as team:
+        for _ in range(options.turns):
+            for mode, answer in team.turn(dict.fromkeys(modes, request)).items():
+                samples[mode].append(answer["ms"])
+    output.case(live=live, generation=0, garbage=MANY, tensors=False, ms=samples,
+                failed=dict(team.failed), facts=team.facts)
+    found = {} if team.failed else {mode: measure.median(differences(samples, mode))
+                                    for mode in modes[1:]}
+    print({mode: round(ms, 3) for mode, ms in found.items()}, flush=True)
+    return found
 
 
 def differences(samples, mode):
@@ -147,7 +193,7 @@ def judge(output, name, garbage, added, peer):
     low, high = measure.interval(added)
     known = peer is not None and low is not None
     output.budget(f"gen 0, {name}", f"+{allowed * 1e3:.1f} us",
-                  f"+{measure.median(added) * 1e3:.1f} us, {low * 1e3:.1f} to {high * 1e3:.1f}"
+                  f"{measure.median(added) * 1e3:+.1f} us, {low * 1e3:.1f} to {high * 1e3:.1f}"
                   if known else "-", measure.within(low, high, allowed) if known else None)
 
 

@@ -13,14 +13,19 @@
 #include "name.h"
 #include "way.h"
 
-/* "pytorch_lightning", "lightning.pytorch" and what they are vendored as. */
+/* In whatever folder, and what it is vendored as in a library. */
 static bool
 is_lightnings_loop(const struct cm_holding *self, struct cm_code_id id)
 {
+    static const char *const ends[] = {
+        "/pytorch_lightning/loops/optimization/automatic.py",
+        "/lightning/pytorch/loops/optimization/automatic.py",
+        "/loops/optimization/automatic.py",
+    };
     const struct cm_code *code = cm_records_code(self->records, id);
-    return code->library
-           && cm_name_ends_with(cm_records_text(self->records, code->filename),
-                                "/loops/optimization/automatic.py");
+    const char *file = cm_records_text(self->records, code->filename);
+    return cm_name_ends_with(file, ends[0]) || cm_name_ends_with(file, ends[1])
+           || (code->library && cm_name_ends_with(file, ends[2]));
 }
 
 bool

@@ -46,6 +46,44 @@ is_of_parameters(const struct cm_growth_look *look,
            && !has_more_parameters(look, row->device);
 }
 
+static size_t
+renewed_place(const struct cm_session *session, uint32_t site)
+{
+    size_t i = 0;
+    while (i < CM_RENEWED_SITES && session->renewed_sites[i] != site) {
+        i++;
+    }
+    return i;
+}
+
+static void
+note_renewed(struct cm_session *session, uint32_t site, bool renewed)
+{
+    size_t place = renewed_place(session, site);
+    if (place == CM_RENEWED_SITES && renewed) {
+        place = session->renewed_at++ % CM_RENEWED_SITES;
+    }
+    if (place != CM_RENEWED_SITES) {
+        session->renewed_sites[place] = renewed ? site : 0;
+    }
+}
+
+/* Within a turn its graph and its calls hold what between two of them one
+ * variable does: a look that comes then, since somebody asks, has the answer
+ * that the last one between them had. */
+static bool
+is_renewed(struct cm_session *session, const struct cm_growth_row *row,
+           const struct cm_holder *holder)
+{
+    bool larger = cm_growing_larger(row);
+    if (larger && session->between_turns) {
+        note_renewed(session, row->site, holder->renewed);
+    }
+    bool known = row->site != 0
+                 && renewed_place(session, row->site) != CM_RENEWED_SITES;
+    return larger && (holder->renewed || known);
+}
+
 /* What is given a size is not full yet, and no leak; nor is what a line
  * empties, for as long as an epoch may take: then it is looked at again. */
 void
@@ -57,7 +95,7 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool known = holder->bounded || is_of_parameters(look, self)
-                 || (holder->renewed && cm_growing_larger(&self->row));
+                 || is_renewed(session, &self->row, holder);
     bool emptied = holder->emptied && session->iteration < lapses;
     if (result->verdict != CM_VERDICT_LEAK || !(known || emptied)) {
         return;

@@ -189,6 +189,21 @@ find_inputs(struct cm_session *self)
     }
 }
 
+/* A slice of time ends anywhere in a turn. */
+static void
+ask_to_look(struct cm_session *self)
+{
+    bool timed = self->iterations.by == CM_BY_TIME;
+    self->between_turns = !timed;
+    if (timed && self->seconds < QUIET_SECONDS) {
+        ask_for_early_look(self);
+    }
+    else if (wants_look(self)) {
+        ask_for_look(self);
+    }
+    self->between_turns = false;
+}
+
 static void
 note_growth(struct cm_session *self, struct cm_blocks *blocks)
 {
@@ -214,14 +229,8 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     for (int i = first; i < last; i++) {
         note_device(self, i);
     }
-    if (!self->warned) {
-        return;
-    }
-    if (self->iterations.by == CM_BY_TIME && self->seconds < QUIET_SECONDS) {
-        ask_for_early_look(self);
-    }
-    else if (wants_look(self)) {
-        ask_for_look(self);
+    if (self->warned) {
+        ask_to_look(self);
     }
 }
 
