@@ -38,6 +38,8 @@ struct cm_renewed_answer {
     bool renewed;
 };
 
+enum { CM_LIBRARY_FOLDERS = 256 };
+
 enum { CM_RENEWED_ANSWERS = 64, CM_UNCALLED_KNOWN = 64 };
 
 enum { CM_KINDS = 16 };
@@ -62,9 +64,12 @@ struct cm_objects {
     const char *no_frames;
     const char *no_stack;
     struct cm_bytecode bytecode;
-    PyObject *modules;        /* owned: sys.modules */
-    PyTypeObject *partial;    /* owned: functools.partial; may be NULL */
-    char *library_folders[2]; /* owned, end in '/'; NULL: not known */
+    PyObject *modules;     /* owned: sys.modules */
+    PyTypeObject *partial; /* owned: functools.partial; may be NULL */
+    /* Owned, end in '/'; NULL: not known, or no more of them.  The first is
+     * Python's own, the second cumem's; the others are packages that pip has
+     * put into a folder of sys.path which is no site-packages. */
+    char *library_folders[CM_LIBRARY_FOLDERS];
 
     struct cm_lock lock; /* leaf; guards the two below */
     struct cm_addresses codes;

@@ -80,6 +80,26 @@ static const char probe_source[] =
     "        yield deep(check, 2)\n"
     "    return list(map(lambda it: next(it), [steps()]))[0]\n"
     "\n"
+    "def packages(folder):\n"
+    "    with os.scandir(folder) as entries:\n"
+    "        names = {one.name for one, _ in zip(entries, range(5000))}\n"
+    "    told = {name.partition('-')[0] for name in names\n"
+    "            if name.endswith('.dist-info')}\n"
+    "    return [os.path.join(folder, name) for name in told & names]\n"
+    "def libraries():\n"
+    "    found = []\n"
+    "    try:\n"
+    "        own = {os.path.realpath(folder) for folder in\n"
+    "               ('.', os.path.dirname(sys.argv[0]) or '.')}\n"
+    "        for folder in list(sys.path):\n"
+    "            if (os.path.isdir(folder) and '-packages' not in folder\n"
+    "                    and os.path.realpath(folder) not in own):\n"
+    "                found += packages(folder)\n"
+    "    except (AttributeError, IndexError, OSError, TypeError, "
+    "ValueError):\n"
+    "        pass\n"
+    "    return found\n"
+    "\n"
     "def main(known, check):\n"
     "    for _ in range(40):\n"
     "        busy(30)\n"
@@ -94,7 +114,8 @@ static const char probe_source[] =
     "        'frame2': returned_cell(0, known),\n"
     "        'partial': functools.partial,\n"
     "        'folders': (os.path.dirname(os.__file__),\n"
-    "                    getattr(cumem, '__path__', [None])[0]),\n"
+    "                    getattr(cumem, '__path__', [None])[0], "
+    "*libraries()),\n"
     "        'stack': through(check),\n"
     "    }\n";
 
@@ -278,7 +299,9 @@ learn(struct cm_objects *self, PyObject *results, PyObject *known)
     if (partial != NULL && PyType_Check(partial)) {
         self->partial = (PyTypeObject *)Py_NewRef(partial);
     }
-    for (int i = 0; folders != NULL && i < 2; i++) {
+    for (Py_ssize_t i = 0; folders != NULL && i < CM_LIBRARY_FOLDERS
+                           && i < PyTuple_GET_SIZE(folders);
+         i++) {
         self->library_folders[i] = folder_of(folders, i);
     }
     prove_bytecode(self, results);
