@@ -3,6 +3,8 @@
 """A library is one, too, where pip has put it into a folder of PYTHONPATH."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from process import NODES, run_ok
@@ -32,22 +34,44 @@ def folder(tmp_path):
     ("trainer-1.0.dist-info", True), ("other-1.0.dist-info", False), ("trainer.egg-info", False)])
 def test_what_pip_has_put_there_is_a_library(installed, library, folder, tmp_path):
     (folder / installed).mkdir()
-    environment = {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-    run_ok(ASK + f"assert libraries == {{{library}}}, libraries", cwd=tmp_path, **environment)
+    run_ok(ASK + f"assert libraries == {{{library}}}, libraries", cwd=tmp_path, **path(folder))
+
+
+def path(*folders):
+    return {"PYTHONPATH": os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])}
 
 
 def test_the_folder_that_one_is_in_is_the_users(folder):
     (folder / "trainer-1.0.dist-info").mkdir()
-    run_ok(ASK + "assert libraries == {False}, libraries", cwd=folder)
+    run_ok(ASK + "assert libraries == {False}, libraries", cwd=folder, **path(folder))
 
 
-def test_a_folder_that_is_gone_and_one_that_is_no_text(tmp_path):
-    """The layouts are proven all the same."""
-    run_ok("""
-        import os, sys
-        sys.path[:0] = [os.path.join(os.getcwd(), "gone"), 7]
-        os.mkdir("here"); os.chdir("here"); os.rmdir("../here")
-        sys.argv = []
-        import cumem
-        assert "struct" in cumem.status()["layouts"]["frames"], cumem.status()["layouts"]
-        """, cwd=tmp_path)
+def test_the_scripts_folder_is_the_users(folder, tmp_path):
+    (folder / "trainer-1.0.dist-info").mkdir()
+    script = folder / "train.py"
+    script.write_text(ASK + "assert libraries == {False}, libraries")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+ODD = """
+class Text(str):
+    def __contains__(self, text):
+        raise KeyError(text)
+    split = __contains__
+class Entry:
+    def __fspath__(self):
+        raise KeyError("asked")
+sys.path[:0] = [os.path.join(os.getcwd(), "gone"), 7, pathlib.Path("."), Entry(), [], b"."]
+sys.path.append(Text("."))
+"""
+
+
+@pytest.mark.parametrize("before", [
+    ODD, "sys.argv = []\n", "os.mkdir('here'); os.chdir('here'); os.rmdir('../here')\n"])
+def test_what_is_odd_there_is_passed_over(before, folder, tmp_path):
+    """Nothing of it is asked, layouts are proven, and other folders are found all the same."""
+    (folder / "trainer-1.0.dist-info").mkdir()
+    asked = 'assert cumem.status()["layouts"]["frames"] == "struct layout", cumem.status()["layouts"]'
+    run_ok("import os, pathlib, sys, torch\n" + before + ASK + f"assert libraries == {{True}}, libraries\n{asked}", cwd=tmp_path,
+           **path(folder))

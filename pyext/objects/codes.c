@@ -39,7 +39,7 @@ is_compiled(const char *path)
 static bool
 is_library_path(const struct cm_objects *self, const char *path)
 {
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(self->library_folders); i++) {
+    for (size_t i = 0; i < self->library_count; i++) {
         const char *folder = self->library_folders[i];
         if (folder != NULL && strncmp(path, folder, strlen(folder)) == 0) {
             return true;

@@ -50,7 +50,7 @@ cm_objects_free(struct cm_objects *self)
     cm_lock_release(&self->lock);
     cm_free(self->found);
     cm_free(self->places);
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(self->library_folders); i++) {
+    for (size_t i = 0; i < self->library_count; i++) {
         cm_free(self->library_folders[i]);
     }
     Py_CLEAR(self->modules);

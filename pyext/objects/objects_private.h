@@ -66,10 +66,11 @@ struct cm_objects {
     struct cm_bytecode bytecode;
     PyObject *modules;     /* owned: sys.modules */
     PyTypeObject *partial; /* owned: functools.partial; may be NULL */
-    /* Owned, end in '/'; NULL: not known, or no more of them.  The first is
-     * Python's own, the second cumem's; the others are packages that pip has
-     * put into a folder of sys.path which is no site-packages. */
+    /* Owned, end in '/'; NULL: not known.  The first is Python's own, the
+     * second cumem's; the others are packages in a folder of sys.path which is
+     * no site-packages, beside a .dist-info of the same name. */
     char *library_folders[CM_LIBRARY_FOLDERS];
+    size_t library_count;
 
     struct cm_lock lock; /* leaf; guards the two below */
     struct cm_addresses codes;

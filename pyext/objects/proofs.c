@@ -85,19 +85,27 @@ static const char probe_source[] =
     "        names = {one.name for one, _ in zip(entries, range(5000))}\n"
     "    told = {name.partition('-')[0] for name in names\n"
     "            if name.endswith('.dist-info')}\n"
-    "    return [os.path.join(folder, name) for name in told & names]\n"
-    "def libraries():\n"
-    "    found = []\n"
+    "    return [os.path.join(folder, name) for name in sorted(told & "
+    "names)]\n"
+    "def tried(function, *arguments):\n"
     "    try:\n"
-    "        own = {os.path.realpath(folder) for folder in\n"
-    "               ('.', os.path.dirname(sys.argv[0]) or '.')}\n"
-    "        for folder in list(sys.path):\n"
-    "            if (os.path.isdir(folder) and '-packages' not in folder\n"
-    "                    and os.path.realpath(folder) not in own):\n"
-    "                found += packages(folder)\n"
-    "    except (AttributeError, IndexError, OSError, TypeError, "
-    "ValueError):\n"
-    "        pass\n"
+    "        return function(*arguments)\n"
+    "    except Exception:\n"
+    "        return None\n"
+    "def own():\n"
+    "    script = tried(lambda: os.path.dirname(sys.argv[0]) or '.')\n"
+    "    return {tried(os.path.realpath, '.'),\n"
+    "            tried(os.path.realpath, script)}\n"
+    "def libraries():\n"
+    "    found, users = [], own()\n"
+    "    listed = tried(list, sys.path) or []\n"
+    "    texts = [one for one in listed if type(one) is str]\n"
+    "    for folder in list(dict.fromkeys(texts))[:16]:\n"
+    "        folder = tried(os.path.abspath, folder)\n"
+    "        known = {'site-packages', 'dist-packages'}\n"
+    "        if (folder and known.isdisjoint(folder.split(os.sep))\n"
+    "                and tried(os.path.realpath, folder) not in users):\n"
+    "            found += tried(packages, folder) or []\n"
     "    return found\n"
     "\n"
     "def main(known, check):\n"
@@ -303,6 +311,7 @@ learn(struct cm_objects *self, PyObject *results, PyObject *known)
                            && i < PyTuple_GET_SIZE(folders);
          i++) {
         self->library_folders[i] = folder_of(folders, i);
+        self->library_count = (size_t)i + 1;
     }
     prove_bytecode(self, results);
     if (!CM_LAYOUT_KNOWN) {

@@ -47,41 +47,53 @@ is_of_parameters(const struct cm_growth_look *look,
 }
 
 static size_t
-renewed_place(const struct cm_session *session, uint32_t site)
+renewed_place(const struct cm_session *session,
+              const struct cm_growth_row *row)
 {
+    const struct cm_renewed_line *lines = session->renewed_lines;
     size_t i = 0;
-    while (i < CM_RENEWED_SITES && session->renewed_sites[i] != site) {
+    while (i < CM_RENEWED_LINES
+           && (lines[i].site != row->site || lines[i].device != row->device)) {
         i++;
     }
     return i;
 }
 
 static void
-note_renewed(struct cm_session *session, uint32_t site, bool renewed)
+note_renewed(struct cm_session *session, const struct cm_growth_row *row,
+             bool renewed)
 {
-    size_t place = renewed_place(session, site);
-    if (place == CM_RENEWED_SITES && renewed) {
-        place = session->renewed_at++ % CM_RENEWED_SITES;
+    size_t place = renewed_place(session, row);
+    if (place == CM_RENEWED_LINES && renewed) {
+        place = session->renewed_at++ % CM_RENEWED_LINES;
     }
-    if (place != CM_RENEWED_SITES) {
-        session->renewed_sites[place] = renewed ? site : 0;
+    if (place != CM_RENEWED_LINES) {
+        session->renewed_lines[place] =
+            (struct cm_renewed_line){renewed ? row->site : 0, row->device};
     }
 }
 
 /* Within a turn its graph and its calls hold what between two of them one
  * variable does: a look that comes then, since somebody asks, has the answer
- * that the last one between them had. */
+ * that the last one between them had, and the next end of a turn is asked. */
 static bool
-is_renewed(struct cm_session *session, const struct cm_growth_row *row,
+is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
            const struct cm_holder *holder)
 {
-    bool larger = cm_growing_larger(row);
-    if (larger && session->between_turns) {
-        note_renewed(session, row->site, holder->renewed);
+    struct cm_session *session = look->session;
+    bool renewed = holder->renewed && cm_growing_larger(row);
+    if (row->site == 0 || look->ending) {
+        return renewed;
     }
-    bool known = row->site != 0
-                 && renewed_place(session, row->site) != CM_RENEWED_SITES;
-    return larger && (holder->renewed || known);
+    if (session->between_turns) {
+        note_renewed(session, row, renewed);
+    }
+    else if (!renewed && cm_growing_larger(row)
+             && renewed_place(session, row) != CM_RENEWED_LINES) {
+        session->look_at = session->iteration + 1;
+        renewed = true;
+    }
+    return renewed;
 }
 
 /* What is given a size is not full yet, and no leak; nor is what a line
@@ -94,8 +106,8 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     struct cm_session *session = look->session;
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
-    bool known = holder->bounded || is_of_parameters(look, self)
-                 || is_renewed(session, &self->row, holder);
+    bool renewed = is_renewed(look, &self->row, holder);
+    bool known = holder->bounded || is_of_parameters(look, self) || renewed;
     bool emptied = holder->emptied && session->iteration < lapses;
     if (result->verdict != CM_VERDICT_LEAK || !(known || emptied)) {
         return;
