@@ -122,6 +122,24 @@ cm_growth_may_keep(const struct cm_growth *self, int device,
     return state == NULL || state->kept || !state->looked;
 }
 
+bool
+cm_growth_is_renewed(const struct cm_growth *self, int device,
+                     struct cm_site_id site)
+{
+    const struct cm_growth_state *state = known_state(self, device, site);
+    return state != NULL && state->renewed;
+}
+
+void
+cm_growth_renew(struct cm_growth *self, int device, struct cm_site_id site,
+                bool renewed)
+{
+    struct cm_growth_state *state = known_state(self, device, site);
+    if (state != NULL) {
+        state->renewed = renewed;
+    }
+}
+
 /* Without memory it is sought in the table again. */
 static void
 note_number(struct cm_growth *self, int device, struct cm_site_id site,

@@ -41,6 +41,7 @@ struct cm_growth_state {
     bool looked;     /* which looked for them */
     bool suspected;  /* its series, when it changed last */
     bool leaked;     /* it was judged a leak once: it does not just vanish */
+    bool renewed;    /* each turn of the loop sets it anew */
     uint64_t bytes, count, peak_bytes;
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
@@ -127,6 +128,12 @@ void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
  * false where none of it was, though it was looked at. */
 bool cm_growth_may_keep(const struct cm_growth *self, int device,
                         struct cm_site_id site);
+/* Whether each turn of the loop sets anew what it allocated, as it was seen
+ * last between two turns; false: that is not known. */
+bool cm_growth_is_renewed(const struct cm_growth *self, int device,
+                          struct cm_site_id site);
+void cm_growth_renew(struct cm_growth *self, int device,
+                     struct cm_site_id site, bool renewed);
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

@@ -129,6 +129,29 @@ tells_a_leak_within_ten_iterations_of_its_start(void **state)
 }
 
 static void
+remembers_what_each_turn_sets_anew(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_site_id site = {7}, other = {8};
+    cm_growth_renew(&job.growth, 0, site, true); /* it has no series yet */
+    assert_false(cm_growth_is_renewed(&job.growth, 0, site));
+    allocate(&job, 7, MIB);
+    step(&job);
+    cm_growth_renew(&job.growth, 0, site, true);
+    step(&job);
+    assert_true(cm_growth_is_renewed(&job.growth, 0, site));
+    assert_false(cm_growth_is_renewed(&job.growth, 1, site));
+    assert_false(cm_growth_is_renewed(&job.growth, 0, other));
+    cm_growth_renew(&job.growth, 0, site, false);
+    assert_false(cm_growth_is_renewed(&job.growth, 0, site));
+    cm_growth_renew(&job.growth, 0, site, true);
+    cm_growth_begin_anew(&job.growth, job.iteration);
+    assert_false(cm_growth_is_renewed(&job.growth, 0, site));
+    end(&job);
+}
+
+static void
 tells_gradients_that_a_forward_finds(void **state)
 {
     (void)state;
@@ -480,6 +503,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
+        cmocka_unit_test(remembers_what_each_turn_sets_anew),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),

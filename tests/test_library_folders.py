@@ -21,6 +21,10 @@ libraries = {frame.get("library", False) for frame in frames if frame["filename"
 """
 
 
+def path(folder):
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+
+
 @pytest.fixture
 def folder(tmp_path):
     package = tmp_path / "libs" / "trainer"
@@ -35,10 +39,6 @@ def folder(tmp_path):
 def test_what_pip_has_put_there_is_a_library(installed, library, folder, tmp_path):
     (folder / installed).mkdir()
     run_ok(ASK + f"assert libraries == {{{library}}}, libraries", cwd=tmp_path, **path(folder))
-
-
-def path(*folders):
-    return {"PYTHONPATH": os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])}
 
 
 def test_the_folder_that_one_is_in_is_the_users(folder):
@@ -73,5 +73,5 @@ def test_what_is_odd_there_is_passed_over(before, folder, tmp_path):
     """Nothing of it is asked, layouts are proven, and other folders are found all the same."""
     (folder / "trainer-1.0.dist-info").mkdir()
     asked = 'assert cumem.status()["layouts"]["frames"] == "struct layout", cumem.status()["layouts"]'
-    run_ok("import os, pathlib, sys, torch\n" + before + ASK + f"assert libraries == {{True}}, libraries\n{asked}", cwd=tmp_path,
-           **path(folder))
+    run_ok("import os, pathlib, sys, torch\n" + before + ASK
+           + f"assert libraries == {{True}}, libraries\n{asked}", cwd=tmp_path, **path(folder))

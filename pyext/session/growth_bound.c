@@ -46,33 +46,6 @@ is_of_parameters(const struct cm_growth_look *look,
            && !has_more_parameters(look, row->device);
 }
 
-static size_t
-renewed_place(const struct cm_session *session,
-              const struct cm_growth_row *row)
-{
-    const struct cm_renewed_line *lines = session->renewed_lines;
-    size_t i = 0;
-    while (i < CM_RENEWED_LINES
-           && (lines[i].site != row->site || lines[i].device != row->device)) {
-        i++;
-    }
-    return i;
-}
-
-static void
-note_renewed(struct cm_session *session, const struct cm_growth_row *row,
-             bool renewed)
-{
-    size_t place = renewed_place(session, row);
-    if (place == CM_RENEWED_LINES && renewed) {
-        place = session->renewed_at++ % CM_RENEWED_LINES;
-    }
-    if (place != CM_RENEWED_LINES) {
-        session->renewed_lines[place] =
-            (struct cm_renewed_line){renewed ? row->site : 0, row->device};
-    }
-}
-
 /* Within a turn its graph and its calls hold what between two of them one
  * variable does: a look that comes then, since somebody asks, has the answer
  * that the last one between them had, and the next end of a turn is asked. */
@@ -81,15 +54,14 @@ is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
            const struct cm_holder *holder)
 {
     struct cm_session *session = look->session;
-    bool renewed = holder->renewed && cm_growing_larger(row);
-    if (row->site == 0 || look->ending) {
-        return renewed;
-    }
+    struct cm_site_id site = {row->site};
+    bool larger = cm_growing_larger(row);
+    bool renewed = larger && holder->renewed;
     if (session->between_turns) {
-        note_renewed(session, row, renewed);
+        cm_growth_renew(&session->growth, row->device, site, renewed);
     }
-    else if (!renewed && cm_growing_larger(row)
-             && renewed_place(session, row) != CM_RENEWED_LINES) {
+    else if (larger && !renewed && !look->ending
+             && cm_growth_is_renewed(&session->growth, row->device, site)) {
         session->look_at = session->iteration + 1;
         renewed = true;
     }

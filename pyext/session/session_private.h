@@ -21,7 +21,7 @@
 
 enum { CM_MAX_PENDING = 8, CM_MAX_SCANNED = 3 };
 
-enum { CM_MOST_STEP_ROWS = 64, CM_RENEWED_LINES = 64 };
+enum { CM_MOST_STEP_ROWS = 64 };
 
 /* What a device held when an iteration began, ended, and at most in it. */
 struct cm_step_row {
@@ -80,12 +80,7 @@ struct cm_session {
     bool looked_early;  /* while nobody was told yet */
     int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
     struct cm_growth growth;
-    bool between_turns; /* an iteration ends just now */
-    struct cm_renewed_line {
-        uint32_t site; /* 0: none */
-        int device;
-    } renewed_lines[CM_RENEWED_LINES]; /* as it was between turns */
-    size_t renewed_at;
+    bool between_turns;                 /* an iteration ends just now */
     uint64_t began_ns;                  /* the first iteration; 0: none yet */
     double seconds;                     /* from then to the last boundary */
     int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */

@@ -218,7 +218,6 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     }
     if (self->iterations.anew) {
         self->step_count = 0;
-        memset(self->renewed_lines, 0, sizeof(self->renewed_lines));
         cm_growth_begin_anew(&self->growth, self->iteration);
     }
     cm_session_ask_memory(self);
