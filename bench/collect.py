@@ -9,7 +9,7 @@ calls it twice, as it calls "nothing".  All processes collect by turns on one co
 since cores differ by half.  Where 100,000 objects are dead, processes differ by a
 millisecond by where their memory lies, with or without cumem ("again" is plain once
 more): there the budget is judged by the differences of --processes teams, each a
-process of each mode, which take three minutes besides --seconds.
+process of each mode, which take minutes besides --seconds.
 """
 
 import gc
@@ -34,9 +34,9 @@ def make(spec, counter):
         import cumem
 
         loop.start_cumem()
-    loop.share_core()  # not the native thread, which is under way
     import torch
 
+    loop.share_core()  # not the native thread, which is under way
     torch.set_num_threads(1)
     live = [[None] for _ in range(spec["live"])]
     torch.empty(1, device=device)
