@@ -140,6 +140,19 @@ cm_growth_renew(struct cm_growth *self, int device, struct cm_site_id site,
     }
 }
 
+uint64_t
+cm_growth_note_items(struct cm_growth *self, int device,
+                     struct cm_site_id site, uint64_t items)
+{
+    struct cm_growth_state *state = known_state(self, device, site);
+    uint64_t first = 0;
+    if (state != NULL) {
+        first = items != 0 ? state->items : 0;
+        state->items = first != 0 ? first : items;
+    }
+    return first;
+}
+
 /* Without memory it is sought in the table again. */
 static void
 note_number(struct cm_growth *self, int device, struct cm_site_id site,

@@ -123,6 +123,28 @@ cm_item_say(const struct cm_holding *self)
                              container.text, name.text, cm_way_less(self));
 }
 
+/* container > item > .attribute: behind an object or a tuple there they could
+ * be a chain. */
+static bool
+is_attribute_of_item(const struct cm_holding *self)
+{
+    size_t at = self->at;
+    return self->count == at + 3 && cm_way_step(self, at)->counted
+           && cm_way_step(self, at + 1)->species == CM_OBJECT
+           && cm_way_step(self, at + 2)->role == CM_ATTRIBUTE
+           && cm_way_is_tensor(cm_way_step(self, at + 2));
+}
+
+bool
+cm_item_fills(const struct cm_holding *self)
+{
+    return self->count > 2 && self->at != 0 && is_attribute_of_item(self)
+           && cm_way_step(self, self->at)->items >= self->through
+           && self->autograd_depth == 0 && !self->chained && self->chain == 0
+           && !cm_way_is_category(self, CM_HOLDING_LARGER)
+           && !cm_item_is_given(self);
+}
+
 uint32_t
 cm_item_made(const struct cm_holding *self,
              struct cm_place places[CM_MAX_PLACES])

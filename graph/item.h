@@ -11,6 +11,11 @@
 
 #include "holding.h"
 
+/* An attribute of an item each, which nobody gives it from outside: it is made
+ * when it is first asked for, as by functools.cached_property.  So it ends where
+ * the container does not get more items, which is not known here. */
+bool cm_item_fills(const struct cm_holding *self);
+
 bool cm_item_is_given(const struct cm_holding *self);
 char *cm_item_say(const struct cm_holding *self);
 /* The lines that give it; how many. */

@@ -113,6 +113,50 @@ test_filled_by_its_owner(void **state)
     cm_records_free(way.records);
 }
 
+static bool
+fills(const char *of_steps, uint32_t through, uint64_t depth)
+{
+    struct way way;
+
+    way_init(&way, of_steps, 1);
+    struct cm_store own = store(&way, CM_STORE_ATTRIBUTE, "pred", "self", 9);
+    set_running(&way, add_code(&way, "ask", &own, 1, false), 9);
+    way.holding.through = through;
+    way.holding.autograd_depth = depth;
+    bool found = cm_item_fills(&way.holding);
+    cm_records_free(way.records);
+    return found;
+}
+
+/* What an item makes when it is first asked for it. */
+static void
+test_items_fill(void **state)
+{
+    struct way way;
+
+    (void)state;
+    assert_true(fills(steps, 12, 0));
+    assert_true(fills(steps, 90, 0));
+    /* More than there are items; with a graph; of a chain, of a list each. */
+    assert_false(fills(steps, 91, 0));
+    assert_false(fills(steps, 12, 3));
+    assert_false(fills("M||module a;L|.data|list of 90|90;O|[5]|Row;"
+                       "O|.last|Node;T|.pred|Tensor [4]",
+                       12, 0));
+    assert_false(fills("M||module a;L|.data|list of 90|90;O|[5]|Row;"
+                       "L|.all|list of 2|2;T|[1]|Tensor [4]",
+                       12, 0));
+    assert_false(
+        fills("M||module a;L|.data|list of 90|90;T|[5]|Tensor [4]", 12, 0));
+    /* From outside. */
+    way_init(&way, steps, 1);
+    struct cm_store gives = store(&way, CM_STORE_ATTRIBUTE, "pred", "row", 9);
+    set_running(&way, add_code(&way, "main", &gives, 1, false), 8);
+    way.holding.through = 12;
+    assert_false(cm_item_fills(&way.holding));
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -121,6 +165,7 @@ main(void)
         cmocka_unit_test(test_containers_that_grow),
         cmocka_unit_test(test_both),
         cmocka_unit_test(test_filled_by_its_owner),
+        cmocka_unit_test(test_items_fill),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

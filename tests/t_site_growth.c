@@ -129,6 +129,24 @@ tells_a_leak_within_ten_iterations_of_its_start(void **state)
 }
 
 static void
+remembers_of_how_many_items_it_hung_first(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_site_id site = {7};
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 0);
+    allocate(&job, 7, MIB);
+    step(&job);
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 0);
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 91), 90);
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 90);
+    assert_int_equal(cm_growth_note_items(&job.growth, 1, site, 7), 0);
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 0), 0);
+    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 8), 0);
+    end(&job);
+}
+
+static void
 remembers_what_each_turn_sets_anew(void **state)
 {
     (void)state;
@@ -504,6 +522,7 @@ main(void)
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(remembers_what_each_turn_sets_anew),
+        cmocka_unit_test(remembers_of_how_many_items_it_hung_first),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),

@@ -9,6 +9,7 @@
 
 #include "../../detector/alloc.h"
 #include "../../graph/bound.h"
+#include "../../graph/item.h"
 #include "../../graph/container.h"
 #include "../../graph/way.h"
 #include "fillers.h"
@@ -293,6 +294,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
                           && !cm_uncalled_empties(&self->program, &holding);
     }
     holder->bounded = cm_bound_is_known(&holding);
+    holder->fills = cm_item_fills(&holding);
     enum cm_status status = cm_holding_advise(&holding, &advice);
     if (status == CM_OK) {
         holder->rule = advice.rule;

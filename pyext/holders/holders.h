@@ -50,7 +50,9 @@ struct cm_holder {
     uint64_t shared_bytes;   /* of its targets, held by others too */
     bool bounded;     /* of what piles up at most so much may be there, */
     bool emptied;     /* or a line empties it now and then, */
-    bool renewed;     /* or each is of one turn of a loop, and goes with it */
+    bool renewed;     /* or each is of one turn of a loop, and goes with it, */
+    bool fills;       /* or each item there gets it once, so that it ends if
+                       * the items do not get more */
     const char *rule; /* constant */
     char *advice;     /* owned */
 };

@@ -68,6 +68,23 @@ is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
     return renewed;
 }
 
+/* Seen once, it is not told before the next look has the items, too. */
+static bool
+fills(const struct cm_growth_look *look, const struct cm_growth_row *row,
+      const struct cm_holder *holder)
+{
+    struct cm_session *session = look->session;
+    struct cm_site_id site = {row->site};
+    uint64_t items = holder->fills ? holder->steps[holder->at].items : 0;
+    uint64_t first =
+        cm_growth_note_items(&session->growth, row->device, site, items);
+    bool new = items != 0 && first == 0 && !look->ending;
+    if (new) {
+        session->look_at = session->iteration + 1;
+    }
+    return new || (items != 0 && items <= first);
+}
+
 /* What is given a size is not full yet, and no leak; nor is what a line
  * empties, for as long as an epoch may take: then it is looked at again. */
 void
@@ -79,7 +96,9 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool renewed = is_renewed(look, &self->row, holder);
-    bool known = holder->bounded || is_of_parameters(look, self) || renewed;
+    bool filling = fills(look, &self->row, holder);
+    bool known =
+        holder->bounded || is_of_parameters(look, self) || renewed || filling;
     bool emptied = holder->emptied && session->iteration < lapses;
     if (result->verdict != CM_VERDICT_LEAK || !(known || emptied)) {
         return;
