@@ -444,7 +444,8 @@ cm_bound_is_emptied(const struct cm_holding *self)
         return true;
     }
     return self->count >= 2 && self->at != 0
-           && (is_emptied_there(self, false) || is_emptied_below(self));
+           && (is_emptied_there(self, false) || is_emptied_below(self)
+               || cm_memo_fills_cache(self));
 }
 
 bool

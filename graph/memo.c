@@ -203,3 +203,14 @@ cm_memo_fills(const struct cm_holding *self)
     }
     return keys == CM_KEYS_OF_A_SET || memo.indexes || memo.again;
 }
+
+bool
+cm_memo_fills_cache(const struct cm_holding *self)
+{
+    size_t cache = self->count > 1 ? cm_way_lru_cache(self) : 0;
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    return cache != 0 && self->at == cache + 1
+           && step->keys == CM_KEYS_OF_A_SET && step->items >= self->through
+           && self->autograd_depth == 0
+           && !cm_way_is_category(self, CM_HOLDING_LARGER);
+}

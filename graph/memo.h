@@ -13,5 +13,7 @@
 bool cm_memo_is(const struct cm_holding *self);
 /* Its keys come from a set, so that it is full after an epoch. */
 bool cm_memo_fills(const struct cm_holding *self);
+/* The same of what functools.lru_cache() keeps without a size. */
+bool cm_memo_fills_cache(const struct cm_holding *self);
 
 #endif

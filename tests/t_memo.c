@@ -260,6 +260,36 @@ test_keys_without_a_value_yet(void **state)
     }
 }
 
+static bool
+fills_cache(const char *of_steps, enum cm_holding_keys keys, uint64_t depth)
+{
+    struct way way;
+    way_init(&way, of_steps, 2);
+    way.steps[2].keys = (uint8_t)keys;
+    way.holding.autograd_depth = depth;
+    bool found = cm_memo_fills_cache(&way.holding);
+    assert_int_equal(cm_bound_is_emptied(&way.holding), found);
+    cm_records_free(way.records);
+    return found;
+}
+
+/* What lru_cache() has computed for each word of a list. */
+static void
+test_caches(void **state)
+{
+    static const char cache[] = "M||module a;O|.embed|lru_cache of embed;"
+                                "D|cache|dict of 9|9;T|['la']|Tensor [4]";
+
+    (void)state;
+    assert_true(fills_cache(cache, CM_KEYS_OF_A_SET, 0));
+    assert_false(fills_cache(cache, CM_KEYS_OF_A_SET, 2));
+    assert_false(fills_cache(cache, CM_KEYS_COUNTED, 0));
+    assert_false(fills_cache(cache, CM_KEYS_UNKNOWN, 0));
+    assert_false(fills_cache("M||module a;O|.embed|Embedding;"
+                             "D|cache|dict of 9|9;T|['la']|Tensor [4]",
+                             CM_KEYS_OF_A_SET, 0));
+}
+
 int
 main(void)
 {
@@ -272,6 +302,7 @@ main(void)
         cmocka_unit_test(test_keys_of_a_loop_that_runs_again),
         cmocka_unit_test(test_keys_without_a_value_yet),
         cmocka_unit_test(test_keys_that_an_object_is_called_with),
+        cmocka_unit_test(test_caches),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
