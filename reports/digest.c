@@ -82,18 +82,20 @@ cm_digest_free(struct cm_digest *self)
     cm_free(self);
 }
 
-void
+bool
 cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text,
                 bool finding)
 {
     size_t at =
         (self->first_warning + self->warning_count) % CM_DIGEST_MAX_WARNINGS;
-    if (self->warning_count < CM_DIGEST_MAX_WARNINGS
-        && cm_buffer_status(text) == CM_OK) {
-        self->warnings[at] = cm_strdup(cm_buffer_text(text));
-        self->finding[at] = finding;
-        self->warning_count += self->warnings[at] != NULL;
+    if (self->warning_count == CM_DIGEST_MAX_WARNINGS
+        || cm_buffer_status(text) != CM_OK) {
+        return false;
     }
+    self->warnings[at] = cm_strdup(cm_buffer_text(text));
+    self->finding[at] = finding;
+    self->warning_count += self->warnings[at] != NULL;
+    return self->warnings[at] != NULL;
 }
 
 /* --- who and where -------------------------------------------------------- */

@@ -173,7 +173,7 @@ cm_digest_say_growth(struct cm_digest *self)
     if (self->growth_unsaid) { /* the lock is given meanwhile */
         self->growth_unsaid = false;
         self->grown = (struct cm_ledger_news){0};
-        cm_digest_say(self, &news);
+        cm_digest_say_grown(self, &news);
         say_stopped(self);
         cm_ledger_news_release(&news);
     }
@@ -185,8 +185,7 @@ announce(struct cm_digest *self)
 {
     struct cm_ledger_news news = {0};
     enum cm_status status =
-        cm_growth_announce(&self->told, &self->leak,
-                           self->warn ? self->min_bytes : UINT64_MAX, &news);
+        cm_growth_announce(&self->told, &self->leak, &news);
     self->urgent |= news.count != 0;
     self->growth_unsaid = true;
     if (status == CM_OK) {

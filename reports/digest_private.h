@@ -75,6 +75,9 @@ void cm_digest_forget_forks(struct cm_digest *self);
  * that write.  Writes the report and queues a warning of what is new.
  * What is said is in the file before, so that the file has a name. */
 void cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news);
+/* Before: lock held.  The same of growth: what is over by the time that it is
+ * written leaves `news`, and is not said. */
+void cm_digest_say_grown(struct cm_digest *self, struct cm_ledger_news *news);
 /* Before: lock held.  The same of cycles, of which many wait for each other:
  * those that are told now are left in `news`. */
 enum cm_status cm_digest_say_found(struct cm_digest *self,
@@ -93,9 +96,9 @@ void cm_digest_say_exhausted(struct cm_digest *self, bool all);
  * is told now. */
 bool cm_digest_note_reason(struct cm_digest *self);
 
-/* Before: lock held.  For the user's standard error; with too many the text is
- * dropped. */
-void cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text,
+/* Before: lock held.  For the user's standard error; false: there are too many,
+ * or no memory, and the text is dropped. */
+bool cm_digest_queue(struct cm_digest *self, const struct cm_buffer *text,
                      bool finding);
 
 /* Before: lock held.  The run is as long as it is by now. */

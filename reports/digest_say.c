@@ -42,25 +42,28 @@ add_trouble(struct cm_digest *self, struct cm_buffer *text)
     }
 }
 
-/* Before: lock held, the document sorted. */
-static void
+/* Before: lock held, the document sorted.  False: it is dropped. */
+static bool
 queue_summary(struct cm_digest *self, const struct cm_summary_options *options)
 {
     struct cm_buffer text = {0};
     struct cm_summary_counts counts;
+    bool queued = false;
     cm_summary_count(&self->leak, options, &counts, NULL);
     if (cm_summary_write(&self->leak, options, &text) == CM_OK) {
         add_trouble(self, &text);
-        cm_digest_queue(self, &text,
-                        !options->exhausted
-                            && counts.cycles + counts.faults != 0);
+        queued = cm_digest_queue(self, &text,
+                                 !options->exhausted
+                                     && counts.cycles + counts.faults != 0);
     }
     cm_buffer_release(&text);
+    return queued;
 }
 
 /* Before: lock held.  The summary of what is new, the largest; of the others,
- * and of what is a library's own, its last line has the number. */
-static void
+ * and of what is a library's own, its last line has the number.  False:
+ * nothing of it is said. */
+static bool
 add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 {
     struct cm_summary_options options = {
@@ -73,9 +76,14 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
     struct cm_summary_counts counts;
     cm_leak_sort(&self->leak);
     cm_summary_count(&self->leak, &options, &counts, NULL);
-    if (counts.shown + counts.heavy != 0) {
-        queue_summary(self, &options);
-    }
+    return counts.shown + counts.heavy != 0 && queue_summary(self, &options);
+}
+
+/* Before: lock held. */
+static bool
+may_say(const struct cm_digest *self, const struct cm_ledger_news *news)
+{
+    return news->count != 0 && self->warn && !self->held_back;
 }
 
 /* Before: lock held.  What is new is in the file before it is said, so that
@@ -83,9 +91,24 @@ add_warning(struct cm_digest *self, const struct cm_ledger_news *news)
 void
 cm_digest_say(struct cm_digest *self, const struct cm_ledger_news *news)
 {
-    if (news->count != 0 && self->warn && !self->held_back) {
+    if (may_say(self, news)) {
         cm_digest_write_first(self);
-        add_warning(self, news);
+        (void)add_warning(self, news);
+    }
+}
+
+/* Before: lock held.  Others look while it is written, and have said what
+ * stopped: what is new counts as told from when it is queued, not before. */
+void
+cm_digest_say_grown(struct cm_digest *self, struct cm_ledger_news *news)
+{
+    if (may_say(self, news)) {
+        cm_digest_write_first(self);
+        cm_growth_recall(&self->told, &self->leak, news);
+        if (add_warning(self, news)) {
+            cm_growth_note_told(&self->told, &self->leak, self->min_bytes,
+                                news);
+        }
     }
 }
 
@@ -105,7 +128,9 @@ cm_digest_say_exhausted(struct cm_digest *self, bool all)
         .report_name = seen_from_here(self->leak.source_path),
     };
     cm_leak_sort(&self->leak);
-    queue_summary(self, &options);
+    if (queue_summary(self, &options) && all) {
+        cm_growth_note_told(&self->told, &self->leak, self->min_bytes, NULL);
+    }
 }
 
 /* Bytes of the largest cycle that is news. */
@@ -129,7 +154,7 @@ enum cm_status
 cm_digest_say_found(struct cm_digest *self, struct cm_ledger_news *news)
 {
     enum cm_status status = CM_OK;
-    if (news->count != 0 && self->warn && !self->held_back) {
+    if (may_say(self, news)) {
         uint64_t bytes = largest_of(&self->leak, news);
         if (bytes >= self->min_bytes) {
             status = cm_backlog_pass(&self->backlog, bytes, news);

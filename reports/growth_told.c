@@ -89,7 +89,6 @@ remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
     }
     entry->bytes = what->bytes;
     entry->fault = entry->leak ? entry->fault : what->fault;
-    entry->leak |= what->leak;
     return true;
 }
 
@@ -97,10 +96,10 @@ remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
  * another one has most of the bytes, or is gone. */
 static bool
 remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
-             uint64_t bytes, bool leak, enum cm_status *status)
+             uint64_t bytes, enum cm_status *status)
 {
-    struct cm_growth_told_entry what = {
-        .bytes = bytes, .fault = fault_told(self, first), .leak = leak};
+    struct cm_growth_told_entry what = {.bytes = bytes,
+                                        .fault = fault_told(self, first)};
     bool known = true;
 
     for (uint32_t i = 0; *status == CM_OK && i < cm_fault_lines(first); i++) {
@@ -110,16 +109,9 @@ remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
     return known;
 }
 
-/* Not what is too small to be shown, nor a library's. */
-static bool
-is_shown(const struct cm_leak_growth *first, uint64_t least)
-{
-    return cm_fault_peak(first) >= least && first->library_package.index == 0;
-}
-
 static enum cm_status
 announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
-         bool leak, struct cm_ledger_news *news)
+         struct cm_ledger_news *news)
 {
     uint64_t bytes = cm_fault_sum(first).bytes;
     uint64_t told = told_bytes(self, first);
@@ -130,8 +122,7 @@ announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
     bytes = bytes > 0 ? bytes : 1;
     if (status == CM_OK
-        && remember_all(self, first, is_news ? bytes : told, is_news && leak,
-                        &status)
+        && remember_all(self, first, is_news ? bytes : told, &status)
         && is_news) {
         news->fingerprints[news->count++] = first->fingerprint;
     }
@@ -140,23 +131,114 @@ announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
 enum cm_status
 cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
-                   uint64_t least, struct cm_ledger_news *news)
+                   struct cm_ledger_news *news)
 {
     enum cm_status status = CM_OK;
     size_t i = 0;
 
     while (status == CM_OK && i < leak->growth_count) {
         const struct cm_leak_growth *first = &leak->growth[i];
-        enum cm_growth_verdict verdict = cm_growth_verdict(leak, first);
 
-        if (cm_growth_is_fault(verdict)) {
-            bool told = verdict == CM_GROWTH_LEAK && is_shown(first, least);
-
-            status = announce(self, first, told, news);
+        if (cm_growth_is_fault(cm_growth_verdict(leak, first))) {
+            status = announce(self, first, news);
         }
         i += cm_fault_lines(first);
     }
     return status;
+}
+
+/* --- what becomes of it ---------------------------------------------------- */
+
+/* The verdict of the fault that one of its lines is of now. */
+static enum cm_growth_verdict
+verdict_of(const struct cm_leak *leak, uint64_t fingerprint)
+{
+    size_t i = 0;
+
+    while (i < leak->growth_count) {
+        const struct cm_leak_growth *first = &leak->growth[i];
+
+        if (cm_fault_is_among(first, &fingerprint, 1)) {
+            return cm_growth_verdict(leak, first);
+        }
+        i += cm_fault_lines(first);
+    }
+    return CM_GROWTH_NO_VERDICT;
+}
+
+/* It stays a leak where it was told as one before. */
+static void
+forget(struct cm_growth_told *self, uint64_t fingerprint)
+{
+    const struct cm_growth_told_entry *entry = find(self, fingerprint);
+    uint64_t fault = entry != NULL ? entry->fault : 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->items[i].fault == fault) {
+            self->items[i].bytes = 0;
+        }
+    }
+}
+
+void
+cm_growth_recall(struct cm_growth_told *self, const struct cm_leak *leak,
+                 struct cm_ledger_news *news)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < news->count; i++) {
+        uint64_t fingerprint = news->fingerprints[i];
+
+        if (cm_growth_is_fault(verdict_of(leak, fingerprint))) {
+            news->fingerprints[kept++] = fingerprint;
+        }
+        else {
+            forget(self, fingerprint);
+        }
+    }
+    news->count = kept;
+}
+
+/* Not what is too small to be shown, nor a library's. */
+static bool
+is_shown(const struct cm_leak_growth *first, uint64_t least)
+{
+    return cm_fault_peak(first) >= least && first->library_package.index == 0;
+}
+
+static void
+note_leak(struct cm_growth_told *self, const struct cm_leak_growth *first)
+{
+    uint64_t fault = fault_told(self, first);
+
+    for (uint32_t i = 0; i < cm_fault_lines(first); i++) {
+        struct cm_growth_told_entry *entry = find(self, first[i].fingerprint);
+
+        if (entry != NULL) {
+            entry->fault = entry->leak ? entry->fault : fault;
+            entry->leak = true;
+        }
+    }
+}
+
+void
+cm_growth_note_told(struct cm_growth_told *self, const struct cm_leak *leak,
+                    uint64_t least, const struct cm_ledger_news *news)
+{
+    size_t i = 0;
+
+    while (i < leak->growth_count) {
+        const struct cm_leak_growth *first = &leak->growth[i];
+
+        if (cm_growth_verdict(leak, first) == CM_GROWTH_LEAK
+            && is_shown(first, least)
+            && (news == NULL
+                || cm_fault_is_among(first, news->fingerprints,
+                                     news->count))) {
+            note_leak(self, first);
+        }
+        i += cm_fault_lines(first);
+    }
 }
 
 /* --- what stopped --------------------------------------------------------- */

@@ -22,7 +22,7 @@ struct cm_growth_told_entry {
                                   * again when it grows again */
     uint64_t fault;              /* the fingerprint of its first line */
     uint32_t stops;              /* how often somebody heard that it stopped */
-    bool leak; /* told as one, and not since that it stopped */
+    bool leak; /* heard of as one, and not since that it stopped */
 };
 
 /* A zeroed value is valid and empty. */
@@ -34,11 +34,20 @@ void cm_growth_told_release(struct cm_growth_told *self);
 
 /* Appends the fingerprints of faults (fault.h) none of whose lines was ever
  * told, or whose bytes are twice what they were then.  Of growth that is not
- * sure nobody is told.  Who is told is shown no fault of fewer bytes than
- * `least`, and so need not hear that it stopped. */
+ * sure nobody is told. */
 enum cm_status cm_growth_announce(struct cm_growth_told *self,
-                                  const struct cm_leak *leak, uint64_t least,
+                                  const struct cm_leak *leak,
                                   struct cm_ledger_news *news) CM_CHECKED;
+/* Before what was announced is told, some time later: what is no fault any
+ * more is taken out, and announced again when it grows again. */
+void cm_growth_recall(struct cm_growth_told *self, const struct cm_leak *leak,
+                      struct cm_ledger_news *news);
+/* The news (NULL: the whole document) is told as it is now; until then nobody
+ * hears that any of it stopped.  Who is told is shown no fault of fewer bytes
+ * than `least`, and so need not hear that it stopped. */
+void cm_growth_note_told(struct cm_growth_told *self,
+                         const struct cm_leak *leak, uint64_t least,
+                         const struct cm_ledger_news *news);
 /* A fault that was told as a leak, and of which no line grows any more. */
 struct cm_growth_stopped {
     size_t row;           /* its line with most bytes, of leak->growth */

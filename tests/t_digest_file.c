@@ -140,6 +140,67 @@ test_growth_is_told_without_the_disk(void **state)
     }
 }
 
+/* After: a thread that is about to say that a line leaks waits for the disk. */
+static void
+have_a_leak_written(struct scene *scene)
+{
+    alarm(20);
+    slow = true;
+    assert_int_equal(cm_case_grow(scene->digest, "leak", 8192), CM_OK);
+    assert_int_equal(pthread_create(&finder, NULL, write_now, scene), 0);
+    sem_wait(&reached);
+    slow = false;
+}
+
+static void
+expect_said(struct scene *scene, const char *expected)
+{
+    char *text = cm_digest_take_warning(scene->digest, NULL);
+    assert_non_null(text);
+    assert_non_null(strstr(text, expected));
+    cm_free(text);
+    assert_null(cm_digest_take_warning(scene->digest, NULL));
+}
+
+/* Who never read that it leaks need not read that it stopped. */
+static void
+test_what_stops_meanwhile_is_not_said(void **state)
+{
+    struct scene *scene = *state;
+    have_a_leak_written(scene);
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
+    let_it_go_on();
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    assert_false(cm_digest_warns(scene->digest));
+    assert_int_equal(cm_case_grow(scene->digest, "leak", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    expect_said(scene, "#1 LEAK");
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    expect_said(scene, "cumem: stopped growing: ");
+}
+
+/* Another thread comes by while it has stopped, and then it goes on. */
+static void
+test_nobody_says_first_that_it_stopped(void **state)
+{
+    struct scene *scene = *state;
+    pthread_t second;
+    void *wrong;
+    have_a_leak_written(scene);
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
+    assert_int_equal(pthread_create(&second, NULL, write_now, scene), 0);
+    usleep(20000);
+    assert_int_equal(cm_case_grow(scene->digest, "leak", 8192), CM_OK);
+    let_it_go_on();
+    assert_int_equal(pthread_join(second, &wrong), 0);
+    assert_null(wrong);
+    expect_said(scene, "#1 LEAK");
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    expect_said(scene, "cumem: stopped growing: ");
+}
+
 static void
 test_what_is_said_is_in_the_file_before(void **state)
 {
@@ -206,6 +267,27 @@ test_a_child_waits_for_nobody(void **state)
     assert_int_equal(status, 0);
 }
 
+/* What was about to be said there is said by the parent. */
+static void
+test_a_child_does_not_say_that_it_stopped(void **state)
+{
+    struct scene *scene = *state;
+    int status = -1;
+    have_a_leak_written(scene);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(10);
+        cm_digest_output(scene->digest, other, true, 1);
+        _exit(cm_case_grow(scene->digest, "settled", 8192) != CM_OK
+              || cm_digest_write(scene->digest, true) != CM_OK
+              || cm_digest_warns(scene->digest));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    let_it_go_on();
+    assert_int_equal(status, 0);
+    expect_said(scene, "#1 LEAK");
+}
+
 int
 main(void)
 {
@@ -214,10 +296,13 @@ main(void)
     const struct CMUnitTest tests[] = {
         WITH_SCENE(test_nobody_else_waits_for_the_disk),
         WITH_SCENE(test_growth_is_told_without_the_disk),
+        WITH_SCENE(test_what_stops_meanwhile_is_not_said),
+        WITH_SCENE(test_nobody_says_first_that_it_stopped),
         WITH_SCENE(test_what_is_said_is_in_the_file_before),
         WITH_SCENE(test_one_at_a_time_writes),
         WITH_SCENE(test_another_path_is_asked_for_meanwhile),
         WITH_SCENE(test_a_child_waits_for_nobody),
+        WITH_SCENE(test_a_child_does_not_say_that_it_stopped),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

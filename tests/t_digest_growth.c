@@ -106,6 +106,32 @@ test_small_growth_that_stopped_is_not_said(void **state)
     assert_false(cm_digest_warns(digest));
 }
 
+/* Nor of what was dropped, since nobody takes what is to be said. */
+static void
+test_growth_that_was_dropped_has_not_stopped(void **state)
+{
+    struct cm_digest *digest = *state;
+    char *warning;
+    int count = 0;
+    FILE *rules = fopen(path, "w");
+    assert_non_null(rules);
+    fputs("no rule\n", rules);
+    fclose(rules);
+    for (int i = 0; i < 100; i++) {
+        cm_digest_suppress(digest, path);
+    }
+    cm_digest_output(digest, NULL, true, 0);
+    grow(digest, "leak", 8192);
+    while ((warning = cm_digest_take_warning(digest, NULL)) != NULL) {
+        assert_null(strstr(warning, "LEAK"));
+        cm_free(warning);
+        count++;
+    }
+    assert_in_range(count, 2, 99);
+    grow(digest, "settled", 8192);
+    assert_false(cm_digest_warns(digest));
+}
+
 #define WITH_DIGEST(test)                                                     \
     cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
@@ -116,6 +142,7 @@ main(void)
         WITH_DIGEST(test_growth_is_said_when_it_is_sure),
         WITH_DIGEST(test_growth_that_stopped_is_said),
         WITH_DIGEST(test_small_growth_that_stopped_is_not_said),
+        WITH_DIGEST(test_growth_that_was_dropped_has_not_stopped),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "../reports/leak_json.h"
 #include "../reports/memory_use.h"
 #include "../reports/summary.h"
+#include "digest_case.h"
 
 #define RAN_OUT                                                               \
     "'exhausted':{'iteration':7,'error':'MemoryError','device':'cuda:1',"     \
@@ -148,6 +149,36 @@ test_all_is_told_at_once(void **state)
     built_free(built);
 }
 
+/* With all else; that it stopped is told from then on. */
+static void
+test_a_leak_is_told_with_it(void **state)
+{
+    struct built *built = built_new("a Node");
+    struct cm_digest *digest = cm_digest_new(built->records);
+    struct cm_exhausted_use use = {
+        .error = "E", .device = "", .asked_bytes = CM_LEAK_UNKNOWN};
+    char *text;
+
+    (void)state;
+    cm_digest_output(digest, NULL, true, 0);
+    assert_int_equal(cm_digest_exhausted(digest, &use), CM_OK);
+    assert_int_equal(cm_case_grow(digest, "leak", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(digest, true), CM_OK);
+    assert_false(cm_digest_warns(digest));
+    cm_digest_exhausted_all(digest);
+    text = cm_digest_take_warning(digest, NULL);
+    assert_non_null(strstr(text, "#1 LEAK "));
+    cm_free(text);
+    assert_int_equal(cm_case_grow(digest, "settled", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(digest, true), CM_OK);
+    text = cm_digest_take_warning(digest, NULL);
+    assert_ptr_equal(strstr(text, "cumem: stopped growing: "), text);
+    cm_free(text);
+    assert_null(cm_digest_take_warning(digest, NULL));
+    cm_digest_free(digest);
+    built_free(built);
+}
+
 /* The row of the moment, and that it was one. */
 static void
 run_out(struct cm_digest *digest, const char *device, uint64_t asked)
@@ -217,6 +248,7 @@ main(void)
         cmocka_unit_test(test_the_largest_of_what_was_seen),
         cmocka_unit_test(test_what_is_full_is_not_full_soon),
         cmocka_unit_test(test_all_is_told_at_once),
+        cmocka_unit_test(test_a_leak_is_told_with_it),
         cmocka_unit_test(test_another_reason_is_told),
     };
 

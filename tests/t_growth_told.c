@@ -16,13 +16,13 @@ test_new_and_doubled_faults_are_told(void **state)
 
     (void)state;
     assert_true(cm_growth_has_fault(&leak));
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 2);
     assert_true(news.fingerprints[0] == leak.growth[0].fingerprint);
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 2);
     leak.growth[1].bytes *= 2;
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 3);
     assert_true(news.fingerprints[2] == leak.growth[1].fingerprint);
     leak.growth[0].verdict = leak.growth[1].verdict = leak.growth[4].verdict;
@@ -42,18 +42,18 @@ test_a_fault_of_several_lines_is_told_once(void **state)
 
     (void)state;
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 5);
     assert_true(news.fingerprints[0] == leak.growth[0].fingerprint);
     leak.growth[2].peak_bytes *= 10; /* another line has most, */
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     leak.growth[1].holder_at = 0; /* and one is alone */
     cm_leak_sort(&leak);
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 5);
     leak.growth[0].bytes += 10000000;
-    assert_int_equal(cm_growth_announce(&told, &leak, 0, &news), CM_OK);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
     assert_int_equal(news.count, 6);
     cm_growth_told_release(&told);
     cm_ledger_news_release(&news);
@@ -82,6 +82,20 @@ scene_release(struct scene *self)
     cm_ledger_news_release(&self->news);
     cm_buffer_release(&self->text);
     cm_leak_release(&self->leak);
+}
+
+/* What is announced is told at once; all that was is kept. */
+static void
+tell(struct scene *self, uint64_t least)
+{
+    struct cm_ledger_news news = {0};
+
+    assert_int_equal(cm_growth_announce(&self->told, &self->leak, &news),
+                     CM_OK);
+    cm_growth_recall(&self->told, &self->leak, &news);
+    cm_growth_note_told(&self->told, &self->leak, least, &news);
+    assert_int_equal(cm_ledger_news_move(&self->news, &news), CM_OK);
+    cm_ledger_news_release(&news);
 }
 
 /* What stopped, as text; how many. */
@@ -114,8 +128,7 @@ test_what_stopped_is_told_once(void **state)
     while (cm_fault_lines(&leak->growth[first]) == 1) {
         first++;
     }
-    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
-                     CM_OK);
+    tell(&scene, 0);
     assert_int_equal(stopped(&scene), 0);
     give_verdict(leak, first, first + 1, "settled");
     assert_int_equal(stopped(&scene), 0);
@@ -145,12 +158,10 @@ test_a_fault_that_goes_on_has_not_stopped(void **state)
     while (cm_fault_lines(&leak->growth[first]) < 2) {
         first++;
     }
-    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
-                     CM_OK);
+    tell(&scene, 0);
     give_verdict(leak, first, first + 1, "settled");
     cm_leak_sort(leak);
-    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
-                     CM_OK);
+    tell(&scene, 0);
     assert_int_equal(stopped(&scene), 0);
     give_verdict(leak, 0, leak->growth_count, "settled");
     cm_leak_sort(leak);
@@ -170,11 +181,64 @@ test_what_was_not_shown_has_not_stopped(void **state)
     give_verdict(leak, 1, leak->growth_count, "ok");
     cm_leak_sort(leak);
     peak = leak->growth[0].peak_bytes;
-    assert_int_equal(
-        cm_growth_announce(&scene.told, leak, peak + 1, &scene.news), CM_OK);
+    tell(&scene, peak + 1);
     leak->growth[0].peak_bytes = peak * 3 / 2;
     give_verdict(leak, 0, 1, "settled");
     assert_int_equal(stopped(&scene), 0);
+    scene_release(&scene);
+}
+
+/* It stopped before it was told: neither is, and the next time both are. */
+static void
+test_what_is_over_before_it_is_told_is_forgotten(void **state)
+{
+    struct scene scene = {.leak = leak_of(LEAK_FAULTS)};
+    struct cm_leak *leak = &scene.leak;
+    size_t all;
+
+    (void)state;
+    cm_leak_sort(leak);
+    assert_int_equal(cm_growth_announce(&scene.told, leak, &scene.news),
+                     CM_OK);
+    all = scene.news.count;
+    give_verdict(leak, 1, leak->growth_count, "settled");
+    assert_int_equal(stopped(&scene), 0);
+    cm_growth_recall(&scene.told, leak, &scene.news);
+    assert_int_equal(scene.news.count, 1);
+    assert_true(scene.news.fingerprints[0] == leak->growth[0].fingerprint);
+    cm_growth_note_told(&scene.told, leak, 0, &scene.news);
+    assert_int_equal(stopped(&scene), 0);
+    give_verdict(leak, 1, leak->growth_count, "leak");
+    tell(&scene, 0);
+    assert_int_equal(scene.news.count, all);
+    give_verdict(leak, 0, leak->growth_count, "settled");
+    assert_int_equal(stopped(&scene), all);
+    scene_release(&scene);
+}
+
+/* It was told, and has doubled unheard: that it stopped is told. */
+static void
+test_what_doubled_before_it_stopped_was_told(void **state)
+{
+    struct scene scene = {.leak = leak_of(LEAK_GROWTH)};
+    struct cm_leak *leak = &scene.leak;
+
+    (void)state;
+    give_verdict(leak, 1, leak->growth_count, "ok");
+    tell(&scene, 0);
+    leak->growth[0].bytes *= 2;
+    scene.news.count = 0;
+    assert_int_equal(cm_growth_announce(&scene.told, leak, &scene.news),
+                     CM_OK);
+    assert_int_equal(scene.news.count, 1);
+    give_verdict(leak, 0, 1, "growing");
+    cm_growth_recall(&scene.told, leak, &scene.news);
+    assert_int_equal(scene.news.count, 0);
+    give_verdict(leak, 0, 1, "leak");
+    tell(&scene, 0);
+    assert_int_equal(scene.news.count, 1);
+    give_verdict(leak, 0, 1, "settled");
+    assert_int_equal(stopped(&scene), 1);
     scene_release(&scene);
 }
 
@@ -190,16 +254,14 @@ test_what_grows_again_is_told_a_few_times(void **state)
     give_verdict(leak, 1, 2, "ok");
     for (size_t i = 0; i < 2 * times; i++) {
         give_verdict(leak, 0, 1, "leak");
-        assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
-                         CM_OK);
+        tell(&scene, 0);
         give_verdict(leak, 0, 1, "settled");
         assert_int_equal(stopped(&scene), i < times);
     }
     assert_int_equal(scene.news.count, times);
     give_verdict(leak, 0, 1, "leak");
     leak->growth[0].bytes *= 2;
-    assert_int_equal(cm_growth_announce(&scene.told, leak, 0, &scene.news),
-                     CM_OK);
+    tell(&scene, 0);
     assert_int_equal(scene.news.count, times + 1);
     leak->growth[0].bytes /= 100;
     give_verdict(leak, 0, 1, "ok");
@@ -219,7 +281,7 @@ attempt(void *context)
     struct cm_ledger_news news = {0};
     struct cm_buffer text = {0};
     struct cm_growth_stopped found = {.row = 0, .lines = 2, .peak = 5};
-    enum cm_status status = cm_growth_announce(&told, leak, 0, &news);
+    enum cm_status status = cm_growth_announce(&told, leak, &news);
 
     if (status == CM_OK) {
         status = cm_growth_stopped_write(&found, leak, &text);
@@ -249,6 +311,8 @@ main(void)
         cmocka_unit_test(test_what_stopped_is_told_once),
         cmocka_unit_test(test_a_fault_that_goes_on_has_not_stopped),
         cmocka_unit_test(test_what_was_not_shown_has_not_stopped),
+        cmocka_unit_test(test_what_is_over_before_it_is_told_is_forgotten),
+        cmocka_unit_test(test_what_doubled_before_it_stopped_was_told),
         cmocka_unit_test(test_what_grows_again_is_told_a_few_times),
         cmocka_unit_test(test_each_allocation_fails),
     };
