@@ -140,17 +140,24 @@ cm_growth_renew(struct cm_growth *self, int device, struct cm_site_id site,
     }
 }
 
-uint64_t
+enum cm_growth_items
 cm_growth_note_items(struct cm_growth *self, int device,
-                     struct cm_site_id site, uint64_t items)
+                     struct cm_site_id site, uint64_t items, bool full,
+                     int64_t iteration)
 {
     struct cm_growth_state *state = known_state(self, device, site);
-    uint64_t first = 0;
-    if (state != NULL) {
-        first = items != 0 ? state->items : 0;
-        state->items = first != 0 ? first : items;
+    if (state != NULL && (items == 0 || (state->items == 0 && !full))) {
+        state->items = items;
+        state->items_at = iteration;
     }
-    return first;
+    if (state == NULL || items == 0 || items > state->items) {
+        return CM_GROWTH_MORE_ITEMS;
+    }
+    if (iteration <= state->items_at) {
+        return CM_GROWTH_NEW_ITEMS;
+    }
+    state->items = items;
+    return CM_GROWTH_SAME_ITEMS;
 }
 
 /* Without memory it is sought in the table again. */

@@ -43,7 +43,10 @@ struct cm_growth_state {
     bool leaked;     /* it was judged a leak once: it does not just vanish */
     bool renewed;    /* each turn of the loop sets it anew */
     uint64_t bytes, count, peak_bytes;
-    uint64_t items; /* as cm_growth_note_items() was told first; 0: none */
+    /* As cm_growth_note_items() was told first, and the iteration that goes on
+     * then; 0: none. */
+    uint64_t items;
+    int64_t items_at;
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
      * workspace of cuBLAS that a backward pass left, or old optimizers'; of
@@ -135,11 +138,19 @@ bool cm_growth_is_renewed(const struct cm_growth *self, int device,
                           struct cm_site_id site);
 void cm_growth_renew(struct cm_growth *self, int device,
                      struct cm_site_id site, bool renewed);
-/* What it allocated hangs from so many items of one container, each of which
- * gets it once; 0: from none such.  Answers how many there were when that was
- * told first, 0: this is the first time. */
-uint64_t cm_growth_note_items(struct cm_growth *self, int device,
-                              struct cm_site_id site, uint64_t items);
+/* What it allocated hangs from items of one container, each of which gets it
+ * once: there are `items`, 0 for no such, when this iteration goes on.  Where
+ * each of them has it (`full`), what grows are the items, unless it has been
+ * told before. */
+enum cm_growth_items {
+    CM_GROWTH_MORE_ITEMS, /* or it is not known */
+    CM_GROWTH_NEW_ITEMS,  /* told for the first time in this iteration */
+    CM_GROWTH_SAME_ITEMS, /* or less, after a whole iteration */
+};
+enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
+                                          struct cm_site_id site,
+                                          uint64_t items, bool full,
+                                          int64_t iteration);
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

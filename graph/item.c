@@ -135,10 +135,18 @@ is_attribute_of_item(const struct cm_holding *self)
            && cm_way_is_tensor(cm_way_step(self, at + 2));
 }
 
+/* Not a few of them beside what piles up elsewhere. */
+static bool
+are_all_there(const struct cm_holding *self)
+{
+    return self->through + self->through / 8 + 2 >= self->targets;
+}
+
 bool
 cm_item_fills(const struct cm_holding *self)
 {
-    return self->count > 2 && self->at != 0 && is_attribute_of_item(self)
+    return self->count > 2 && are_all_there(self) && self->at != 0
+           && is_attribute_of_item(self)
            && cm_way_step(self, self->at)->items >= self->through
            && self->autograd_depth == 0 && !self->chained && self->chain == 0
            && !cm_way_is_category(self, CM_HOLDING_LARGER)

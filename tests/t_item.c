@@ -122,6 +122,7 @@ fills(const char *of_steps, uint32_t through, uint64_t depth)
     struct cm_store own = store(&way, CM_STORE_ATTRIBUTE, "pred", "self", 9);
     set_running(&way, add_code(&way, "ask", &own, 1, false), 9);
     way.holding.through = through;
+    way.holding.targets = 12;
     way.holding.autograd_depth = depth;
     bool found = cm_item_fills(&way.holding);
     cm_records_free(way.records);
@@ -139,6 +140,7 @@ test_items_fill(void **state)
     assert_true(fills(steps, 90, 0));
     /* More than there are items; with a graph; of a chain, of a list each. */
     assert_false(fills(steps, 91, 0));
+    assert_false(fills(steps, 8, 0)); /* the others are elsewhere */
     assert_false(fills(steps, 12, 3));
     assert_false(fills("M||module a;L|.data|list of 90|90;O|[5]|Row;"
                        "O|.last|Node;T|.pred|Tensor [4]",

@@ -128,21 +128,37 @@ tells_a_leak_within_ten_iterations_of_its_start(void **state)
     end(&job);
 }
 
+static enum cm_growth_items
+hangs_from(struct job *job, uint64_t items, bool full, int64_t iteration)
+{
+    struct cm_site_id site = {7};
+    return cm_growth_note_items(&job->growth, 0, site, items, full, iteration);
+}
+
 static void
-remembers_of_how_many_items_it_hung_first(void **state)
+knows_whether_there_are_more_items(void **state)
 {
     (void)state;
     struct job job = begin();
     struct cm_site_id site = {7};
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 0);
+    /* It has no series yet. */
+    assert_int_equal(hangs_from(&job, 90, false, 3), CM_GROWTH_MORE_ITEMS);
     allocate(&job, 7, MIB);
     step(&job);
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 0);
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 91), 90);
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 90), 90);
-    assert_int_equal(cm_growth_note_items(&job.growth, 1, site, 7), 0);
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 0), 0);
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, 8), 0);
+    assert_int_equal(hangs_from(&job, 90, false, 4), CM_GROWTH_NEW_ITEMS);
+    assert_int_equal(hangs_from(&job, 90, false, 4), CM_GROWTH_NEW_ITEMS);
+    assert_int_equal(hangs_from(&job, 90, false, 5), CM_GROWTH_SAME_ITEMS);
+    assert_int_equal(hangs_from(&job, 90, true, 6), CM_GROWTH_SAME_ITEMS);
+    assert_int_equal(hangs_from(&job, 91, false, 7), CM_GROWTH_MORE_ITEMS);
+    /* Of less there may be no more again. */
+    assert_int_equal(hangs_from(&job, 80, false, 8), CM_GROWTH_SAME_ITEMS);
+    assert_int_equal(hangs_from(&job, 90, false, 9), CM_GROWTH_MORE_ITEMS);
+    assert_int_equal(cm_growth_note_items(&job.growth, 1, site, 7, false, 9),
+                     CM_GROWTH_MORE_ITEMS);
+    /* It hangs from another, of which each has it. */
+    assert_int_equal(hangs_from(&job, 0, false, 10), CM_GROWTH_MORE_ITEMS);
+    assert_int_equal(hangs_from(&job, 8, true, 11), CM_GROWTH_MORE_ITEMS);
+    assert_int_equal(hangs_from(&job, 9, false, 12), CM_GROWTH_NEW_ITEMS);
     end(&job);
 }
 
@@ -522,7 +538,7 @@ main(void)
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(remembers_what_each_turn_sets_anew),
-        cmocka_unit_test(remembers_of_how_many_items_it_hung_first),
+        cmocka_unit_test(knows_whether_there_are_more_items),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),

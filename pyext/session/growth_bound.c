@@ -68,21 +68,45 @@ is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
     return renewed;
 }
 
-/* Seen once, it is not told before the next look has the items, too. */
-static bool
-fills(const struct cm_growth_look *look, const struct cm_growth_row *row,
-      const struct cm_holder *holder)
+static void
+look_again(struct cm_session *session, int64_t iteration)
+{
+    if (session->look_at == 0 || iteration < session->look_at) {
+        session->look_at = iteration;
+    }
+}
+
+static enum cm_growth_items
+items_of(const struct cm_growth_look *look, const struct cm_growth_row *row,
+         const struct cm_holder *holder)
 {
     struct cm_session *session = look->session;
     struct cm_site_id site = {row->site};
-    uint64_t items = holder->fills ? holder->steps[holder->at].items : 0;
-    uint64_t first =
-        cm_growth_note_items(&session->growth, row->device, site, items);
-    bool new = items != 0 && first == 0 && !look->ending;
+    bool some = holder->fills && !cm_growing_has_larger(row);
+    uint64_t items = some ? holder->steps[holder->at].items : 0;
+    return cm_growth_note_items(
+        &session->growth, row->device, site, items, items <= holder->through,
+        session->iteration + (session->between_turns ? 0 : 1));
+}
+
+/* A container that gets no more items, each of which gets it once, ends it.  Of
+ * a new one the next look knows; then ever fewer, since it may get one now and
+ * then. */
+static bool
+fills(const struct cm_growth_look *look, const struct cm_growth_row *row,
+      enum cm_growth_items items)
+{
+    struct cm_session *session = look->session;
+    int64_t lasts = session->iteration - row->result.since_iteration;
+    bool new = items == CM_GROWTH_NEW_ITEMS && !look->ending;
     if (new) {
-        session->look_at = session->iteration + 1;
+        look_again(session,
+                   session->iteration + (session->between_turns ? 1 : 2));
     }
-    return new || (items != 0 && items <= first);
+    else if (items == CM_GROWTH_SAME_ITEMS) {
+        look_again(session, session->iteration + (lasts > 0 ? lasts : 1));
+    }
+    return new || items == CM_GROWTH_SAME_ITEMS;
 }
 
 /* What is given a size is not full yet, and no leak; nor is what a line
@@ -96,16 +120,18 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool renewed = is_renewed(look, &self->row, holder);
-    bool filling = fills(look, &self->row, holder);
-    bool known =
-        holder->bounded || is_of_parameters(look, self) || renewed || filling;
-    bool emptied = holder->emptied && session->iteration < lapses;
-    if (result->verdict != CM_VERDICT_LEAK || !(known || emptied)) {
+    enum cm_growth_items items = items_of(look, &self->row, holder);
+    if (result->verdict != CM_VERDICT_LEAK) {
+        return;
+    }
+    bool known = holder->bounded || is_of_parameters(look, self) || renewed
+                 || fills(look, &self->row, items);
+    if (!known && !(holder->emptied && session->iteration < lapses)) {
         return;
     }
     result->verdict = CM_VERDICT_GROWING;
     self->bounded = true;
-    if (!known && (session->look_at == 0 || lapses < session->look_at)) {
-        session->look_at = lapses;
+    if (!known) {
+        look_again(session, lapses);
     }
 }

@@ -275,9 +275,8 @@ note_names(struct cm_growth_look *self, PyObject *rows)
 
 /* ---- into the document */
 
-/* Far more bytes than so many new ones of their size would have. */
-static bool
-gets_larger(const struct cm_growth_row *row)
+bool
+cm_growing_has_larger(const struct cm_growth_row *row)
 {
     double bytes = row->result.bytes_per_iteration * (double)row->count;
     double more = row->result.count_per_iteration * (double)row->bytes;
@@ -288,7 +287,7 @@ bool
 cm_growing_larger(const struct cm_growth_row *row)
 {
     return (row->category == CM_OTHER || row->category == CM_SAVED)
-           && gets_larger(row);
+           && cm_growing_has_larger(row);
 }
 
 /* An embedding that is made anew with more rows; its gradient and its state in
@@ -298,7 +297,8 @@ is_of_larger_model(const struct cm_growth_row *row)
 {
     return (row->category == CM_PARAMETER || row->category == CM_GRADIENT
             || row->category == CM_OPTIMIZER)
-           && row->result.verdict != CM_VERDICT_LINGERING && gets_larger(row);
+           && row->result.verdict != CM_VERDICT_LINGERING
+           && cm_growing_has_larger(row);
 }
 
 /* Gradients that pile up somewhere are no longer the parameters' own. */

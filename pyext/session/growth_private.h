@@ -57,6 +57,8 @@ struct cm_growth_look {
     enum cm_status status;
 };
 
+/* Far more bytes than so many new ones of their size would have. */
+bool cm_growing_has_larger(const struct cm_growth_row *row);
 /* No more of them than before, and more bytes. */
 bool cm_growing_larger(const struct cm_growth_row *row);
 /* Gradients that linger: C++ holds them, behind their parameters. */
