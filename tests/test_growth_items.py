@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""Items of a list that keep a tensor each: a leak where the list gets more of them, however seldom."""
+
+import pytest
+from process import NODES, run_ok
+
+PROGRAM = NODES + """
+import functools
+
+class Lazy:
+    @functools.cached_property
+    def x(self):
+        return torch.ones(64, 256).tanh()
+
+model = torch.nn.Linear(16, 16)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+told = []
+
+def run(turns, old, look, add):
+    rows = [Lazy() for _ in range(old)]
+    with cumem.observe_tensor_cycles(lambda page: None):
+        for turn in range(turns):
+            model(torch.ones(4, 16)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            add(rows, turn)
+            if turn in look:
+                told.append({row["frames"][0]["line"]: row["verdict"] for row in cumem.growth()})
+
+def new(rows, turn):
+    rows.append(Lazy())
+    rows[-1].x
+
+def new_now_and_then(rows, turn):
+    if turn % 3 == 0:
+        new(rows, turn)
+
+def each(rows, turn):
+    rows[turn].x
+"""
+LINE = 1 + PROGRAM[:PROGRAM.index("torch.ones(64")].count("\n")
+
+
+@pytest.mark.parametrize("run, wanted", [
+    ("40, 0, {39}, new", ["leak"]),  # one look, and each has it already
+    ("40, 50, {38, 39}, new", ["growing", "leak"]),  # the first of two does not know yet
+    ("90, 50, range(60, 90), new_now_and_then", None),
+    ("40, 90, {20, 30, 39}, each", ["growing"] * 3)])
+def test_whether_items_get_more(run, wanted, tmp_path):
+    run_ok(PROGRAM + f"run({run})\n" + f"found = [verdicts.get({LINE}) for verdicts in told]\n"
+           + (f"assert found == {wanted}, found" if wanted else
+              "assert found[0] == 'growing' and set(found[4:]) == {'leak'}, found"), cwd=tmp_path)
