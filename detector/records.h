@@ -82,7 +82,10 @@ struct cm_store {
     uint32_t nested : 1;   /* and that loop stands in another one */
     uint32_t found : 1;  /* behind it the innermost loop may return a value */
     uint32_t scaled : 1; /* made of what it had, multiplied: x = 0.9 * x + y */
-    uint32_t unit : 22;  /* its instruction, for bytecode.c alone */
+    uint32_t settled : 1; /* a variable, in a loop: behind all loops that read
+                           * in a turn what the last one left in it, a
+                           * backward() takes it */
+    uint32_t unit : 21;   /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

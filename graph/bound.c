@@ -87,6 +87,7 @@ sets(const struct cm_holding *self, const struct cm_store *store,
  * container each turn; that add, or take one out. */
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
+    uint32_t settled; /* a sum that a backward() behind its loop takes */
 };
 
 /* A method of that name runs again and again, as a rule. */
@@ -243,6 +244,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
+        lines->settled += set && store->settled;
     }
 }
 
@@ -412,7 +414,7 @@ is_emptied_there(const struct cm_holding *self, bool own)
     /* Each epoch makes it longer from nothing. */
     bool anew = !own && lines.set > (lines.make > 0 ? 0 : 1);
     if (cm_way_is_tensor(cm_way_step(self, self->at))) {
-        return anew && lines.other > 0 && !is_in_graph(self);
+        return is_in_graph(self) ? lines.settled > 0 : anew && lines.other > 0;
     }
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0 || anew

@@ -133,6 +133,20 @@ def function_of(source):
     return namespace["f"]
 
 
+FILES = itertools.count(10000)
+
+
+def compile_in_its_file(source):
+    """Code of the same names that lay there before (3.11) is told apart by the file's name."""
+    return compile(source, f"/home/me/{next(FILES)}", "exec")
+
+
+def in_its_file(source):
+    namespace = {}
+    exec(compile_in_its_file(source), namespace)
+    return namespace
+
+
 def node(**attributes):
     made = Node()
     for name, value in attributes.items():

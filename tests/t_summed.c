@@ -207,6 +207,92 @@ sums_by_name_are_told_as_one(void **state)
     check_by_key(3, "others", "sum keeps its graph", "write `sums['box'] +=");
 }
 
+/* ---- until a backward() behind the loop: cm_bound_is_emptied() */
+
+static const char variable[] =
+    "F||a.py:3 main;T|local total|Tensor [];O|grad_fn|graph of 9 steps;"
+    "T|saved|Tensor [4]";
+static const char of_module[] =
+    "M||module a;T|.total|Tensor [];O|grad_fn|graph of 9 steps;"
+    "T|saved|Tensor [4]";
+
+/* `total = 0` in a loop, and in one within that a line that sets it. */
+static bool
+is_emptied(const char *steps, struct cm_store sum, const char *set,
+           uint64_t depth)
+{
+    struct way way;
+    way_init(&way, steps, 1);
+    struct cm_store stores[] = {store(&way, sum.kind, "total", "", 2),
+                                store(&way, sum.kind, set, "", 4)};
+    stores[0].constant = stores[0].repeated = stores[1].repeated = true;
+    stores[1].settled = sum.settled;
+    way.holding.autograd_depth = depth;
+    if (sum.kind == CM_STORE_GLOBAL) {
+        return is_emptied_in(&way, stores, 2);
+    }
+    struct cm_code_id code = add_code(&way, "main", stores, 2, false);
+    way.steps[0].code = code;
+    return is_emptied_by_all(&way, &code, 1);
+}
+
+static void
+a_sum_that_is_taken_behind_its_loop_goes(void **state)
+{
+    struct cm_store local = {.kind = CM_STORE_LOCAL, .settled = true};
+    struct cm_store cell = {.kind = CM_STORE_CELL, .settled = true};
+    struct cm_store global = {.kind = CM_STORE_GLOBAL, .settled = true};
+    (void)state;
+    assert_true(is_emptied(variable, local, "total", 9));
+    assert_true(is_emptied(variable, cell, "total", 9));
+    assert_true(is_emptied(of_module, global, "total", 9));
+    /* Of what has no graph, that is set to 0 is enough. */
+    assert_true(is_emptied(variable, local, "total", 0));
+}
+
+static void
+other_sums_keep_their_graph(void **state)
+{
+    struct cm_store local = {.kind = CM_STORE_LOCAL};
+    struct cm_store global = {.kind = CM_STORE_GLOBAL};
+    (void)state;
+    assert_false(is_emptied(variable, local, "total", 9));
+    assert_false(is_emptied(of_module, global, "total", 9));
+    local.settled = global.settled = true;
+    assert_false(is_emptied(variable, local, "other", 9));
+    assert_false(is_emptied(of_module, local, "total", 9));
+    assert_false(is_emptied(variable, global, "total", 9));
+}
+
+static void
+the_sum_of_another_function(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, variable, 1);
+    struct cm_store sum = store(&way, CM_STORE_LOCAL, "total", "", 4);
+    sum.settled = true;
+    way.holding.autograd_depth = 9;
+    way.steps[0].code = add_code(&way, "main", NULL, 0, false);
+    struct cm_code_id codes[] = {way.steps[0].code,
+                                 add_code(&way, "adapt", &sum, 1, false)};
+    assert_false(is_emptied_by_all(&way, codes, 2));
+}
+
+/* `total = total + [loss]`, of which one has no end but its own. */
+static void
+a_list_beside_a_sum(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, "F||a.py:3 main;L|local total|list of 9|9;T|[3]|Tensor []",
+             1);
+    struct cm_store sum = store(&way, CM_STORE_LOCAL, "total", "", 4);
+    sum.settled = true;
+    way.holding.autograd_depth = 9;
+    assert_false(is_emptied_in(&way, &sum, 1));
+}
+
 int
 main(void)
 {
@@ -219,6 +305,10 @@ main(void)
         cmocka_unit_test(a_sum_is_divided_elsewhere),
         cmocka_unit_test(a_local_is_mixed_where_it_is),
         cmocka_unit_test(sums_by_name_are_told_as_one),
+        cmocka_unit_test(a_sum_that_is_taken_behind_its_loop_goes),
+        cmocka_unit_test(other_sums_keep_their_graph),
+        cmocka_unit_test(the_sum_of_another_function),
+        cmocka_unit_test(a_list_beside_a_sum),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,7 +409,7 @@ def test_what_a_loop_within_a_loop_goes_over(probe):
 ])  # fmt: skip
 def test_what_multiplies_what_it_had(probe, line, scaled):
     """A moving average, which a `+=` would not be; of an attribute it is known what it is made of."""
-    told = probe.code(function_of(f"def f(self, x, y, z):\n {line}\n").__code__)
+    told = probe.code(in_its_file(f"def f(self, x, y, z):\n {line}\n")["f"].__code__)
     stored = [(turn[2], key) for (kind, name, _, _), turn, (key, _, _) in zip(told["stores"], told["turns"], told["keys"])
               if kind in (STORE_LOCAL, STORE_ATTRIBUTE) and name == "x"]
     own = {"self.x += self.w * x": "x", "self.x = 0.9 * x": ""}.get(line, "x" if line.startswith("self.x") else "")

@@ -12,6 +12,7 @@
 #include "opcodes.h"
 #include "pass.h"
 #include "results.h"
+#include "settle.h"
 
 enum {
     ITEM = 26, /* argument of BINARY_OP: NB_SUBSCR */
@@ -550,9 +551,12 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
 
 /* Equal code has equal records. */
 static void
-forget_units(struct cm_pass *pass)
+forget_units(struct cm_pass *pass, bool complete)
 {
     cm_spans_close(&pass->spans);
+    if (complete) {
+        cm_settle_mark(pass);
+    }
     for (uint32_t i = 0; i < pass->count; i++) {
         cm_spans_find(&pass->spans, &pass->stores[i]);
         pass->stores[i].unit = 0;
@@ -584,6 +588,6 @@ cm_bytecode_stores(const struct cm_bytecode *self, const PyCodeObject *code,
         pass.unit = one.unit;
         known = run(&pass, one.action, one.argument, one.next);
     }
-    forget_units(&pass);
+    forget_units(&pass, known && pass.count < capacity);
     return pass.count;
 }

@@ -5,7 +5,7 @@
 
 #include "../tables/phrase.h"
 
-enum { UNIT_MASK = (1 << 22) - 1 };
+enum { UNIT_MASK = (1 << 21) - 1 };
 
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)

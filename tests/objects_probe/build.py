@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYEXT = {
     "tables": "phrase addresses fields",
-    "code": "bytecode pass results opcodes line_table sieve spans touch",
+    "code": "bytecode pass results opcodes line_table settle sieve spans touch",
     "objects": "objects proofs describe edges builtins attributes frames codes deaths types stack stack_path",
 }
 SOURCES = [

@@ -160,15 +160,27 @@ begin(PyObject *self, PyObject *list)
 
 /* ---- code, type, stack */
 
-/* The lines of those behind which their loop may return a value. */
+static bool
+is_found(const struct cm_store *store)
+{
+    return store->found;
+}
+
+static bool
+is_settled(const struct cm_store *store)
+{
+    return store->settled;
+}
+
+/* The lines of those that are like that. */
 static PyObject *
-found_stores(const struct cm_code *record)
+lines_of(const struct cm_code *record, bool (*is)(const struct cm_store *))
 {
     PyObject *lines = PyList_New(0);
     for (uint32_t i = 0; lines != NULL && i < record->store_count; i++) {
         const struct cm_store *store = &record->stores[i];
         PyObject *line = PyLong_FromUnsignedLong(store->line);
-        if (line == NULL || (store->found && PyList_Append(lines, line) < 0)) {
+        if (line == NULL || (is(store) && PyList_Append(lines, line) < 0)) {
             Py_CLEAR(lines);
         }
         Py_XDECREF(line);
@@ -269,14 +281,14 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(turn);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "id",
-        (unsigned)id.index, "filename", text(record->filename), "name",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}",
+        "id", (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
         "own", own_stores(record), "less", less_stores(record), "found",
-        found_stores(record));
+        lines_of(record, is_found), "settled", lines_of(record, is_settled));
 }
 
 /* (code, kind, name, other_self, function, whether that reads or sets)

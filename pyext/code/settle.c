@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+
+/* A loop carries a variable where the first instruction in it that touches the
+ * variable reads it.  Behind the outermost loop that does, up to the end of the
+ * one around it, statements are read in their order: what is set by one that
+ * reads the sum is made of it, and what is set by another one is not any more.
+ * Where the sum is taken in the loop too (retain_graph=True), or in one that is
+ * carried on, it never ends. */
+
+#include "settle.h"
+
+#include "opcodes.h"
+
+enum {
+    MOST_MADE = 4,        /* variables that are made of the sum */
+    MOST_SUMS = 32,       /* of one code; a counter is one too */
+    MOST_LOOKS = 1 << 20, /* at instructions */
+};
+
+/* Of one instruction; what is set is set before the other is read. */
+struct variables {
+    PyObject *set[2], *read[2];
+};
+
+struct search {
+    const struct cm_pass *pass;
+    uint32_t looks;
+    struct cm_text_id names[MOST_SUMS];
+    Py_ssize_t units[MOST_SUMS]; /* where they are set */
+    bool settled[MOST_SUMS];
+    unsigned count;
+};
+
+struct reading {
+    const PyCodeObject *code;
+    PyObject *made[MOST_MADE]; /* of the sum, which is one of them */
+    unsigned made_count;
+    bool reads, calls, ends; /* the statement: one of these, backward() */
+    bool cuts;               /* it leaves the graph behind */
+    bool autograd;           /* its name was the last one to be loaded */
+    bool taken;
+};
+
+static PyObject *
+item_of(PyObject *tuple, unsigned index)
+{
+    return (Py_ssize_t)index < PyTuple_GET_SIZE(tuple)
+               ? PyTuple_GET_ITEM(tuple, index)
+               : NULL;
+}
+
+static bool
+next(struct search *self, struct cm_instruction *one)
+{
+    return self->looks++ < MOST_LOOKS
+           && cm_instruction_next(self->pass->tables, self->pass->code, one);
+}
+
+static struct variables
+variables_of(const PyCodeObject *code, const struct cm_instruction *one)
+{
+    PyObject *locals = code->co_localsplusnames, *names = code->co_names;
+    unsigned argument = one->argument;
+    PyObject *high = item_of(locals, argument >> 4);
+    PyObject *low = item_of(locals, argument & 15);
+    switch (one->action) {
+    case ACT_LOAD_LOCAL:
+        return (struct variables){.read = {item_of(locals, argument)}};
+    case ACT_LOAD_TWO: return (struct variables){.read = {high, low}};
+    case ACT_LOAD_NAME:
+        return (struct variables){.read = {item_of(names, argument)}};
+    case ACT_LOAD_GLOBAL:
+        return (struct variables){.read = {item_of(names, argument >> 1)}};
+    case ACT_STORE_AND_LOAD:
+        return (struct variables){.set = {high}, .read = {low}};
+    case ACT_STORE_TWO: return (struct variables){.set = {high, low}};
+    case ACT_STORE_LOCAL:
+    case ACT_STORE_CELL:
+    case ACT_DELETE_LOCAL:
+    case ACT_DELETE_CELL:
+        return (struct variables){.set = {item_of(locals, argument)}};
+    case ACT_STORE_NAME:
+    case ACT_STORE_GLOBAL:
+    case ACT_DELETE_NAME:
+        return (struct variables){.set = {item_of(names, argument)}};
+    default: return (struct variables){0};
+    }
+}
+
+/* ---- what takes the sum */
+
+static const char *const takers[] = {"backward", "manual_backward", "grad",
+                                     NULL};
+
+/* x.NAME, as it is called or not; f of f(...) in a function. */
+static PyObject *
+name_in(const struct reading *self, const struct cm_instruction *one)
+{
+    PyObject *names = self->code->co_names;
+    switch (one->action) {
+    case ACT_LOAD_METHOD:
+    case ACT_LOAD_PLAIN_ATTR: return item_of(names, one->argument);
+    case ACT_LOAD_NAME: return item_of(names, one->argument);
+    case ACT_LOAD_ATTR:
+    case ACT_LOAD_GLOBAL: return item_of(names, one->argument >> 1);
+    default: return NULL;
+    }
+}
+
+/* x.backward(), grad(x), autograd.grad(x), which a module that has imported it
+ * loads as no method; not p.grad. */
+static bool
+calls_taker(const struct reading *self, const struct cm_instruction *one)
+{
+    PyObject *name = name_in(self, one);
+    bool flagged =
+        one->action == ACT_LOAD_ATTR || one->action == ACT_LOAD_GLOBAL;
+    bool called = one->action == ACT_LOAD_METHOD
+                  || (flagged && (one->argument & 1) != 0);
+    return name != NULL && (called || self->autograd)
+           && cm_str_is_one_of(name, takers);
+}
+
+/* x.item(), float(x) */
+static bool
+cuts_off(PyObject *name)
+{
+    static const char *const cutters[] = {"item",  "detach", "data", "tolist",
+                                          "numpy", "float",  NULL};
+    return name != NULL && cm_str_is_one_of(name, cutters);
+}
+
+static unsigned
+index_of(const struct reading *self, const PyObject *name)
+{
+    unsigned i = 0;
+    while (i < self->made_count && self->made[i] != name) {
+        i++;
+    }
+    return i;
+}
+
+static void
+set(struct reading *self, PyObject *name)
+{
+    unsigned i = name != NULL ? index_of(self, name) : MOST_MADE;
+    bool makes = self->reads && !self->cuts;
+    if (makes && i == self->made_count && i < MOST_MADE) {
+        self->made[self->made_count++] = name;
+    }
+    else if (!makes && i < self->made_count) {
+        self->made[i] = self->made[--self->made_count];
+    }
+}
+
+/* One statement may set several variables, and then deletes none. */
+static void
+begin(struct reading *self, bool goes_on)
+{
+    if (self->ends && !goes_on) {
+        self->reads = self->calls = self->cuts = self->ends = false;
+    }
+}
+
+static bool
+is_store(enum action action)
+{
+    return action >= ACT_STORE_LOCAL && action <= ACT_STORE_ITEM;
+}
+
+static bool
+ends_statement(enum action action)
+{
+    return action == ACT_DROP || is_store(action)
+           || (action >= ACT_DELETE_LOCAL && action <= ACT_DELETE_ATTR)
+           || action >= ACT_TURN;
+}
+
+static void
+read_one(struct reading *self, const struct cm_instruction *one)
+{
+    struct variables variables = variables_of(self->code, one);
+    PyObject *name = name_in(self, one);
+    begin(self, is_store(one->action));
+    set(self, variables.set[0]);
+    set(self, variables.set[1]);
+    self->ends |= ends_statement(one->action);
+    begin(self, one->action != ACT_STORE_AND_LOAD);
+    for (unsigned i = 0; i < 2; i++) {
+        PyObject *read = variables.read[i];
+        self->reads |= read != NULL && index_of(self, read) < self->made_count;
+    }
+    self->calls |= calls_taker(self, one);
+    self->cuts |= cuts_off(name);
+    self->taken |= self->reads && self->calls && !self->cuts;
+    self->autograd = name != NULL && cm_str_is(name, "autograd");
+}
+
+/* Between these a backward() is called of the sum, or of what is made of it. */
+static bool
+is_taken(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to)
+{
+    struct reading self = {
+        .code = search->pass->code, .made = {sum}, .made_count = 1};
+    struct cm_instruction one = {.next = from};
+    while (!self.taken && self.made_count > 0 && next(search, &one)
+           && one.unit < to) {
+        read_one(&self, &one);
+    }
+    return self.taken;
+}
+
+/* ---- loops */
+
+static bool
+is_carried(struct search *self, PyObject *name, uint32_t loop)
+{
+    const struct cm_spans *spans = &self->pass->spans;
+    struct cm_instruction one = {.next = spans->loops[loop].first};
+    while (next(self, &one) && one.unit < spans->loops[loop].end) {
+        struct variables variables = variables_of(self->pass->code, &one);
+        if (variables.set[0] == name || variables.set[1] == name) {
+            return false;
+        }
+        if (variables.read[0] == name || variables.read[1] == name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_within(const struct cm_spans *spans, uint32_t loop, Py_ssize_t unit)
+{
+    return unit >= spans->loops[loop].first && unit < spans->loops[loop].end;
+}
+
+/* The outermost one that carries what is set here; the number of loops: none
+ * does. */
+static uint32_t
+loop_of(struct search *self, PyObject *name, Py_ssize_t unit)
+{
+    const struct cm_spans *spans = &self->pass->spans;
+    uint32_t found = spans->loop_count;
+    for (uint32_t i = 0; i < spans->loop_count; i++) {
+        bool outer = found == spans->loop_count
+                     || spans->loops[i].first < spans->loops[found].first;
+        if (is_within(spans, i, unit) && outer && is_carried(self, name, i)) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Where the loop around this one ends, or the code. */
+static Py_ssize_t
+end_around(const struct cm_pass *pass, uint32_t loop)
+{
+    const struct cm_spans *spans = &pass->spans;
+    Py_ssize_t end = Py_SIZE(pass->code);
+    for (uint32_t i = 0; i < spans->loop_count; i++) {
+        if (i != loop && is_within(spans, i, spans->loops[loop].first)
+            && spans->loops[i].end >= spans->loops[loop].end
+            && spans->loops[i].end < end) {
+            end = spans->loops[i].end;
+        }
+    }
+    return end;
+}
+
+static bool
+is_settled(struct search *self, PyObject *name, uint32_t loop)
+{
+    const struct cm_spans *spans = &self->pass->spans;
+    Py_ssize_t end = spans->loops[loop].end;
+    return is_taken(self, name, end, end_around(self->pass, loop))
+           && !is_taken(self, name, spans->loops[loop].first, end);
+}
+
+/* ---- all of it */
+
+static void
+add_sum(struct search *self, PyObject *name, Py_ssize_t unit)
+{
+    uint32_t none = self->pass->spans.loop_count;
+    uint32_t loop = self->count < MOST_SUMS && name != NULL
+                        ? loop_of(self, name, unit)
+                        : none;
+    if (loop < none) {
+        self->names[self->count] = cm_pass_text(self->pass, name);
+        self->units[self->count] = unit;
+        self->settled[self->count++] = is_settled(self, name, loop);
+    }
+}
+
+/* The store is one of the sums, and all that go by its name are settled. */
+static bool
+is_one(const struct search *self, const struct cm_store *store)
+{
+    bool any = false, all = true;
+    for (unsigned i = 0; i < self->count; i++) {
+        bool same = cm_text_same(self->names[i], store->name);
+        any |= same && self->units[i] == (Py_ssize_t)store->unit;
+        all &= !same || self->settled[i];
+    }
+    return any && all;
+}
+
+/* False: not all of them, as far as is known. */
+static bool
+find_sums(struct search *self)
+{
+    struct cm_instruction one = {0};
+    while (self->count < MOST_SUMS && next(self, &one)) {
+        struct variables variables = variables_of(self->pass->code, &one);
+        add_sum(self, variables.set[0], one.unit);
+        add_sum(self, variables.set[1], one.unit);
+    }
+    return self->count < MOST_SUMS && self->looks < MOST_LOOKS;
+}
+
+void
+cm_settle_mark(struct cm_pass *pass)
+{
+    struct search search = {.pass = pass};
+    uint32_t loops = pass->spans.loop_count;
+    if (!pass->own || loops == 0 || loops == CM_SPANS_LOOPS
+        || !cm_str_any_is_one_of(pass->code->co_names, takers)
+        || !find_sums(&search)) {
+        return;
+    }
+    for (uint32_t i = 0; search.count != 0 && i < pass->count; i++) {
+        struct cm_store *store = &pass->stores[i];
+        bool variable = store->kind == CM_STORE_LOCAL
+                        || store->kind == CM_STORE_CELL
+                        || store->kind == CM_STORE_GLOBAL;
+        store->settled = variable && is_one(&search, store);
+    }
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+# Copyright the cumem authors
+"""What code says of a sum that a loop makes: whether a backward() behind the loop takes it."""
+
+import os
+
+import pytest
+
+from objects_zoo import *  # noqa: F403
+
+
+def settled_lines(probe, body, function=True):
+    """Of a program whose first line is 1, in a function or in a module."""
+    if function:
+        source = "def f(net, rows, n):\n" + "".join(f" {line}\n" for line in body.splitlines())
+        return [line - 1 for line in probe.code(in_its_file(source)["f"].__code__)["settled"]]
+    return probe.code(compile_in_its_file(body))["settled"]
+
+
+SUM = """for task in rows:
+ total = 0
+ for x in task:
+  loss = net(x)
+  loss.backward()
+  {}
+ {}
+"""
+
+
+@pytest.mark.parametrize("function", [True, False])
+@pytest.mark.parametrize("add", ["total = total + net(x)", "total += net(x)", "total += net(loss) if loss else 0",
+                                 "total, n = total + loss, n + 1"])
+@pytest.mark.parametrize("end", [
+    "total.backward()", "total.backward(retain_graph=n)", "(total / n).backward()", "total /= n; total.backward()",
+    "loss = total / n; loss.backward()", "mean = net(n + total); loss = mean + n; net(n).backward(loss)",
+    "net.scale(total).backward()", "net.backward(total)", "grads = torch.autograd.grad(total / n, rows)",
+    "net.train(); print(total); n += 1; torch.autograd.backward([n, total])",
+    "if n > 3: total.backward()", "for p in net: p.grad = None\n total.backward()", "with net: total.backward()",
+])
+def test_a_sum_that_is_taken_behind_its_loop(probe, function, add, end):
+    assert settled_lines(probe, SUM.format(add, end), function) == [6]
+
+
+@pytest.mark.parametrize("function", [True, False])
+@pytest.mark.parametrize("add, end", [
+    ("total += net(x)", "print(total)"),
+    ("total += net(x)", "loss.backward()"),
+    ("total += net(x)", "print(total.item()); loss.backward()"),
+    ("total += net(x)", "if total > 3: loss.backward()"),
+    ("total += net(x)", "total = 0; total.backward()"),
+    ("total += net(x)", "del total; total.backward()"),
+    ("total += net(x)", "mean = total / n; mean = 0; mean.backward()"),
+    ("total += net(x)", "print(total, loss.grad)"),
+    ("total += net(x)", "print(total); loss = net(n); loss.backward()"),
+    ("total += net(x)", "n.append(total.backward)"),
+    ("total += net(x)", "mean = total.item() / n; loss = mean * net(x); loss.backward()"),
+    ("total += net(x)", "loss = float(total / n) * net(x); loss.backward()"),
+    ("total += net(x)", "(total.detach() * net(x)).backward()"),
+    ("total += net(x)", "total.backward"),
+    ("total += net(x)", "n = 0\nn.backward()"),
+    ("total += net(x); total.backward(retain_graph=True)", "print(total)"),
+    ("total += net(x); total.backward(retain_graph=True)", "total.backward()"),
+    ("total += net(x); mean = total / n; mean.backward(retain_graph=True)", "mean.backward()"),
+    ("total = net(x)", "total.backward()"),
+])
+def test_a_sum_that_is_not(probe, function, add, end):
+    assert settled_lines(probe, SUM.format(add, end), function) == []
+
+
+def test_a_sum_of_all_loops_is_taken_in_one(probe):
+    source = """total = 0
+for task in rows:
+ for x in task:
+  total = total + net(x)
+ total.backward(retain_graph=True)
+"""
+    assert settled_lines(probe, source) == settled_lines(probe, source, False) == []
+    assert settled_lines(probe, source + "total.backward()") == []
+    assert settled_lines(probe, source.replace(" total.b", "total.b")) == [4]
+
+
+def test_sums_of_one_name_are_asked_all(probe):
+    source = """for task in rows:
+ total = 0
+ for x in task:
+  for y in x: total += net(y)
+ while n:
+  total = total + n
+ total.backward()
+ {}
+ for x in task:
+  total += x
+ print(total)
+"""
+    assert settled_lines(probe, source.format("n = 0")) == []
+    source = source.replace(" print(total)\n", " total.backward()\n")
+    assert settled_lines(probe, source.format("total = 0")) == [4, 6, 10]
+
+
+def test_handlers_and_other_loops_beside_it(probe):
+    source = """for task in rows:
+ with net as context:
+  total, n = 0, 1
+  try:
+   while n:
+    with net:
+     loss = context(task)
+    try:
+     total = total + loss
+    except ValueError:
+     continue
+    if n == 9: break
+   for p in net: p.grad = None
+  finally:
+   net.zero_grad()
+  if total: total.backward()
+"""
+    assert settled_lines(probe, source) == settled_lines(probe, source, False) == [9]
+    assert settled_lines(probe, source.replace("if total: ", "total = loss; ")) == []
+
+
+def test_a_sum_that_a_function_within_has_too(probe):
+    source = """def f(rows, net):
+ total = 0
+ for x in rows:
+  total += net(x)
+ total.backward()
+ return lambda: total
+"""
+    assert probe.code(in_its_file(source)["f"].__code__)["settled"] == [4]
+
+
+def test_code_that_is_too_long_to_be_asked_about(probe):
+    many = "".join(f" n{i} = 0\n" for i in range(40)) + SUM.format("total += net(x)", "total.backward()")
+    counters = SUM.format("total += net(x); " + "; ".join(f"n{i} += 1" for i in range(40)), "total.backward()")
+    assert settled_lines(probe, many.replace(" n", "n")) == [46]
+    assert settled_lines(probe, counters) == []
+
+
+def test_where_a_library_calls_backward(probe):
+    source = "def f(rows):\n total = 0\n for x in rows:\n  total += x\n total.backward()\n"
+    namespace = {}
+    exec(compile(source, os.__file__, "exec"), namespace)
+    assert probe.code(namespace["f"].__code__)["settled"] == []
+    assert probe.code(in_its_file(source)["f"].__code__)["settled"] == [4]
