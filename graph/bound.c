@@ -88,6 +88,7 @@ sets(const struct cm_holding *self, const struct cm_store *store,
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
     uint32_t settled; /* a sum that a backward() behind its loop takes */
+    uint32_t loose;   /* pieces of code that set it, and none of them so */
 };
 
 /* A method of that name runs again and again, as a rule. */
@@ -373,9 +374,12 @@ lines_of(const struct cm_holding *self)
     struct place place = place_of(self);
     place.name = name.text;
     for (size_t i = 0; i < self->code_count; i++) {
+        struct lines before = lines;
         if (is_asked(self, &place, self->codes[i]) && !came_before(self, i)) {
             count_lines(self, self->codes[i], &place, &lines);
         }
+        lines.loose +=
+            lines.other > before.other && lines.settled == before.settled;
     }
     return lines;
 }
@@ -414,7 +418,8 @@ is_emptied_there(const struct cm_holding *self, bool own)
     /* Each epoch makes it longer from nothing. */
     bool anew = !own && lines.set > (lines.make > 0 ? 0 : 1);
     if (cm_way_is_tensor(cm_way_step(self, self->at))) {
-        return is_in_graph(self) ? lines.settled > 0 : anew && lines.other > 0;
+        return is_in_graph(self) ? lines.settled > 0 && lines.loose == 0
+                                 : anew && lines.other > 0;
     }
     return cm_way_step(self, self->at)->counted
            && (cm_owner_is_another(self) || lines.clear > 0 || anew

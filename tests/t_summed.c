@@ -279,6 +279,26 @@ the_sum_of_another_function(void **state)
     assert_false(is_emptied_by_all(&way, codes, 2));
 }
 
+/* Two functions make the sum of a module, and one of them to show it. */
+static void
+a_sum_of_two_functions(void **state)
+{
+    (void)state;
+    for (int settled = 0; settled < 2; settled++) {
+        struct way way;
+        way_init(&way, of_module, 1);
+        struct cm_store sum = store(&way, CM_STORE_GLOBAL, "total", "", 4);
+        struct cm_store other = store(&way, CM_STORE_GLOBAL, "total", "", 9);
+        sum.settled = true;
+        other.settled = settled != 0;
+        way.holding.autograd_depth = 9;
+        struct cm_code_id codes[] = {
+            add_code(&way, "adapt", &sum, 1, false),
+            add_code(&way, "train", &other, 1, false)};
+        assert_int_equal(is_emptied_by_all(&way, codes, 2), settled);
+    }
+}
+
 /* `total = total + [loss]`, of which one has no end but its own. */
 static void
 a_list_beside_a_sum(void **state)
@@ -308,6 +328,7 @@ main(void)
         cmocka_unit_test(a_sum_that_is_taken_behind_its_loop_goes),
         cmocka_unit_test(other_sums_keep_their_graph),
         cmocka_unit_test(the_sum_of_another_function),
+        cmocka_unit_test(a_sum_of_two_functions),
         cmocka_unit_test(a_list_beside_a_sum),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

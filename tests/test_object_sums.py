@@ -28,10 +28,10 @@ SUM = """for task in rows:
 
 
 @pytest.mark.parametrize("function", [True, False])
-@pytest.mark.parametrize("add", ["total = total + net(x)", "total += net(x)", "total += net(loss) if loss else 0",
-                                 "total, n = total + loss, n + 1"])
+@pytest.mark.parametrize("add", ["total = total + net(x)", "total += net(x)", "total += net(n) if n else 0",
+                                 "total, n = total + net(x), n + 1"])
 @pytest.mark.parametrize("end", [
-    "total.backward()", "total.backward(retain_graph=n)", "(total / n).backward()", "total /= n; total.backward()",
+    "total.backward()", "(total / n).backward()", "total /= n; total.backward()",
     "loss = total / n; loss.backward()", "mean = net(n + total); loss = mean + n; net(n).backward(loss)",
     "net.scale(total).backward()", "net.backward(total)", "grads = torch.autograd.grad(total / n, rows)",
     "net.train(); print(total); n += 1; torch.autograd.backward([n, total])",
@@ -62,6 +62,15 @@ def test_a_sum_that_is_taken_behind_its_loop(probe, function, add, end):
     ("total += net(x); total.backward(retain_graph=True)", "total.backward()"),
     ("total += net(x); mean = total / n; mean.backward(retain_graph=True)", "mean.backward()"),
     ("total = net(x)", "total.backward()"),
+    ("total += net(x)", "total.backward(retain_graph=n)"),
+    ("total += net(x)", "total.backward()\n net(n).backward(retain_graph=True)"),
+    # What is added has been taken: it is summed up to be shown.
+    ("total += loss", "total.backward()"),
+    ("total = total + net(loss)", "loss = net(total); loss.backward()"),
+    ("n += 1; total += 2 * loss", "total.backward()"),
+    ("total += net(x)", "rows[n:n + 1] = [total]\n net(n).backward()"),
+    ("total += net(x)", "del rows[total]\n net(n).backward()"),
+    ("total += net(x)", "loss = int(total) * net(x); loss.backward()"),
 ])
 def test_a_sum_that_is_not(probe, function, add, end):
     assert settled_lines(probe, SUM.format(add, end), function) == []
@@ -74,9 +83,25 @@ for task in rows:
   total = total + net(x)
  total.backward(retain_graph=True)
 """
-    assert settled_lines(probe, source) == settled_lines(probe, source, False) == []
-    assert settled_lines(probe, source + "total.backward()") == []
-    assert settled_lines(probe, source.replace(" total.b", "total.b")) == [4]
+    plain = source.replace("retain_graph=True", "")
+    for sums in (source, source + "total.backward()", plain):
+        assert settled_lines(probe, sums) == settled_lines(probe, sums, False) == []
+    assert settled_lines(probe, plain.replace(" total.b", "total.b")) == [4]
+    assert settled_lines(probe, source.replace(" total.b", "total.b")) == []
+
+
+@pytest.mark.parametrize("function", [True, False])
+def test_a_variable_that_is_called_data(probe, function):
+    source = """for task in rows:
+ total = 0
+ for data in task:
+  total = total + net(data)
+ loss = net(data) + total
+ loss.backward()
+"""
+    assert settled_lines(probe, source, function) == [4]
+    inside = source.replace("  total =", "  n = net(data) + total; n.backward()\n  total =")
+    assert settled_lines(probe, inside, function) == []
 
 
 def test_sums_of_one_name_are_asked_all(probe):

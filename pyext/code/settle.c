@@ -5,8 +5,8 @@
  * variable reads it.  Behind the outermost loop that does, up to the end of the
  * one around it, statements are read in their order: what is set by one that
  * reads the sum is made of it, and what is set by another one is not any more.
- * Where the sum is taken in the loop too (retain_graph=True), or in one that is
- * carried on, it never ends. */
+ * Where the sum is taken in the loop too, or what is added to it is, or any graph
+ * is retained, it may never end. */
 
 #include "settle.h"
 
@@ -14,6 +14,7 @@
 
 enum {
     MOST_MADE = 4,        /* variables that are made of the sum */
+    MOST_READ = 32,       /* in a statement, or of one kind */
     MOST_SUMS = 32,       /* of one code; a counter is one too */
     MOST_LOOKS = 1 << 20, /* at instructions */
 };
@@ -37,6 +38,7 @@ struct reading {
     PyObject *made[MOST_MADE]; /* of the sum, which is one of them */
     unsigned made_count;
     bool reads, calls, ends; /* the statement: one of these, backward() */
+    bool inside;             /* the loop: what is cut off there may not be */
     bool cuts;               /* it leaves the graph behind */
     bool autograd;           /* its name was the last one to be loaded */
     bool taken;
@@ -122,13 +124,17 @@ calls_taker(const struct reading *self, const struct cm_instruction *one)
            && cm_str_is_one_of(name, takers);
 }
 
-/* x.item(), float(x) */
+/* x.item(), float(x); not a variable that is called `data`. */
 static bool
-cuts_off(PyObject *name)
+cuts_off(enum action action, PyObject *name)
 {
-    static const char *const cutters[] = {"item",  "detach", "data", "tolist",
-                                          "numpy", "float",  NULL};
-    return name != NULL && cm_str_is_one_of(name, cutters);
+    static const char *const attributes[] = {"item",   "detach", "data",
+                                             "tolist", "numpy",  NULL};
+    static const char *const functions[] = {"float", "int", "bool", "round",
+                                            NULL};
+    bool function = action == ACT_LOAD_NAME || action == ACT_LOAD_GLOBAL;
+    return name != NULL
+           && cm_str_is_one_of(name, function ? functions : attributes);
 }
 
 static unsigned
@@ -172,7 +178,8 @@ is_store(enum action action)
 static bool
 ends_statement(enum action action)
 {
-    return action == ACT_DROP || is_store(action)
+    return action == ACT_DROP || is_store(action) || action == ACT_STORE_SLICE
+           || action == ACT_DELETE_ITEM
            || (action >= ACT_DELETE_LOCAL && action <= ACT_DELETE_ATTR)
            || action >= ACT_TURN;
 }
@@ -192,23 +199,104 @@ read_one(struct reading *self, const struct cm_instruction *one)
         self->reads |= read != NULL && index_of(self, read) < self->made_count;
     }
     self->calls |= calls_taker(self, one);
-    self->cuts |= cuts_off(name);
+    self->cuts |= !self->inside && cuts_off(one->action, name);
     self->taken |= self->reads && self->calls && !self->cuts;
     self->autograd = name != NULL && cm_str_is(name, "autograd");
 }
 
 /* Between these a backward() is called of the sum, or of what is made of it. */
 static bool
-is_taken(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to)
+is_taken(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to,
+         bool inside)
 {
-    struct reading self = {
-        .code = search->pass->code, .made = {sum}, .made_count = 1};
+    struct reading self = {.code = search->pass->code,
+                           .made = {sum},
+                           .made_count = 1,
+                           .inside = inside};
     struct cm_instruction one = {.next = from};
     while (!self.taken && self.made_count > 0 && next(search, &one)
            && one.unit < to) {
         read_one(&self, &one);
     }
     return self.taken;
+}
+
+/* ---- what is summed up to be shown */
+
+struct names {
+    PyObject *items[MOST_READ];
+    unsigned count;
+};
+
+static bool
+has(const struct names *self, const PyObject *name)
+{
+    unsigned i = 0;
+    while (i < self->count && self->items[i] != name) {
+        i++;
+    }
+    return i < self->count;
+}
+
+static void
+add(struct names *self, PyObject *name)
+{
+    if (name != NULL && self->count < MOST_READ && !has(self, name)) {
+        self->items[self->count++] = name;
+    }
+}
+
+static void
+add_all(struct names *self, const struct names *from)
+{
+    for (unsigned i = 0; i < from->count; i++) {
+        add(self, from->items[i]);
+    }
+}
+
+static bool
+meet(const struct names *self, const struct names *other, const PyObject *but)
+{
+    bool found = false;
+    for (unsigned i = 0; i < self->count; i++) {
+        found |= self->items[i] != but && has(other, self->items[i]);
+    }
+    return found;
+}
+
+static bool
+is_backward(const struct reading *self, const struct cm_instruction *one)
+{
+    PyObject *name = name_in(self, one);
+    bool method =
+        one->action == ACT_LOAD_METHOD
+        || (one->action == ACT_LOAD_ATTR && (one->argument & 1) != 0);
+    return method && name != NULL && cm_str_is(name, "backward");
+}
+
+/* loss.backward() and total += loss: a second backward() of the same would be
+ * refused, so this sum is not meant to have one. */
+static bool
+is_shown(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to)
+{
+    struct reading self = {.code = search->pass->code};
+    struct names read = {.count = 0}, taken = {.count = 0},
+                 added = {.count = 0};
+    struct cm_instruction one = {.next = from};
+    while (next(search, &one) && one.unit < to) {
+        struct variables variables = variables_of(self.code, &one);
+        bool sets = variables.set[0] == sum || variables.set[1] == sum;
+        add_all(&added, sets ? &read : &(struct names){.count = 0});
+        if (ends_statement(one.action)) {
+            read.count = 0;
+        }
+        add(&read, variables.read[0]);
+        add(&read, variables.read[1]);
+        add_all(&taken, is_backward(&self, &one)
+                            ? &read
+                            : &(struct names){.count = 0});
+    }
+    return meet(&added, &taken, sum);
 }
 
 /* ---- loops */
@@ -274,8 +362,10 @@ is_settled(struct search *self, PyObject *name, uint32_t loop)
 {
     const struct cm_spans *spans = &self->pass->spans;
     Py_ssize_t end = spans->loops[loop].end;
-    return is_taken(self, name, end, end_around(self->pass, loop))
-           && !is_taken(self, name, spans->loops[loop].first, end);
+    Py_ssize_t first = spans->loops[loop].first;
+    return is_taken(self, name, end, end_around(self->pass, loop), false)
+           && !is_taken(self, name, first, end, true)
+           && !is_shown(self, name, first, end);
 }
 
 /* ---- all of it */
@@ -320,6 +410,21 @@ find_sums(struct search *self)
     return self->count < MOST_SUMS && self->looks < MOST_LOOKS;
 }
 
+/* Then a graph that has been taken may be kept all the same. */
+static bool
+retains_graphs(const PyCodeObject *code)
+{
+    static const char *const keeps[] = {"retain_graph", NULL};
+    PyObject *constants = code->co_consts;
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(constants); i++) {
+        PyObject *names = PyTuple_GET_ITEM(constants, i);
+        found =
+            PyTuple_CheckExact(names) && cm_str_any_is_one_of(names, keeps);
+    }
+    return found;
+}
+
 void
 cm_settle_mark(struct cm_pass *pass)
 {
@@ -327,7 +432,7 @@ cm_settle_mark(struct cm_pass *pass)
     uint32_t loops = pass->spans.loop_count;
     if (!pass->own || loops == 0 || loops == CM_SPANS_LOOPS
         || !cm_str_any_is_one_of(pass->code->co_names, takers)
-        || !find_sums(&search)) {
+        || retains_graphs(pass->code) || !find_sums(&search)) {
         return;
     }
     for (uint32_t i = 0; search.count != 0 && i < pass->count; i++) {
