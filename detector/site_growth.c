@@ -140,24 +140,28 @@ cm_growth_renew(struct cm_growth *self, int device, struct cm_site_id site,
     }
 }
 
+/* Of less items there may be no more again. */
 enum cm_growth_items
 cm_growth_note_items(struct cm_growth *self, int device,
-                     struct cm_site_id site, uint64_t items, bool full,
-                     int64_t iteration)
+                     struct cm_site_id site, const struct cm_growth_fill *fill,
+                     int64_t *lasts)
 {
     struct cm_growth_state *state = known_state(self, device, site);
-    if (state != NULL && (items == 0 || (state->items == 0 && !full))) {
-        state->items = items;
-        state->items_at = iteration;
-    }
-    if (state == NULL || items == 0 || items > state->items) {
+    *lasts = 0;
+    if (state == NULL || fill->items == 0) {
         return CM_GROWTH_MORE_ITEMS;
     }
-    if (iteration <= state->items_at) {
-        return CM_GROWTH_NEW_ITEMS;
+    if (state->items == 0 || fill->items < state->items) {
+        state->items = fill->items;
+        state->hung = fill->hung;
+        state->items_at = fill->iterations + (fill->between ? 0 : 1);
     }
-    state->items = items;
-    return CM_GROWTH_SAME_ITEMS;
+    *lasts = fill->iterations - state->items_at;
+    bool same = fill->items == state->items;
+    return same && *lasts > 0 && fill->hung > state->hung
+               ? CM_GROWTH_SAME_ITEMS
+           : same && fill->items > fill->hung ? CM_GROWTH_NEW_ITEMS
+                                              : CM_GROWTH_MORE_ITEMS;
 }
 
 /* Without memory it is sought in the table again. */

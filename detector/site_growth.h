@@ -43,10 +43,9 @@ struct cm_growth_state {
     bool leaked;     /* it was judged a leak once: it does not just vanish */
     bool renewed;    /* each turn of the loop sets it anew */
     uint64_t bytes, count, peak_bytes;
-    /* As cm_growth_note_items() was told first, and the iteration that goes on
-     * then; 0: none. */
-    uint64_t items;
-    int64_t items_at;
+    uint64_t items,
+        hung;         /* as cm_growth_note_items() was told first; 0: none */
+    int64_t items_at; /* the iteration that was whole then, or goes on */
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
      * workspace of cuBLAS that a backward pass left, or old optimizers'; of
@@ -139,18 +138,24 @@ bool cm_growth_is_renewed(const struct cm_growth *self, int device,
 void cm_growth_renew(struct cm_growth *self, int device,
                      struct cm_site_id site, bool renewed);
 /* What it allocated hangs from items of one container, each of which gets it
- * once: there are `items`, 0 for no such, when this iteration goes on.  Where
- * each of them has it (`full`), what grows are the items, unless it has been
- * told before. */
-enum cm_growth_items {
-    CM_GROWTH_MORE_ITEMS, /* or it is not known */
-    CM_GROWTH_NEW_ITEMS,  /* told for the first time in this iteration */
-    CM_GROWTH_SAME_ITEMS, /* or less, after a whole iteration */
+ * once. */
+struct cm_growth_fill {
+    uint64_t items;     /* 0: it does not hang so */
+    uint64_t hung;      /* of these from so many of them */
+    int64_t iterations; /* that are done */
+    bool between;       /* two of them; else one goes on */
 };
+enum cm_growth_items {
+    CM_GROWTH_MORE_ITEMS, /* or each had it when that was first told */
+    CM_GROWTH_NEW_ITEMS,  /* not known yet: no whole iteration since, or it has
+                           * grown elsewhere */
+    CM_GROWTH_SAME_ITEMS, /* or less, of which more have it */
+};
+/* *lasts: whole iterations since it was told first, or less than 1. */
 enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
                                           struct cm_site_id site,
-                                          uint64_t items, bool full,
-                                          int64_t iteration);
+                                          const struct cm_growth_fill *fill,
+                                          int64_t *lasts);
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

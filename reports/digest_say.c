@@ -105,7 +105,8 @@ cm_digest_say_grown(struct cm_digest *self, struct cm_ledger_news *news)
     if (may_say(self, news)) {
         cm_digest_write_first(self);
         cm_growth_recall(&self->told, &self->leak, news);
-        if (add_warning(self, news)) {
+        /* Memory may have run out meanwhile: then all is said together. */
+        if (may_say(self, news) && add_warning(self, news)) {
             cm_growth_note_told(&self->told, &self->leak, self->min_bytes,
                                 news);
         }

@@ -78,35 +78,33 @@ look_again(struct cm_session *session, int64_t iteration)
 
 static enum cm_growth_items
 items_of(const struct cm_growth_look *look, const struct cm_growth_row *row,
-         const struct cm_holder *holder)
+         const struct cm_holder *holder, int64_t *lasts)
 {
     struct cm_session *session = look->session;
     struct cm_site_id site = {row->site};
     bool some = holder->fills && !cm_growing_has_larger(row);
-    uint64_t items = some ? holder->steps[holder->at].items : 0;
-    return cm_growth_note_items(
-        &session->growth, row->device, site, items, items <= holder->through,
-        session->iteration + (session->between_turns ? 0 : 1));
+    struct cm_growth_fill fill = {
+        .items = some ? holder->steps[holder->at].items : 0,
+        .hung = holder->through,
+        .iterations = session->iteration,
+        .between = session->between_turns};
+    return cm_growth_note_items(&session->growth, row->device, site, &fill,
+                                lasts);
 }
 
-/* A container that gets no more items, each of which gets it once, ends it.  Of
- * a new one the next look knows; then ever fewer, since it may get one now and
- * then. */
+/* A container that gets no more items, each of which gets it once, ends it: two
+ * looks know, and later ones, ever fewer, since it may get one now and then. */
 static bool
-fills(const struct cm_growth_look *look, const struct cm_growth_row *row,
-      enum cm_growth_items items)
+fills(const struct cm_growth_look *look, enum cm_growth_items items,
+      int64_t lasts)
 {
     struct cm_session *session = look->session;
-    int64_t lasts = session->iteration - row->result.since_iteration;
     bool new = items == CM_GROWTH_NEW_ITEMS && !look->ending;
-    if (new) {
-        look_again(session,
-                   session->iteration + (session->between_turns ? 1 : 2));
-    }
-    else if (items == CM_GROWTH_SAME_ITEMS) {
+    bool filling = new || items == CM_GROWTH_SAME_ITEMS;
+    if (filling) {
         look_again(session, session->iteration + (lasts > 0 ? lasts : 1));
     }
-    return new || items == CM_GROWTH_SAME_ITEMS;
+    return filling;
 }
 
 /* What is given a size is not full yet, and no leak; nor is what a line
@@ -120,12 +118,13 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool renewed = is_renewed(look, &self->row, holder);
-    enum cm_growth_items items = items_of(look, &self->row, holder);
+    int64_t lasts;
+    enum cm_growth_items items = items_of(look, &self->row, holder, &lasts);
     if (result->verdict != CM_VERDICT_LEAK) {
         return;
     }
     bool known = holder->bounded || is_of_parameters(look, self) || renewed
-                 || fills(look, &self->row, items);
+                 || fills(look, items, lasts);
     if (!known && !(holder->emptied && session->iteration < lapses)) {
         return;
     }
