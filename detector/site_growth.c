@@ -157,7 +157,8 @@ cm_growth_note_items(struct cm_growth *self, int device,
         state->items_at = fill->iterations + (fill->between ? 0 : 1);
     }
     *lasts = fill->iterations - state->items_at;
-    bool same = fill->items == state->items;
+    bool room = fill->hung <= fill->items + fill->items / 8 + 2;
+    bool same = fill->items == state->items && room;
     return same && *lasts > 0 && fill->hung > state->hung
                ? CM_GROWTH_SAME_ITEMS
            : same && fill->items > fill->hung ? CM_GROWTH_NEW_ITEMS

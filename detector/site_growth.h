@@ -43,9 +43,8 @@ struct cm_growth_state {
     bool leaked;     /* it was judged a leak once: it does not just vanish */
     bool renewed;    /* each turn of the loop sets it anew */
     uint64_t bytes, count, peak_bytes;
-    uint64_t items,
-        hung;         /* as cm_growth_note_items() was told first; 0: none */
-    int64_t items_at; /* the iteration that was whole then, or goes on */
+    uint64_t items, hung; /* the fewest of cm_growth_note_items(); 0: none */
+    int64_t items_at;     /* the iteration that was whole then, or goes on */
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
      * workspace of cuBLAS that a backward pass left, or old optimizers'; of
@@ -141,17 +140,16 @@ void cm_growth_renew(struct cm_growth *self, int device,
  * once. */
 struct cm_growth_fill {
     uint64_t items;     /* 0: it does not hang so */
-    uint64_t hung;      /* of these from so many of them */
+    uint64_t hung;      /* of these */
     int64_t iterations; /* that are done */
     bool between;       /* two of them; else one goes on */
 };
 enum cm_growth_items {
-    CM_GROWTH_MORE_ITEMS, /* or each had it when that was first told */
-    CM_GROWTH_NEW_ITEMS,  /* not known yet: no whole iteration since, or it has
-                           * grown elsewhere */
-    CM_GROWTH_SAME_ITEMS, /* or less, of which more have it */
+    CM_GROWTH_MORE_ITEMS, /* or all have it as far as is known */
+    CM_GROWTH_NEW_ITEMS,  /* no whole iteration since, or no more have it */
+    CM_GROWTH_SAME_ITEMS, /* as many, of which more have it by now */
 };
-/* *lasts: whole iterations since it was told first, or less than 1. */
+/* *lasts: whole iterations since there were fewest, or less than 1. */
 enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
                                           struct cm_site_id site,
                                           const struct cm_growth_fill *fill,

@@ -156,6 +156,7 @@ knows_whether_there_are_more_items(void **state)
     assert_int_equal(hangs(&job, 90, 9, 9), CM_GROWTH_MORE_ITEMS);
     assert_int_equal(hangs(&job, 0, 9, 10), CM_GROWTH_MORE_ITEMS);
     assert_int_equal(hangs(&job, 80, 9, 11), CM_GROWTH_SAME_ITEMS);
+    assert_int_equal(hangs(&job, 80, 93, 12), CM_GROWTH_MORE_ITEMS);
     end(&job);
 }
 

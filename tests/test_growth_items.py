@@ -8,17 +8,27 @@ from process import NODES, run_ok
 PROGRAM = NODES + """
 import functools
 
+def made():
+    return torch.ones(64, 256).tanh()
+
 class Lazy:
     @functools.cached_property
     def x(self):
-        return torch.ones(64, 256).tanh()
+        return made()
+
+class Client:
+    def __init__(self):
+        self.all = []
+    def update(self):
+        self.last = made()
+        self.all.append(self.last)
 
 model = torch.nn.Linear(16, 16)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 told = []
 
 def run(turns, old, look, add):
-    rows = [Lazy() for _ in range(old)]
+    rows = [(Client if add is update else Lazy)() for _ in range(old)]
     with cumem.observe_tensor_cycles(lambda page: None):
         for turn in range(turns):
             model(torch.ones(4, 16)).sum().backward()
@@ -38,6 +48,9 @@ def new_now_and_then(rows, turn):
 
 def each(rows, turn):
     rows[turn].x
+
+def update(rows, turn):
+    rows[turn].update()
 """
 LINE = 1 + PROGRAM[:PROGRAM.index("torch.ones(64")].count("\n")
 
@@ -46,6 +59,7 @@ LINE = 1 + PROGRAM[:PROGRAM.index("torch.ones(64")].count("\n")
     ("40, 0, {39}, new", ["leak"]),  # one look, and each has it already
     ("40, 50, {38, 39}, new", ["growing", "leak"]),  # the first of two does not know yet
     ("90, 50, range(60, 90), new_now_and_then", None),
+    ("40, 90, {20, 30, 39}, update", ["leak"] * 3),  # each keeps all that it had, too
     ("40, 90, {20, 30, 39}, each", ["growing"] * 3)])
 def test_whether_items_get_more(run, wanted, tmp_path):
     run_ok(PROGRAM + f"run({run})\n" + f"found = [verdicts.get({LINE}) for verdicts in told]\n"

@@ -434,9 +434,13 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
         pile.way = kept;
     }
     bool unseen = is_held_unseen(self, group, &pile);
-    return unseen || pile.way == NULL
-               ? advise(self, group, NULL, NULL, holder)
-               : tell(self, group, pile.node, pile.way, holder);
+    enum cm_status status =
+        unseen || pile.way == NULL
+            ? advise(self, group, NULL, NULL, holder)
+            : tell(self, group, pile.node, pile.way, holder);
+    holder->fills = holder->fills
+                    && !cm_piles_have_two_ways(&self->piles, group, pile.node);
+    return status;
 }
 
 static enum cm_status

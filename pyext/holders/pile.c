@@ -172,6 +172,20 @@ is_below(struct cm_piles *self, uint32_t node, uint32_t place)
     return node == place;
 }
 
+bool
+cm_piles_have_two_ways(struct cm_piles *self, uint32_t group, uint32_t node)
+{
+    uint32_t ways = 0;
+    for (uint32_t t = 0; ways < 2 && t < self->reach->target_count; t++) {
+        ways = 0;
+        for (uint32_t i = cm_piles_from(self, t);
+             self->groups[t] == group && i < cm_piles_to(self, t); i++) {
+            ways += is_below(self, cm_piles_way(self, i)->parent, node);
+        }
+    }
+    return ways > 1;
+}
+
 /* Of a module and the list in it the list, also where the newest target, which
  * an attribute of the module has as yet, is as near to the module. */
 static bool

@@ -39,6 +39,10 @@ void cm_piles_release(struct cm_piles *self);
 void cm_piles_find(struct cm_piles *self, uint32_t group,
                    struct cm_pile *result);
 
+/* One of them hangs from this node by two ways: it is kept in two places. */
+bool cm_piles_have_two_ways(struct cm_piles *self, uint32_t group,
+                            uint32_t node);
+
 /* Of targets with a graph: most are behind that of the few which variables and
  * attributes have, and who has the one that `way` leads to has them. */
 static inline bool

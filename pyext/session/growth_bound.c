@@ -83,9 +83,12 @@ items_of(const struct cm_growth_look *look, const struct cm_growth_row *row,
     struct cm_session *session = look->session;
     struct cm_site_id site = {row->site};
     bool some = holder->fills && !cm_growing_has_larger(row);
+    /* What C++ has, or was not sought among so many, hangs there or not. */
+    uint64_t others =
+        row->count > holder->targets ? row->count - holder->targets : 0;
     struct cm_growth_fill fill = {
         .items = some ? holder->steps[holder->at].items : 0,
-        .hung = holder->through,
+        .hung = holder->through + others,
         .iterations = session->iteration,
         .between = session->between_turns};
     return cm_growth_note_items(&session->growth, row->device, site, &fill,
