@@ -163,17 +163,24 @@ look_for_again(struct memo *self, const struct cm_code *code)
 static bool
 has_new_keys(const struct cm_holding *self)
 {
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
-    return step->species == CM_DICT && cm_way_is_variable(step)
-           && step->items >= self->through && self->autograd_depth == 0
+    return cm_way_step(self, self->at)->items >= self->through
+           && self->autograd_depth == 0
            && !cm_way_is_category(self, CM_HOLDING_LARGER);
+}
+
+static bool
+is_named_dict(const struct cm_holding *self)
+{
+    const struct cm_holding_step *step = cm_way_step(self, self->at);
+    return step->species == CM_DICT && cm_way_is_variable(step);
 }
 
 /* False: it is none. */
 static bool
 read_memo(const struct cm_holding *self, struct memo *memo)
 {
-    if (self->count < 2 || self->at == 0 || !has_new_keys(self)) {
+    if (self->count < 2 || self->at == 0 || !is_named_dict(self)
+        || !has_new_keys(self)) {
         return false;
     }
     *memo =
@@ -208,9 +215,6 @@ bool
 cm_memo_fills_cache(const struct cm_holding *self)
 {
     size_t cache = self->count > 1 ? cm_way_lru_cache(self) : 0;
-    const struct cm_holding_step *step = cm_way_step(self, self->at);
-    return cache != 0 && self->at == cache + 1
-           && step->keys == CM_KEYS_OF_A_SET && step->items >= self->through
-           && self->autograd_depth == 0
-           && !cm_way_is_category(self, CM_HOLDING_LARGER);
+    return cache != 0 && self->at == cache + 1 && has_new_keys(self)
+           && cm_way_step(self, self->at)->keys == CM_KEYS_OF_A_SET;
 }

@@ -162,6 +162,15 @@ expect_said(struct scene *scene, const char *expected)
     assert_null(cm_digest_take_warning(scene->digest, NULL));
 }
 
+static void
+expect_leak_and_its_end(struct scene *scene)
+{
+    expect_said(scene, "#1 LEAK");
+    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
+    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
+    expect_said(scene, "cumem: stopped growing: ");
+}
+
 /* Who never read that it leaks need not read that it stopped. */
 static void
 test_what_stops_meanwhile_is_not_said(void **state)
@@ -174,10 +183,7 @@ test_what_stops_meanwhile_is_not_said(void **state)
     assert_false(cm_digest_warns(scene->digest));
     assert_int_equal(cm_case_grow(scene->digest, "leak", 8192), CM_OK);
     assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
-    expect_said(scene, "#1 LEAK");
-    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
-    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
-    expect_said(scene, "cumem: stopped growing: ");
+    expect_leak_and_its_end(scene);
 }
 
 /* Another thread comes by while it has stopped, and then it goes on. */
@@ -195,10 +201,7 @@ test_nobody_says_first_that_it_stopped(void **state)
     let_it_go_on();
     assert_int_equal(pthread_join(second, &wrong), 0);
     assert_null(wrong);
-    expect_said(scene, "#1 LEAK");
-    assert_int_equal(cm_case_grow(scene->digest, "settled", 8192), CM_OK);
-    assert_int_equal(cm_digest_write(scene->digest, true), CM_OK);
-    expect_said(scene, "cumem: stopped growing: ");
+    expect_leak_and_its_end(scene);
 }
 
 static void

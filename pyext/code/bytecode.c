@@ -22,25 +22,15 @@ enum {
 };
 
 static PyObject *
-item_of(PyObject *tuple, unsigned index)
-{
-    if (tuple == NULL || !PyTuple_Check(tuple)
-        || (Py_ssize_t)index >= PyTuple_GET_SIZE(tuple)) {
-        return NULL;
-    }
-    return PyTuple_GET_ITEM(tuple, index);
-}
-
-static PyObject *
 local_of(const struct cm_pass *pass, unsigned index)
 {
-    return item_of(pass->code->co_localsplusnames, index);
+    return cm_instruction_item(pass->code->co_localsplusnames, index);
 }
 
 static PyObject *
 name_of(const struct cm_pass *pass, unsigned index)
 {
-    return item_of(pass->code->co_names, index);
+    return cm_instruction_item(pass->code->co_names, index);
 }
 
 static void
@@ -229,7 +219,7 @@ run_load(struct cm_pass *pass, enum action action, unsigned argument)
         load_name(pass, argument >> 1);
         break;
     case ACT_LOAD_CONSTANT:
-        push(pass, NULL, item_of(pass->code->co_consts, argument));
+        push(pass, NULL, cm_instruction_item(pass->code->co_consts, argument));
         pass->stack[0].few = cm_is_few(pass->stack[0].constant);
         break;
     case ACT_LOAD_NUMBER:

@@ -167,3 +167,34 @@ cm_instruction_next(const struct cm_bytecode *tables, const PyCodeObject *code,
     }
     return false;
 }
+
+PyObject *
+cm_instruction_item(PyObject *tuple, unsigned index)
+{
+    if (tuple == NULL || !PyTuple_Check(tuple)
+        || (Py_ssize_t)index >= PyTuple_GET_SIZE(tuple)) {
+        return NULL;
+    }
+    return PyTuple_GET_ITEM(tuple, index);
+}
+
+PyObject *
+cm_instruction_name(const PyCodeObject *code, const struct cm_instruction *one)
+{
+    unsigned flags = 0; /* below the number of the name */
+    switch (one->action) {
+    case ACT_LOAD_NAME:
+    case ACT_LOAD_PLAIN_ATTR:
+    case ACT_LOAD_METHOD:
+    case ACT_STORE_NAME:
+    case ACT_STORE_GLOBAL:
+    case ACT_STORE_ATTR:
+    case ACT_DELETE_NAME:
+    case ACT_DELETE_ATTR: break;
+    case ACT_LOAD_GLOBAL:
+    case ACT_LOAD_ATTR: flags = 1; break;
+    case ACT_LOAD_SUPER: flags = 2; break;
+    default: return NULL;
+    }
+    return cm_instruction_item(code->co_names, one->argument >> flags);
+}

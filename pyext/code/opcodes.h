@@ -79,6 +79,20 @@ struct cm_instruction {
     Py_ssize_t unit, next; /* without what extends its argument */
 };
 
+/* Borrowed, as the next; NULL: there is none. */
+PyObject *cm_instruction_item(PyObject *tuple, unsigned index);
+/* Of co_names what it loads, sets or deletes: a variable of the module, or
+ * NAME of x.NAME. */
+PyObject *cm_instruction_name(const PyCodeObject *code,
+                              const struct cm_instruction *one);
+/* x.NAME is loaded to be called. */
+static inline bool
+cm_instruction_is_method(const struct cm_instruction *one)
+{
+    return one->action == ACT_LOAD_METHOD
+           || (one->action == ACT_LOAD_ATTR && (one->argument & 1) != 0);
+}
+
 /* The one that begins at one->next: at first 0.  False: there are no more. */
 bool cm_instruction_next(const struct cm_bytecode *tables,
                          const PyCodeObject *code, struct cm_instruction *one);

@@ -44,14 +44,6 @@ struct reading {
     bool taken;
 };
 
-static PyObject *
-item_of(PyObject *tuple, unsigned index)
-{
-    return (Py_ssize_t)index < PyTuple_GET_SIZE(tuple)
-               ? PyTuple_GET_ITEM(tuple, index)
-               : NULL;
-}
-
 static bool
 next(struct search *self, struct cm_instruction *one)
 {
@@ -62,30 +54,26 @@ next(struct search *self, struct cm_instruction *one)
 static struct variables
 variables_of(const PyCodeObject *code, const struct cm_instruction *one)
 {
-    PyObject *locals = code->co_localsplusnames, *names = code->co_names;
-    unsigned argument = one->argument;
-    PyObject *high = item_of(locals, argument >> 4);
-    PyObject *low = item_of(locals, argument & 15);
+    PyObject *locals = code->co_localsplusnames;
+    PyObject *local = cm_instruction_item(locals, one->argument);
+    PyObject *high = cm_instruction_item(locals, one->argument >> 4);
+    PyObject *low = cm_instruction_item(locals, one->argument & 15);
+    PyObject *name = cm_instruction_name(code, one);
     switch (one->action) {
-    case ACT_LOAD_LOCAL:
-        return (struct variables){.read = {item_of(locals, argument)}};
+    case ACT_LOAD_LOCAL: return (struct variables){.read = {local}};
     case ACT_LOAD_TWO: return (struct variables){.read = {high, low}};
     case ACT_LOAD_NAME:
-        return (struct variables){.read = {item_of(names, argument)}};
-    case ACT_LOAD_GLOBAL:
-        return (struct variables){.read = {item_of(names, argument >> 1)}};
+    case ACT_LOAD_GLOBAL: return (struct variables){.read = {name}};
     case ACT_STORE_AND_LOAD:
         return (struct variables){.set = {high}, .read = {low}};
     case ACT_STORE_TWO: return (struct variables){.set = {high, low}};
     case ACT_STORE_LOCAL:
     case ACT_STORE_CELL:
     case ACT_DELETE_LOCAL:
-    case ACT_DELETE_CELL:
-        return (struct variables){.set = {item_of(locals, argument)}};
+    case ACT_DELETE_CELL: return (struct variables){.set = {local}};
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-    case ACT_DELETE_NAME:
-        return (struct variables){.set = {item_of(names, argument)}};
+    case ACT_DELETE_NAME: return (struct variables){.set = {name}};
     default: return (struct variables){0};
     }
 }
@@ -95,19 +83,13 @@ variables_of(const PyCodeObject *code, const struct cm_instruction *one)
 static const char *const takers[] = {"backward", "manual_backward", "grad",
                                      NULL};
 
-/* x.NAME, as it is called or not; f of f(...) in a function. */
+/* x.NAME, as it is called or not; a variable of the module. */
 static PyObject *
-name_in(const struct reading *self, const struct cm_instruction *one)
+loaded_by(const PyCodeObject *code, const struct cm_instruction *one)
 {
-    PyObject *names = self->code->co_names;
-    switch (one->action) {
-    case ACT_LOAD_METHOD:
-    case ACT_LOAD_PLAIN_ATTR: return item_of(names, one->argument);
-    case ACT_LOAD_NAME: return item_of(names, one->argument);
-    case ACT_LOAD_ATTR:
-    case ACT_LOAD_GLOBAL: return item_of(names, one->argument >> 1);
-    default: return NULL;
-    }
+    bool loads =
+        one->action >= ACT_LOAD_NAME && one->action <= ACT_LOAD_METHOD;
+    return loads ? cm_instruction_name(code, one) : NULL;
 }
 
 /* x.backward(), grad(x), autograd.grad(x), which a module that has imported it
@@ -115,11 +97,10 @@ name_in(const struct reading *self, const struct cm_instruction *one)
 static bool
 calls_taker(const struct reading *self, const struct cm_instruction *one)
 {
-    PyObject *name = name_in(self, one);
-    bool flagged =
-        one->action == ACT_LOAD_ATTR || one->action == ACT_LOAD_GLOBAL;
-    bool called = one->action == ACT_LOAD_METHOD
-                  || (flagged && (one->argument & 1) != 0);
+    PyObject *name = loaded_by(self->code, one);
+    bool called =
+        cm_instruction_is_method(one)
+        || (one->action == ACT_LOAD_GLOBAL && (one->argument & 1) != 0);
     return name != NULL && (called || self->autograd)
            && cm_str_is_one_of(name, takers);
 }
@@ -188,7 +169,7 @@ static void
 read_one(struct reading *self, const struct cm_instruction *one)
 {
     struct variables variables = variables_of(self->code, one);
-    PyObject *name = name_in(self, one);
+    PyObject *name = loaded_by(self->code, one);
     begin(self, is_store(one->action));
     set(self, variables.set[0]);
     set(self, variables.set[1]);
@@ -265,13 +246,11 @@ meet(const struct names *self, const struct names *other, const PyObject *but)
 }
 
 static bool
-is_backward(const struct reading *self, const struct cm_instruction *one)
+is_backward(const PyCodeObject *code, const struct cm_instruction *one)
 {
-    PyObject *name = name_in(self, one);
-    bool method =
-        one->action == ACT_LOAD_METHOD
-        || (one->action == ACT_LOAD_ATTR && (one->argument & 1) != 0);
-    return method && name != NULL && cm_str_is(name, "backward");
+    PyObject *name = loaded_by(code, one);
+    return name != NULL && cm_instruction_is_method(one)
+           && cm_str_is(name, "backward");
 }
 
 /* loss.backward() and total += loss: a second backward() of the same would be
@@ -279,22 +258,23 @@ is_backward(const struct reading *self, const struct cm_instruction *one)
 static bool
 is_shown(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to)
 {
-    struct reading self = {.code = search->pass->code};
+    const PyCodeObject *code = search->pass->code;
     struct names read = {.count = 0}, taken = {.count = 0},
                  added = {.count = 0};
     struct cm_instruction one = {.next = from};
     while (next(search, &one) && one.unit < to) {
-        struct variables variables = variables_of(self.code, &one);
-        bool sets = variables.set[0] == sum || variables.set[1] == sum;
-        add_all(&added, sets ? &read : &(struct names){.count = 0});
+        struct variables variables = variables_of(code, &one);
+        if (variables.set[0] == sum || variables.set[1] == sum) {
+            add_all(&added, &read);
+        }
         if (ends_statement(one.action)) {
             read.count = 0;
         }
         add(&read, variables.read[0]);
         add(&read, variables.read[1]);
-        add_all(&taken, is_backward(&self, &one)
-                            ? &read
-                            : &(struct names){.count = 0});
+        if (is_backward(code, &one)) {
+            add_all(&taken, &read);
+        }
     }
     return meet(&added, &taken, sum);
 }

@@ -65,42 +65,35 @@ is_same(struct owner one, struct owner other)
 }
 
 static bool
-is_name(const struct reading *self, PyObject *names, unsigned index)
+is_name(const struct reading *self, PyObject *name)
 {
-    return (Py_ssize_t)index < PyTuple_GET_SIZE(names)
-           && cm_str_is(PyTuple_GET_ITEM(names, index), self->what->name);
-}
-
-static bool
-is_named(const struct reading *self, unsigned index)
-{
-    return is_name(self, self->code->co_names, index);
+    return name != NULL && cm_str_is(name, self->what->name);
 }
 
 static bool
 is_other_self(const struct reading *self)
 {
-    PyObject *names = self->code->co_localsplusnames;
-    return self->what->other_self && self->last.kind == LOCAL
-           && (Py_ssize_t)self->last.index < PyTuple_GET_SIZE(names)
-           && cm_str_is(PyTuple_GET_ITEM(names, self->last.index), "self");
+    PyObject *name =
+        cm_instruction_item(self->code->co_localsplusnames, self->last.index);
+    return self->what->other_self && self->last.kind == LOCAL && name != NULL
+           && cm_str_is(name, "self");
 }
 
 /* x.NAME; of a module's variable where x is one of these too. */
 static enum touch
-touch_attribute(const struct reading *self, unsigned index, enum touch how)
+touch_attribute(const struct reading *self, PyObject *name, enum touch how)
 {
     enum cm_touch_kind kind = self->what->kind;
     bool module = kind == CM_TOUCH_VARIABLE && self->last.kind == NAME;
     bool fits = (kind == CM_TOUCH_ATTRIBUTE && !is_other_self(self)) || module;
-    return fits && is_named(self, index) ? how : NOTHING;
+    return fits && is_name(self, name) ? how : NOTHING;
 }
 
 static enum touch
-touch_variable(const struct reading *self, unsigned index, enum touch how)
+touch_variable(const struct reading *self, PyObject *name, enum touch how)
 {
     bool fits = self->what->kind == CM_TOUCH_VARIABLE;
-    return fits && is_named(self, index) ? how : NOTHING;
+    return fits && is_name(self, name) ? how : NOTHING;
 }
 
 static bool
@@ -133,20 +126,20 @@ touch_text(struct reading *self, const struct cm_instruction *one)
 static enum touch
 touch_of(struct reading *self, const struct cm_instruction *one)
 {
-    unsigned argument = one->argument;
+    PyObject *name = cm_instruction_name(self->code, one);
     switch (one->action) {
-    case ACT_LOAD_NAME: return touch_variable(self, argument, READS);
-    case ACT_LOAD_GLOBAL: return touch_variable(self, argument >> 1, READS);
+    case ACT_LOAD_NAME:
+    case ACT_LOAD_GLOBAL: return touch_variable(self, name, READS);
     case ACT_STORE_NAME:
     case ACT_STORE_GLOBAL:
-    case ACT_DELETE_NAME: return touch_variable(self, argument, SETS);
+    case ACT_DELETE_NAME: return touch_variable(self, name, SETS);
     case ACT_LOAD_ATTR:
-        return (argument & 1) != 0
+    case ACT_LOAD_PLAIN_ATTR:
+        return cm_instruction_is_method(one)
                    ? NOTHING
-                   : touch_attribute(self, argument >> 1, READS);
-    case ACT_LOAD_PLAIN_ATTR: return touch_attribute(self, argument, READS);
+                   : touch_attribute(self, name, READS);
     case ACT_STORE_ATTR:
-    case ACT_DELETE_ATTR: return touch_attribute(self, argument, SETS);
+    case ACT_DELETE_ATTR: return touch_attribute(self, name, SETS);
     default: return touch_text(self, one);
     }
 }
@@ -154,15 +147,11 @@ touch_of(struct reading *self, const struct cm_instruction *one)
 /* ---- who is called */
 
 static bool
-names_one(const struct reading *self, unsigned index,
-          const struct cm_touchers *of)
+names_one(PyObject *name, const struct cm_touchers *of)
 {
-    PyObject *names = self->code->co_names;
     bool found = false;
-    for (size_t i = 0;
-         i < of->count && (Py_ssize_t)index < PyTuple_GET_SIZE(names); i++) {
-        found |= cm_str_equals(PyTuple_GET_ITEM(names, index),
-                               of->codes[i]->co_name);
+    for (size_t i = 0; name != NULL && i < of->count; i++) {
+        found |= cm_str_equals(name, of->codes[i]->co_name);
     }
     return found;
 }
@@ -178,13 +167,10 @@ static bool
 makes_one(const struct reading *self, unsigned index,
           const struct cm_touchers *of)
 {
-    PyObject *constants = self->code->co_consts;
-    bool is = uses_what_it_makes(self->code)
-              && (Py_ssize_t)index < PyTuple_GET_SIZE(constants);
+    PyObject *made = cm_instruction_item(self->code->co_consts, index);
     bool found = false;
-    for (size_t i = 0; is && i < of->count; i++) {
-        found |=
-            PyTuple_GET_ITEM(constants, index) == (PyObject *)of->codes[i];
+    for (size_t i = 0; uses_what_it_makes(self->code) && i < of->count; i++) {
+        found |= made == (PyObject *)of->codes[i];
     }
     return found;
 }
@@ -197,21 +183,16 @@ static enum call {
 } call_of(const struct reading *self, const struct cm_instruction *one,
           const struct cm_touchers *of)
 {
-    unsigned argument = one->argument;
+    PyObject *name = cm_instruction_name(self->code, one);
     switch (one->action) {
     case ACT_LOAD_ATTR:
-        return names_one(self, argument >> 1, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_SUPER:
-        return names_one(self, argument >> 2, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_METHOD:
-    case ACT_LOAD_PLAIN_ATTR:
-        return names_one(self, argument, of) ? OF_OWNER : NO_CALL;
+    case ACT_LOAD_PLAIN_ATTR: return names_one(name, of) ? OF_OWNER : NO_CALL;
     case ACT_LOAD_NAME:
-        return names_one(self, argument, of) ? OF_NO_ONE : NO_CALL;
-    case ACT_LOAD_GLOBAL:
-        return names_one(self, argument >> 1, of) ? OF_NO_ONE : NO_CALL;
+    case ACT_LOAD_GLOBAL: return names_one(name, of) ? OF_NO_ONE : NO_CALL;
     case ACT_LOAD_CONSTANT:
-        return makes_one(self, argument, of) ? OF_NO_ONE : NO_CALL;
+        return makes_one(self, one->argument, of) ? OF_NO_ONE : NO_CALL;
     default: return NO_CALL;
     }
 }
@@ -243,7 +224,7 @@ cm_touch_only_names(const struct cm_bytecode *tables, const PyCodeObject *code,
     bool named = false, used = !tables->known || uses_what_it_makes(code);
     while (!used && cm_instruction_next(tables, code, &one)) {
         named |= one.action == ACT_STORE_NAME
-                 && names_one(&reading, one.argument, &it);
+                 && names_one(cm_instruction_name(code, &one), &it);
         used = one.action == ACT_UNKNOWN
                || call_of(&reading, &one, &it) != NO_CALL;
     }
@@ -296,7 +277,8 @@ note_pushed(struct reading *self, const struct cm_instruction *one)
         self->last = attribute_of(self->last, argument);
         break;
     case ACT_LOAD_CONSTANT:
-        self->key = is_name(self, self->code->co_consts, argument);
+        self->key = is_name(
+            self, cm_instruction_item(self->code->co_consts, argument));
         self->text |= self->key;
         self->last = self->key ? self->last : (struct owner){NO_ONE, 0, 0};
         break;

@@ -46,6 +46,14 @@ is_of_parameters(const struct cm_growth_look *look,
            && !has_more_parameters(look, row->device);
 }
 
+static void
+look_again(struct cm_session *session, int64_t iteration)
+{
+    if (session->look_at == 0 || iteration < session->look_at) {
+        session->look_at = iteration;
+    }
+}
+
 /* Within a turn its graph and its calls hold what between two of them one
  * variable does: a look that comes then, since somebody asks, has the answer
  * that the last one between them had, and the next end of a turn is asked. */
@@ -62,18 +70,10 @@ is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
     }
     else if (larger && !renewed && !look->ending
              && cm_growth_is_renewed(&session->growth, row->device, site)) {
-        session->look_at = session->iteration + 1;
+        look_again(session, session->iteration + 1);
         renewed = true;
     }
     return renewed;
-}
-
-static void
-look_again(struct cm_session *session, int64_t iteration)
-{
-    if (session->look_at == 0 || iteration < session->look_at) {
-        session->look_at = iteration;
-    }
 }
 
 static enum cm_growth_items
