@@ -35,6 +35,36 @@ watcher()
 """, cwd=tmp_path)
 
 
+def test_what_is_dead_at_its_end_is_told(tmp_path):
+    """No collection comes within it, nor does one later tell anybody."""
+    done = run_ok(START + """
+gc.disable()
+def evaluate():
+    for _ in range(3):
+        make_pair(MIB // 2)
+
+with cumem.watch("here.json") as watcher:
+    evaluate()
+cycle, = watcher.report["cycles"]
+assert cycle["count"] == 3 and cycle["trigger"] == "scan", cycle
+assert json.load(open("here.json"))["cycles"] == [cycle]
+assert gc.collect() > 0
+
+class Loop:
+    def __init__(self):
+        self.again, self.tensor = self, torch.zeros(MIB)
+
+@cumem.watch("deep.json")
+def train():
+    Loop()
+train()
+assert gc.collect() > 0
+found = json.load(open("deep.json"))["cycles"]
+assert sorted(each["bytes_each"] for each in found) == [2 * MIB, 4 * MIB], found
+""", cwd=tmp_path)
+    assert "DEAD CYCLE x3" in done.err
+
+
 def test_a_path_without_a_folder_is_told_at_once(tmp_path):
     done = run_ok(START + """
 watcher = cumem.watch("later/here.json")

@@ -96,12 +96,13 @@ class Watcher(_runtime.Handle):
                 self._end(_budget.allows("leak"))
 
     def remove(self):
-        """Stop observing; what has grown until now is in the report, and in its file."""
+        """Stop observing; what is dead or has grown until now is in the report, and in its file."""
         self._end(True)
 
     def _end(self, look):
         with _runtime._lock:
             if look and self in _runtime._handles:
+                self._scan()
                 self._update()
             super().remove()
 
@@ -133,6 +134,15 @@ class Watcher(_runtime.Handle):
             if _runtime._handles:
                 self._update()
             return _core.document()
+
+    @staticmethod
+    def _scan():
+        """Collections that come later are heard by nobody."""
+        try:
+            with _budget.walk("leak"):
+                _runtime._scan(_runtime.SCAN)
+        except Exception:
+            _core.unraisable(Watcher._scan)
 
     @staticmethod
     def _update():
