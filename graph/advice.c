@@ -84,6 +84,13 @@ hides_method(const struct cm_cycle *cycle, uint32_t edge)
     return found;
 }
 
+/* self.<lambda> can be written by nobody. */
+static bool
+is_lambda(const struct cm_cycle *cycle, uint32_t method)
+{
+    return strcmp(cm_advice_method_name(cycle, method).text, "<lambda>") == 0;
+}
+
 /* types.MethodType(function, x): no class has the function. */
 static bool
 is_bound_by_hand(const struct cm_cycle *cycle, uint32_t owner, uint32_t method)
@@ -93,6 +100,9 @@ is_bound_by_hand(const struct cm_cycle *cycle, uint32_t owner, uint32_t method)
         cm_records_type(cycle->records, cm_cycle_node(cycle, owner)->type);
     bool found = code == 0 || type->method_count == 0;
 
+    if (is_lambda(cycle, method)) {
+        return true;
+    }
     for (uint32_t i = 0; i < type->method_count && !found; i++) {
         found = type->methods[i].index == code;
     }
@@ -375,7 +385,7 @@ cm_advise_method(const struct cm_cycle *cycle,
                  "instead of %s bound to it",
                  attribute.text,
                  cm_advice_type_name(cycle, suspect->owner).text,
-                 function.text);
+                 is_lambda(cycle, method) ? "the lambda" : function.text);
         return cm_advice_clearing(cycle, suspect->held, "", before);
     }
     if (suspect->handed_on || hides_method(cycle, suspect->held)) {

@@ -190,6 +190,12 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "",
          "give .stack a function that captures weakref.ref(self) instead of "
          "self.close, or await .stack.aclose() when done"},
+        {"a lambda that types.MethodType() bound",
+         "o Net; m method label=<lambda>; t Tensor 4096; o .fast m;"
+         "m __self__ o; o .t t",
+         "bound_method_on_self", "m __self__ o", "",
+         "give .fast a function that captures weakref.ref of the Net instead "
+         "of the lambda bound to it, or set .fast = None when done"},
         {"a built-in method, which no one else has",
          "f Future; l list; b builtin; k list; t Tensor 4096; f .done l;"
          "l [0] b; b __self__ k; k [0] f; f .result t",
