@@ -32,12 +32,13 @@ cm_way_is_optimizer_table(const struct cm_holding *self, size_t i)
            || strcmp(edge_of(self, i), ".state") == 0;
 }
 
+/* What is in a container that a key or a result of it has piles up there. */
 size_t
 cm_way_lru_cache(const struct cm_holding *self)
 {
     for (size_t i = 1; i + 1 < self->count; i++) {
         const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
-        if (cm_way_begins(what, "lru_cache of ")) {
+        if (cm_way_begins(what, "lru_cache of ") && self->at <= i + 1) {
             return i;
         }
     }
