@@ -68,11 +68,12 @@ struct cm_holding {
     const struct cm_holding_step *steps; /* borrowed; the root first, one of
                                           * the growing objects last */
     size_t count;
-    size_t at;            /* the step at which they pile up */
-    uint32_t through;     /* so many of them hang from it, */
-    uint32_t targets;     /* of so many */
-    bool stepped;         /* an optimizer has them too */
-    bool of_several;      /* optimizers that have stepped */
+    size_t at;             /* the step at which they pile up */
+    uint32_t through;      /* so many of them hang from it, */
+    uint32_t targets;      /* of so many */
+    uint64_t bytes_behind; /* those, of views: each memory once; 0: unknown */
+    bool stepped;          /* an optimizer has them too */
+    bool of_several;       /* optimizers that have stepped */
     bool grows;           /* from iteration to iteration, as far as is known */
     bool on_host;         /* in the CPU's memory, not in a device's */
     bool chained;         /* each is made of the one before, and has its graph:

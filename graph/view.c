@@ -9,23 +9,30 @@
 
 enum { SMALL = 4 }; /* so many times smaller than its memory */
 
-/* Of each memory one; where all rows of an output are kept, copies would be as
- * large. */
 static bool
-has_one_of_each(const struct cm_holding *self)
+are_most_of_it(const struct cm_holding *self)
 {
     const struct cm_holding_step *place = cm_way_step(self, self->at);
     return self->at != 0 && place->counted
            && place->items < 2 * (uint64_t)self->through;
 }
 
+/* Where all rows of an output are kept, copies of them would be as large. */
+static bool
+would_be_less(const struct cm_holding *self, uint64_t shown)
+{
+    return self->targets != 0
+           && shown <= self->bytes_behind / SMALL / self->targets;
+}
+
 bool
 cm_view_is_kept(const struct cm_holding *self)
 {
     const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
-    return self->grows && self->autograd_depth == 0 && has_one_of_each(self)
+    return self->grows && self->autograd_depth == 0 && are_most_of_it(self)
            && cm_way_is_tensor(last) && last->shown_bytes != 0
-           && last->shown_bytes <= last->memory_bytes / SMALL;
+           && last->shown_bytes <= last->memory_bytes / SMALL
+           && would_be_less(self, last->shown_bytes);
 }
 
 char *

@@ -17,7 +17,7 @@ static const struct row {
     {1024, 4095, false}, /* rounded up, or a part of it */
     {1024, 1024, false},
     {4096, 1024, false}, /* expanded */
-    {64, UINT64_MAX, true},
+    {64, UINT64_MAX / 5, true},
     {0, 400 << 10, false}, /* kept scalars, or not known */
     {1024, 0, false},
     {0, 0, false},
@@ -43,11 +43,17 @@ test_what_is_a_view(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct way way;
         kept_rows(&way, rows[i].shown, rows[i].memory);
-        way.holding.through = 5;
+        way.holding.through = way.holding.targets = 5;
+        way.holding.bytes_behind = 5 * rows[i].memory;
         assert_int_equal(cm_view_is_kept(&way.holding), rows[i].view);
-        way.holding.through = 4; /* several rows of each output */
+        way.holding.through = 4; /* of half of what is there */
         assert_false(cm_view_is_kept(&way.holding));
         way.holding.through = 5;
+        way.holding.bytes_behind = rows[i].shown * 5; /* all rows */
+        assert_false(cm_view_is_kept(&way.holding));
+        way.holding.bytes_behind = 0; /* not known */
+        assert_false(cm_view_is_kept(&way.holding));
+        way.holding.bytes_behind = rows[i].memory;
         way.holding.autograd_depth = 3;
         assert_false(cm_view_is_kept(&way.holding));
         cm_records_free(way.records);
@@ -60,7 +66,8 @@ test_what_is_said(void **state)
     struct way way;
     (void)state;
     kept_rows(&way, 1024, 400 << 10);
-    way.holding.through = 9;
+    way.holding.through = way.holding.targets = 9;
+    way.holding.bytes_behind = 9 * (400 << 10);
     assert_advice(
         &way, "views kept",
         "put copies in rows (`x.clone()`): each is a view, and keeps "

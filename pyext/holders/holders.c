@@ -15,6 +15,7 @@
 #include "fillers.h"
 #include "helpers.h"
 #include "keys.h"
+#include "memories.h"
 #include "../objects/maker.h"
 #include "../tables/phrase.h"
 #include "pile.h"
@@ -210,6 +211,19 @@ kept_variable(const struct search *self, uint32_t group)
     return best;
 }
 
+/* Asked of views alone: it reads all targets. */
+static uint64_t
+bytes_behind(const struct search *self, uint32_t group,
+             const struct cm_holder *holder)
+{
+    const struct cm_holding_step *last =
+        holder->step_count != 0 ? &holder->steps[holder->step_count - 1]
+                                : NULL;
+    return last != NULL && last->shown_bytes < last->memory_bytes
+               ? cm_memories_bytes(self->query, group)
+               : 0;
+}
+
 static bool
 is_on_host(const struct search *self, PyObject *target)
 {
@@ -260,6 +274,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         .at = holder->at,
         .through = holder->through,
         .targets = holder->targets,
+        .bytes_behind = bytes_behind(self, group, holder),
         .stepped = holder->stepped,
         .of_several = query->several_optimizers,
         .grows = query->growing != NULL && query->growing[group],
