@@ -25,7 +25,11 @@ prove_c() {
         && prove --jobs "$(nproc)" "$1"/tests/t_*
 }
 
-check_c() { prove_c build/c -DCUMEM_PYTHON=ON; }
+# And once more with its figures, precision and recall of the verdicts.
+check_c() {
+    prove_c build/c -DCUMEM_PYTHON=ON \
+        && prove --comments build/c/tests/t_verdict
+}
 
 check_sanitized() {
     UBSAN_OPTIONS=print_stacktrace=1 prove_c build/sanitized \
