@@ -107,6 +107,19 @@ def test_r21_a_deep_stack_is_cut(probe):
     assert number and cut and len(frames) == DEEPEST
 
 
+@pytest.mark.skipif(PUBLIC_ONLY, reason="frames further out are read where their layout is known")
+def test_r21_of_a_deep_stack_of_a_library_the_users_frame_is_kept(probe):
+    """In forty nested modules of torch nothing within the bound is the program's."""
+    names = {}
+    exec(compile("def down(n, call):\n return down(n - 1, call) if n else call()\n",
+                 asyncio.__file__, "exec"), names)
+    number, frames, cut = names["down"](100, probe.stack)
+    assert number and cut and len(frames) == DEEPEST + 1
+    assert {frame[1] for frame in frames[:-1]} == {"down"}
+    assert frames[-1] == expected_stack(sys._getframe())[0][:2] + (frames[-1][2],)
+    assert frames[-1][2] < sys._getframe().f_lineno
+
+
 def test_r21_a_deeper_stack_takes_no_longer(probe):
     """Ten times as deep as it is read."""
     def seconds():

@@ -98,7 +98,8 @@ struct cm_type_id cm_objects_type(struct cm_objects *self, PyTypeObject *type);
 /* As deep as those of a job are. */
 enum { CM_STACK_FRAMES = 64 };
 
-/* This thread's Python stack, at most CM_STACK_FRAMES deep, innermost first.
+/* This thread's Python stack, at most CM_STACK_FRAMES deep, innermost first;
+ * where none of these is the user's, the user's first one further out is last.
  * On any thread, with or without the GIL; without it the answer is id 0 where
  * the stack's layout is not proven.
  * Hot path: 1 or 2 ns a frame when the stack was seen before. */

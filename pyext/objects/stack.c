@@ -26,6 +26,7 @@
 
 enum {
     FIRST_SITES = 1024,
+    MAX_BEYOND = 4096, /* frames that are asked whether they are the user's */
     MAX_SITES = 1 << 19,
     MANY_SITES = MAX_SITES / 4,
 };
@@ -49,6 +50,7 @@ struct walked {
     } frames[CM_STACK_FRAMES];
     uint32_t count;
     bool cut;
+    const struct cm_raw_frame *beyond; /* the first that was left out */
 };
 
 void
@@ -163,35 +165,6 @@ remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
         put_site(table, hash, site.index);
     }
     cm_lock_give(&self->lock);
-}
-
-/* Two threads may do this for one stack: the records hold it once.  That the
- * records are full is remembered as id 0; that memory ran out is not. */
-static struct cm_site_id
-add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
-{
-    struct cm_frame frames[CM_STACK_FRAMES];
-    struct cm_site_id id = {0};
-    if (atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
-        return id;
-    }
-    for (uint32_t i = 0; i < walked->count; i++) {
-        PyCodeObject *code = walked->frames[i].code;
-        cm_deaths_note(code);
-        int line = PyCode_Addr2Line(code, walked->frames[i].offset);
-        frames[i].code = cm_objects_code(self, code);
-        frames[i].line = line > 0 ? (uint32_t)line : 0;
-    }
-    struct cm_site site = {
-        .frames = frames, .frame_count = walked->count, .cut = walked->cut};
-    enum cm_status status = cm_records_add_site(self->records, &site, &id);
-    if (status != CM_OK) {
-        id = (struct cm_site_id){0};
-    }
-    if (status != CM_NO_MEMORY) {
-        remember_site(self, hash, id);
-    }
-    return id;
 }
 
 /* ---- walking */
@@ -355,6 +328,7 @@ walk_shown(const struct cm_raw_frame *frame, struct walked *walked)
         add_walked(walked, frame);
         frame = next_frame(frame->previous);
     }
+    walked->beyond = frame;
     walked->cut = frame != NULL;
 }
 
@@ -372,7 +346,70 @@ walk_addresses(const struct cm_raw_frame *frame, struct walked *walked)
             innermost = false;
         }
     }
-    walked->cut = next_frame(frame) != NULL;
+    walked->beyond = next_frame(frame);
+    walked->cut = walked->beyond != NULL;
+}
+
+/* ---- writing down */
+
+/* After: whether the frame is the user's. */
+static bool
+write_frame(struct cm_objects *self, PyCodeObject *code, int offset,
+            struct cm_frame *frame)
+{
+    cm_deaths_note(code);
+    int line = PyCode_Addr2Line(code, offset);
+    frame->code = cm_objects_code(self, code);
+    frame->line = line > 0 ? (uint32_t)line : 0;
+    return frame->code.index != 0
+           && !cm_records_code(self->records, frame->code)->library;
+}
+
+/* Whether there is one of the user's among those that were left out: the
+ * innermost of them is written. */
+static bool
+write_beyond(struct cm_objects *self, const struct cm_raw_frame *raw,
+             struct cm_frame *frame)
+{
+    bool users = false;
+    for (int i = 0; i < MAX_BEYOND && raw != NULL && !users; i++) {
+        PyCodeObject *code = running_code(raw);
+        users = write_frame(self, code, (int)cm_raw_frame_unit(raw, code) * 2,
+                            frame);
+        raw = next_frame(raw->previous);
+    }
+    return users;
+}
+
+/* Two threads may do this for one stack: the records hold it once.  That the
+ * records are full is remembered as id 0; that memory ran out is not. */
+static struct cm_site_id
+add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
+{
+    struct cm_frame frames[CM_STACK_FRAMES + 1];
+    struct cm_site_id id = {0};
+    uint32_t count = walked->count;
+    bool users = false;
+    if (atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
+        return id;
+    }
+    for (uint32_t i = 0; i < walked->count; i++) {
+        users |= write_frame(self, walked->frames[i].code,
+                             walked->frames[i].offset, &frames[i]);
+    }
+    if (!users && write_beyond(self, walked->beyond, &frames[count])) {
+        count++;
+    }
+    struct cm_site site = {
+        .frames = frames, .frame_count = count, .cut = walked->cut};
+    enum cm_status status = cm_records_add_site(self->records, &site, &id);
+    if (status != CM_OK) {
+        id = (struct cm_site_id){0};
+    }
+    if (status != CM_NO_MEMORY) {
+        remember_site(self, hash, id);
+    }
+    return id;
 }
 
 static void
