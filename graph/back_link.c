@@ -432,6 +432,55 @@ leave_library(struct cm_cycle *cycle, struct cm_link *link)
     return true;
 }
 
+/* Two objects of the type are items of it. */
+static bool
+has_several(const struct cm_cycle *cycle, uint32_t whole, uint32_t type)
+{
+    const struct cm_node *record = cm_cycle_node(cycle, whole);
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < record->edge_count; i++) {
+        const struct cm_edge *item =
+            cm_cycle_edge(cycle, record->first_edge + i);
+
+        if ((CM_ROLE(item->role) & CM_ROLES_CONTAINER) != 0
+            && cm_cycle_has(cycle, item->head)
+            && cm_cycle_node(cycle, item->head)->type.index == type) {
+            if (first != 0 && first != item->head) {
+                return true;
+            }
+            first = item->head;
+        }
+    }
+    return false;
+}
+
+/* A registry: a dict or a list of the program's own class, which several of
+ * its items have by that name.  They are to know it weakly: without its items
+ * it would be of no use. */
+static bool
+is_known_by_items(const struct cm_cycle *cycle, uint32_t whole,
+                  struct cm_link link)
+{
+    struct cm_link other;
+    uint32_t edge = 0, known = 0;
+
+    if (cm_cycle_edge(cycle, link.edge)->head != whole
+        || cm_cycle_node(cycle, whole)->species != CM_OBJECT
+        || is_record(cycle, whole) || cm_cycle_is_library_object(cycle, whole)
+        || !has_several(cycle, whole,
+                        cm_cycle_node(cycle, link.owner)->type.index)) {
+        return false;
+    }
+    while (known < 2
+           && (edge = cm_cycle_next(cycle, edge, CM_ROLES_ALL)) != 0) {
+        known += cm_cycle_edge(cycle, edge)->head == whole
+                 && is_candidate(cycle, edge, &other)
+                 && is_alike(cycle, link, other);
+    }
+    return known == 2;
+}
+
 static bool
 find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
 {
@@ -444,6 +493,9 @@ find_by_direction(struct cm_cycle *cycle, struct cm_suspect *result)
         return false;
     }
     suspect_link(cycle, link, result);
+    inside =
+        inside
+        && !is_known_by_items(cycle, cm_cycle_edge(cycle, edge)->tail, link);
     uint32_t head = cm_cycle_edge(cycle, link.edge)->head;
     bool given = false; /* to a library's object, in an attribute of its own */
     if (leave_library(cycle, &link)) {

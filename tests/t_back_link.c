@@ -169,6 +169,19 @@ test_ownership(void **state)
          "methods Req init; r Req; c Context; t Tensor 4096; r .ctx c;"
          "c ref r; r .t t",
          "back_link", "r .ctx c", "c.py:6", "set Req.ctx = None when done"},
+        {"a registry of the program's own class, known by its items",
+         "code init r.py:7 Item.__init__; store init attr registry self 8;"
+         "methods Item init; r Registry; a Item; b Item; t Tensor 4096;"
+         "r ['a'] a; r ['b'] b; a .registry r; b .registry r; a .t t",
+         "back_link", "a .registry r", "r.py:8",
+         "make Item.registry a weakref.ref, or set it to None when done"},
+        {"look-alike: the item has a table of its own, and is in it",
+         "code init r.py:7 Item.__init__; store init attr table self 8;"
+         "methods Item init; r Table; a Item; b Item; t Tensor 4096;"
+         "r ['a'] a; r ['b'] b; a .table r; b .other r; a .t t",
+         "back_link", "r ['a'] a", "r.py:8",
+         "put weakref.ref of Item into Item.table, or set Item.table = None "
+         "when done"},
         {"what can have no weak reference",
          "unweakable Slots; code init c.py:3 Item.__init__;"
          "store init attr owner self 6; methods Item init; i Item; s Slots;"
