@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "name.h"
+#include "place.h"
 #include "way.h"
 
 /* In whatever folder, and what it is vendored as in a library. */
@@ -43,6 +44,23 @@ cm_gradient_is_lightnings(const struct cm_holding *self)
         found = is_lightnings_loop(self, site->frames[i].code);
     }
     return found && cm_gradient_lingers(self);
+}
+
+static bool
+calls_backward(const struct cm_place_search *search,
+               const struct cm_store *store)
+{
+    return store->kind == CM_STORE_CALL
+           && strcmp(cm_place_text(search, store->name), "backward") == 0;
+}
+
+uint32_t
+cm_gradient_made(const struct cm_holding *self,
+                 struct cm_place places[CM_MAX_PLACES])
+{
+    return cm_gradient_lingers(self)
+               ? cm_way_find(self, calls_backward, NULL, places)
+               : 0;
 }
 
 /* The optimizer on the way whose name is known; 0: none. */

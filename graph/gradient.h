@@ -14,6 +14,10 @@
 
 bool cm_gradient_lingers(const struct cm_holding *self);
 char *cm_gradient_say(const struct cm_holding *self);
+
+/* The calls of backward() that make them; 0: none is known. */
+uint32_t cm_gradient_made(const struct cm_holding *self,
+                          struct cm_place places[CM_MAX_PLACES]);
 /* Of ever more parameters, and held by nothing else. */
 bool cm_gradient_is_of_more(const struct cm_holding *self);
 char *cm_gradient_say_more(const struct cm_holding *self);

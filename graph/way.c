@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "attribute.h"
+#include "gradient.h"
 #include "item.h"
 #include "name.h"
 #include "optimizer.h"
@@ -496,14 +497,6 @@ cm_way_name_at(const struct cm_holding *self, size_t step,
 
 /* ---- where it was made */
 
-static uint32_t
-copy_places(const struct cm_way_name *from,
-            struct cm_place places[CM_MAX_PLACES])
-{
-    memcpy(places, from->places, from->place_count * sizeof *places);
-    return from->place_count;
-}
-
 uint32_t
 cm_way_find(const struct cm_holding *self, cm_way_predicate *wanted,
             const char *name, struct cm_place places[CM_MAX_PLACES])
@@ -549,19 +542,14 @@ find_hook_calls(const struct cm_holding *self, size_t function,
     return count;
 }
 
-/* Where the function is decorated, not where its results are put. */
-static uint32_t
-find_decorator(const struct cm_holding *self, size_t cache,
-               struct cm_place places[CM_MAX_PLACES])
+/* torch fills its own tables for whoever uses it: nobody's line to edit. */
+static bool
+is_frameworks(const struct cm_holding *self, const struct cm_way_name *name)
 {
-    struct cm_code_id id = cm_way_step(self, cache)->code;
-    const struct cm_code *maker = cm_records_code(self->records, id);
-    if (maker->store_count == 0) {
-        return 0;
-    }
-    places[0] = (struct cm_place){
-        .code = id, .line = maker->stores[0].line, .certain = true};
-    return 1;
+    return is_librarys(self, name->places, name->place_count)
+           && (cm_way_is_module_table(self, name->step)
+               || cm_way_is_optimizer_table(self, name->step)
+               || cm_gradient_lingers(self));
 }
 
 uint32_t
@@ -576,7 +564,7 @@ cm_holding_made(const struct cm_holding *self,
         return find_hook_calls(self, hooks != 0 ? hooks + 1 : lone, places);
     }
     if (cache != 0) {
-        return find_decorator(self, cache, places);
+        return cm_way_decorator(self, cache, places);
     }
     if (cm_way_finalizer(self) != 0) {
         /* The line that fills the registry is weakref.py's. */
@@ -594,5 +582,9 @@ cm_holding_made(const struct cm_holding *self,
         return cm_item_made(self, places);
     }
     cm_way_name(self, &name);
-    return copy_places(&name, places);
+    if (is_frameworks(self, &name)) {
+        return cm_gradient_made(self, places);
+    }
+    memcpy(places, name.places, name.place_count * sizeof *places);
+    return name.place_count;
 }

@@ -56,6 +56,10 @@ bool cm_way_is_named(const struct cm_holding *self, size_t step);
 
 /* The first such step, 0: none. */
 size_t cm_way_lru_cache(const struct cm_holding *self);
+/* Where its function is decorated, not where its results are put; 0: not
+ * known. */
+uint32_t cm_way_decorator(const struct cm_holding *self, size_t cache,
+                          struct cm_place places[CM_MAX_PLACES]);
 /* A table of hooks that has several, or one below which something piles up. */
 size_t cm_way_hooks(const struct cm_holding *self);
 /* One that has several, behind the place. */

@@ -81,6 +81,20 @@ hooks_between(const struct cm_holding *self, size_t first, size_t last)
     return 0;
 }
 
+uint32_t
+cm_way_decorator(const struct cm_holding *self, size_t cache,
+                 struct cm_place places[CM_MAX_PLACES])
+{
+    struct cm_code_id id = cm_way_step(self, cache)->code;
+    const struct cm_code *maker = cm_records_code(self->records, id);
+    if (maker->store_count == 0) {
+        return 0;
+    }
+    places[0] = (struct cm_place){
+        .code = id, .line = maker->stores[0].line, .certain = true};
+    return 1;
+}
+
 size_t
 cm_way_hooks(const struct cm_holding *self)
 {

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors
+ *
+ * Gradients that live through a forward pass: whose line is told. */
+
+#include "way_builder.h"
+
+#define NET                                                                   \
+    "F||a.py:18 train;O|local model|Net;D|._modules|dict of 3|3;"             \
+    "O|['b']|Linear;D|._parameters|dict of 1|1;"                              \
+    "T|['weight']|Parameter [4];T|.grad|Tensor [4]"
+
+static const struct row {
+    const char *category;
+    bool running; /* the function that calls backward() */
+    uint32_t told, line;
+} rows[] = {
+    {"gradient", true, 1, 17},
+    {"gradient", false, 0, 0},
+    {"parameter", true, 0, 0},
+};
+
+/* torch's own line that fills the table of a module's layers. */
+static void
+test_no_line_of_torch_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cm_place places[CM_MAX_PLACES] = {{.line = 0}};
+        struct way way;
+
+        way_init(&way, NET, 2);
+        struct cm_store fills[] = {
+            store(&way, CM_STORE_ITEM, "", "_modules", 668)};
+        struct cm_store calls[] = {
+            store(&way, CM_STORE_CALL, "backward", "total", 17)};
+        struct cm_code_id codes[] = {
+            add_code(&way, "add_module", fills, 1, true),
+            add_code(&way, "train", calls, 1, false)};
+        way.holding.category = rows[i].category;
+        way.holding.codes = codes;
+        way.holding.code_count = 1;
+        if (rows[i].running) {
+            set_running(&way, codes[1], 17);
+        }
+        assert_int_equal(cm_holding_made(&way.holding, places), rows[i].told);
+        assert_int_equal(places[0].line, rows[i].line);
+        cm_records_free(way.records);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_line_of_torch_is_told),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
