@@ -91,29 +91,79 @@ module_of(const struct cm_holding *self)
     return 0;
 }
 
+static bool
+calls(const struct cm_holding *self, const struct cm_code *code,
+      const char *method, struct cm_text_id owner)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < code->store_count && !found; i++) {
+        const struct cm_store *store = &code->stores[i];
+        found = store->kind == CM_STORE_CALL
+                && cm_text_same(store->owner, owner)
+                && cm_way_is(self, store->name, method);
+    }
+    return found;
+}
+
+/* Not a model, which can be cleared too. */
+static const char *
+cleared_in(const struct cm_holding *self, const struct cm_code *code)
+{
+    for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
+        struct cm_text_id owner = code->stores[i].owner;
+        if (owner.index != 0 && calls(self, code, "zero_grad", owner)
+            && calls(self, code, "step", owner)) {
+            return cm_way_text(self, owner);
+        }
+    }
+    return NULL;
+}
+
+/* The optimizer that the functions which were running step and clear, at the
+ * wrong place or to zeros. */
+static const char *
+cleared_on_stack(const struct cm_holding *self)
+{
+    const struct cm_site *site = cm_records_site(self->records, self->site);
+    const char *found = NULL;
+    for (uint32_t i = 0; i < site->frame_count && found == NULL; i++) {
+        found = cleared_in(
+            self, cm_records_code(self->records, site->frames[i].code));
+    }
+    return found;
+}
+
+#define WHY                                                                   \
+    "or before the forward pass: gradients of the last iteration live "       \
+    "through it"
+
+static char *
+say_of_optimizer(const char *name)
+{
+    return cm_sentence("call %s.zero_grad(set_to_none=True) right after "
+                       "%s.step(), " WHY,
+                       name, name);
+}
+
 /* Of several optimizers one may be cleared in time. */
 char *
 cm_gradient_say(const struct cm_holding *self)
 {
     size_t at = named_optimizer(self);
     size_t module = self->of_several ? module_of(self) : 0;
+    const char *cleared = self->of_several ? NULL : cleared_on_stack(self);
     struct cm_way_name name = {0};
-    if (at == 0 && module != 0) {
-        cm_way_name_at(self, module, &name);
+    if (at != 0 || module != 0) {
+        cm_way_name_at(self, at != 0 ? at : module, &name);
     }
-    if (name.step != 0) {
+    if (at == 0 && name.step != 0) {
         return cm_sentence("call zero_grad(set_to_none=True) on the optimizer "
-                           "of %s before the next forward pass",
+                           "of %s right after its step(), " WHY,
                            name.text);
     }
-    if (at == 0) {
-        return cm_sentence("call optimizer.zero_grad(set_to_none=True) before "
-                           "the next forward pass");
-    }
-    cm_way_name_at(self, at, &name);
-    return cm_sentence("call %s.zero_grad(set_to_none=True) before the next "
-                       "forward pass, right after %s.step()",
-                       name.text, name.text);
+    return say_of_optimizer(name.step != 0    ? name.text
+                            : cleared != NULL ? cleared
+                                              : "optimizer");
 }
 
 char *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors
  *
- * Gradients that live through a forward pass: whose line is told. */
+ * Gradients that live through a forward pass: whose line is told, and what is
+ * to be called instead. */
 
 #include "way_builder.h"
 
@@ -49,11 +50,48 @@ test_no_line_of_torch_is_told(void **state)
     }
 }
 
+static const struct call {
+    const char *clears, *steps;
+    bool library, several;
+    const char *advice;
+} call_rows[] = {
+    {"opt", "opt", false, false,
+     "call opt.zero_grad(set_to_none=True) right after opt.step(), or before "
+     "the forward pass"},
+    {"model", "opt", false, false, "call optimizer.zero_grad("},
+    {"", "", false, false, "call optimizer.zero_grad("},
+    {"opt", "opt", true, false, "call optimizer.zero_grad("},
+    {"opt", "opt", false, true, "on the optimizer of model right after"},
+};
+
+/* By the function that clears them too late: as it calls the optimizer. */
+static void
+test_optimizer_that_is_cleared_is_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof call_rows / sizeof call_rows[0]; i++) {
+        const struct call *row = &call_rows[i];
+        struct way way;
+
+        way_init(&way, NET, 2);
+        struct cm_store calls[] = {
+            store(&way, CM_STORE_CALL, "zero_grad", row->clears, 16),
+            store(&way, CM_STORE_CALL, "backward", "total", 17),
+            store(&way, CM_STORE_CALL, "step", row->steps, 18)};
+        set_running(&way, add_code(&way, "train", calls, 3, row->library), 17);
+        way.holding.category = "gradient";
+        way.holding.of_several = row->several;
+        assert_advice(&way, "gradient not cleared", row->advice);
+        cm_records_free(way.records);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_line_of_torch_is_told),
+        cmocka_unit_test(test_optimizer_that_is_cleared_is_named),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

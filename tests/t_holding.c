@@ -302,7 +302,7 @@ test_gradients_of_one_of_several_optimizers(void **state)
     way.holding.of_several = true;
     assert_advice(&way, "gradient not cleared",
                   "call zero_grad(set_to_none=True) on the optimizer of "
-                  "critic before");
+                  "critic right");
     way.holding.count = 3; /* no module is known by its tables */
     assert_advice(&way, "gradient not cleared", "call optimizer.zero_grad(");
     cm_records_free(way.records);

@@ -457,7 +457,7 @@ assert row["verdict"] == "lingering" and row["bytes"] < 1024 * 1024 * 4, row
 edge = row["holder"][1]["edge"]
 calls = {".second": "zero_grad(set_to_none=True) on the optimizer of second",
          ".of_second": "of_second.zero_grad(set_to_none=True)"}
-assert f"call {calls[edge]} before" in row["advice"], row
+assert f"call {calls[edge]} right after" in row["advice"], row
 """, cwd=tmp_path)
 
 
