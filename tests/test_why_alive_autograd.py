@@ -83,6 +83,38 @@ assert one.split(" > ")[-2] == ".grad" and "AccumulateGrad" in one, one
 """, cwd=tmp_path)
 
 
+def test_gradient_of_a_parameter(tmp_path):
+    """By the ways of the parameter, which the model has too; not by the loss alone, where that is nearer."""
+    run_ok(LOSSES + """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(256, 256), nn.Linear(256, 8)
+    def forward(self, x):
+        return self.fc2(self.fc1(x).relu())
+def main():
+    model, kept = Net(), []
+    opt = torch.optim.Adam(model.parameters())
+    for _ in range(3):
+        out = model(torch.randn(8, 256))
+        loss = out.square().mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+    of_parameter = [str(path) for path in cumem.why_alive(model.fc1.weight, max_paths=10)]
+    found = [str(path) for path in cumem.why_alive(model.fc1.weight.grad, max_paths=10)]
+    assert len(found) == len(of_parameter) >= 3, found
+    for way, one in zip(of_parameter, found):
+        assert one.split(" > ")[1:-3] == way.split(" > ")[1:-2], (way, one)
+        assert one.split(" > ")[-3].startswith(way.split(" > ")[-2] + " (Parameter"), (way, one)
+        assert one.split(" > ")[-2] == ".grad" and one.split(" > ")[-1].startswith("Tensor [256, 256]"), one
+    assert ".fc1 (" in found[1] and ".weight (Parameter" in found[1] and "grad_fn" not in found[1], found
+    kept.append(model.fc1.weight.grad)
+    first, second, *_ = cumem.why_alive(model.fc1.weight.grad)
+    assert "local `kept`" in str(first) and ".grad" not in str(first) and ".grad" in str(second), first
+main()
+""", cwd=tmp_path)
+
+
 def test_no_hook_unpacks_for_an_answer(tmp_path):
     run_ok(LOSSES + """
 import torch.utils.checkpoint

@@ -170,9 +170,9 @@ tell(struct answer *answer, const struct cm_reach *reach, bool passed)
 /* ---- the walk */
 
 static enum cm_status
-look(struct cm_session *self, PyObject *args, struct answer *answer)
+look(struct cm_session *self, PyObject *args, PyObject *object,
+     struct answer *answer)
 {
-    PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_roots roots;
     struct cm_grad_ways ways = {.texts = self->objects->texts};
     struct cm_more more = cm_grad_ways_more(&ways);
@@ -209,14 +209,114 @@ look(struct cm_session *self, PyObject *args, struct answer *answer)
 }
 
 static enum cm_status
+make_room(struct answer *self, size_t ways)
+{
+    self->capacity = ways;
+    self->trails = cm_calloc(ways, sizeof(*self->trails));
+    return self->trails != NULL ? CM_OK : CM_NO_MEMORY;
+}
+
+/* ---- of a gradient, the ways to its parameter
+
+ * A walk meets the parameter once, at its nearest: that may be behind a loss,
+ * where the model has it too. */
+
+static bool
+is_by_grad(const struct cm_session *self, const struct cm_trail *trail)
+{
+    size_t last = trail->count - 1;
+    return trail->count > 2 && trail->steps[last - 1].species == CM_TENSOR
+           && strcmp(cm_records_text(self->records, trail->steps[last].edge),
+                     ".grad")
+                  == 0;
+}
+
+/* [borrowed] NULL: it is nobody's, as far as is known. */
+static PyObject *
+parameter_of(const struct cm_session *self, const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->count; i++) {
+        const struct cm_trail *trail = &answer->trails[i];
+        if (is_by_grad(self, trail)) {
+            return trail->steps[trail->count - 2].object;
+        }
+    }
+    return NULL;
+}
+
+static enum cm_status
+go_on_to_gradient(const struct cm_session *self, struct cm_trail *trail,
+                  struct cm_text_id what)
+{
+    enum cm_status status = cm_grow((void **)&trail->steps, &trail->capacity,
+                                    trail->count + 1, sizeof(*trail->steps));
+    if (status == CM_OK) {
+        trail->steps[trail->count++] = (struct cm_step){
+            .annotation = what,
+            .edge = cm_texts_intern(cm_records_texts(self->records), ".grad")};
+    }
+    return status;
+}
+
+static void
+move(struct answer *from, size_t at, struct answer *to)
+{
+    if (to->count < to->capacity) {
+        to->trails[to->count++] = from->trails[at];
+        from->trails[at] = (struct cm_trail){0};
+    }
+}
+
+/* What has the gradient itself, by no way to that parameter. */
+static void
+move_others(const struct cm_session *self, struct answer *from, bool autograd,
+            struct answer *to)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct cm_trail *trail = &from->trails[i];
+        if (trail->count != 0 && !is_by_grad(self, trail)
+            && is_through_autograd(trail) == autograd) {
+            move(from, i, to);
+        }
+    }
+}
+
+static enum cm_status
+tell_by_parameter(struct cm_session *self, PyObject *args, PyObject *parameter,
+                  struct answer *answer)
+{
+    struct answer ways = {0}, all = *answer;
+    enum cm_status status = make_room(&ways, answer->capacity);
+    all.trails = NULL;
+    all.count = 0;
+    status = status == CM_OK ? make_room(&all, answer->capacity) : status;
+    status = status == CM_OK ? look(self, args, parameter, &ways) : status;
+    for (size_t i = 0; i < ways.count && status == CM_OK; i++) {
+        status = go_on_to_gradient(self, &ways.trails[i], answer->what);
+    }
+    if (status == CM_OK && ways.count != 0) {
+        move_others(self, answer, false, &all);
+        for (size_t i = 0; i < ways.count; i++) {
+            move(&ways, i, &all);
+        }
+        move_others(self, answer, true, &all);
+        all.cut |= ways.cut;
+        struct answer old = *answer;
+        *answer = all;
+        all = old;
+    }
+    answer_release(&ways);
+    answer_release(&all);
+    return status;
+}
+
+static enum cm_status
 find(struct cm_session *self, PyObject *args, uint32_t most,
      struct answer *answer)
 {
     PyObject *object = PyTuple_GET_ITEM(args, 0);
     struct cm_step own = {.object = object};
-    answer->capacity = (size_t)most + SPARE_WAYS;
-    answer->trails = cm_calloc(answer->capacity, sizeof(*answer->trails));
-    if (answer->trails == NULL) {
+    if (make_room(answer, (size_t)most + SPARE_WAYS) != CM_OK) {
         return CM_NO_MEMORY;
     }
     if (!cm_device_step(self->devices, cm_records_texts(self->records),
@@ -227,9 +327,13 @@ find(struct cm_session *self, PyObject *args, uint32_t most,
     }
     answer->what = own.annotation;
     answer->kept_by = kept_by_interpreter(object);
-    return answer->kept_by != NULL && !PyUnicode_Check(object)
-               ? CM_OK
-               : look(self, args, answer);
+    if (answer->kept_by != NULL && !PyUnicode_Check(object)) {
+        return CM_OK;
+    }
+    enum cm_status status = look(self, args, object, answer);
+    PyObject *parameter = status == CM_OK ? parameter_of(self, answer) : NULL;
+    return parameter != NULL ? tell_by_parameter(self, args, parameter, answer)
+                             : status;
 }
 
 /* ---- the answer as Python objects */
