@@ -3,6 +3,7 @@
 
 #include "weights.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "name.h"
@@ -98,6 +99,27 @@ cm_weights_say_checkpoint(const struct cm_holding *self)
         cm_name_of_label(self->records, cm_way_step(self, 1)->edge).text);
 }
 
+/* "self.old" as the line that sets it writes it, else "trainer.old" by who has
+ * it; ".old" of what no variable has. */
+static struct cm_way_name
+attribute_at(const struct cm_holding *self, size_t i)
+{
+    struct cm_name name = cm_way_name_of(self, i);
+    struct cm_way_name owner = {.text = ""}, code;
+    cm_way_name_at(self, i, &code);
+    cm_way_code(self, &code);
+    if (code.step == i && strchr(code.text, '.') != NULL) {
+        return code;
+    }
+    if (cm_way_is_variable(cm_way_step(self, i - 1))) {
+        cm_way_name_at(self, i - 1, &owner);
+    }
+    snprintf(code.text, sizeof code.text, "%.*s.%s",
+             (int)(sizeof code.text - sizeof name.text - 2), owner.text,
+             name.text);
+    return code;
+}
+
 /* The last variable on the way is the copy, or has it in a container. */
 char *
 cm_weights_say_copy(const struct cm_holding *self)
@@ -108,15 +130,13 @@ cm_weights_say_copy(const struct cm_holding *self)
     }
     bool global = i == 1 && cm_way_step(self, 0)->species == CM_MODULE;
     bool attribute = cm_way_step(self, i)->role == CM_ATTRIBUTE && !global;
-    struct cm_name name =
-        cm_name_of_label(self->records, cm_way_step(self, i)->edge);
     return attribute
-               ? cm_sentence("set .%s = None when the model has these "
+               ? cm_sentence("set %s = None when the model has these "
                              "weights: nothing has used this copy since",
-                             name.text)
+                             attribute_at(self, i).text)
                : cm_sentence("`del %s` when the model has these weights: "
                              "nothing has used this copy since",
-                             name.text);
+                             cm_way_name_of(self, i).text);
 }
 
 bool

@@ -151,7 +151,7 @@ trainer = Trainer()
 train(trainer.model)
 row, = told()
 assert row["rule"] == "second copy of the weights" and row["category"] == "parameter", row
-assert row["advice"].startswith("set .pretrained = None"), row["advice"]
+assert row["advice"].startswith("set self.pretrained = None"), row["advice"]
 assert {"0.weight", "2.weight"} <= set(row["names"]), row
 assert 2 << 20 <= row["bytes"] <= (2 << 20) + 8192, row
 assert row["holder"][-1]["edge"].endswith("pretrained"), row["holder"]
