@@ -115,6 +115,17 @@ add_growth(struct cm_summary_writer *self)
     return said;
 }
 
+/* Some grows, or stays, and is not told; with no dead cycle what is hidden is
+ * of that kind. */
+static bool
+hides_growth(const struct cm_summary_writer *self,
+             const struct cm_summary_counts *counts)
+{
+    return counts->shown + counts->more == 0
+           && counts->library + counts->small + self->options->suppressed
+                  > self->options->known;
+}
+
 /* When no device says anything. */
 static void
 add_plain_header(struct cm_summary_writer *self,
@@ -139,6 +150,10 @@ add_plain_header(struct cm_summary_writer *self,
                     self->options->known > 0
                         ? "only known dead cycles hold device memory"
                         : "no dead cycle holds device memory");
+        if (hides_growth(self, counts)) {
+            cm_line_add(&self->line, CM_PAINT_NONE,
+                        ", and nothing told grows");
+        }
         if (self->options->suppressed > 0) {
             cm_line_addf(&self->line, CM_PAINT_QUIET, " (%zu suppressed)",
                          self->options->suppressed);

@@ -44,15 +44,19 @@ static void
 test_nothing_found(void **state)
 {
     const struct cm_summary_options none = {0}, some = {.suppressed = 3},
-                                    known = {.suppressed = 3, .known = 1};
+                                    known = {.suppressed = 3, .known = 1},
+                                    cycles = {.suppressed = 3, .known = 3};
 
     (void)state;
     expect_summary(LEAK_HEAD "'pid':1}", &none,
                    "cumem: no dead cycle holds device memory\n");
     expect_summary(LEAK_HEAD "'pid':1}", &some,
-                   "cumem: no dead cycle holds device memory (3 "
-                   "suppressed)\n");
+                   "cumem: no dead cycle holds device memory, and nothing "
+                   "told grows (3 suppressed)\n");
     expect_summary(LEAK_HEAD "'pid':1}", &known,
+                   "cumem: only known dead cycles hold device memory, and "
+                   "nothing told grows (3 suppressed)\n");
+    expect_summary(LEAK_HEAD "'pid':1}", &cycles,
                    "cumem: only known dead cycles hold device memory (3 "
                    "suppressed)\n");
     expect_summary(LEAK_HEAD "'cycles':[{'class':'resurrected',"
@@ -236,7 +240,8 @@ test_growth_in_a_library(void **state)
 
     (void)state;
     expect_summary(json, &plain,
-                   "cumem: no dead cycle holds device memory\n"
+                   "cumem: no dead cycle holds device memory, and nothing "
+                   "told grows\n"
                    "hidden: 1 in libraries (pkg) | cyclereport --all r\n");
     expect_summary(json, &all,
                    "cumem: 1 line of code keeps more and more memory\n"
