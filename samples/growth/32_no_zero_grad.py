@@ -20,7 +20,7 @@ class Net(nn.Module):
 
 def main():
     torch.manual_seed(0)
-    model = Net().to(device)
+    model = Net().to(device)  # HELD model
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     inputs = torch.randn(64, 1024, device=device)
     labels = torch.randn(64, 1024, device=device)

@@ -20,7 +20,7 @@ class Net(nn.Module):
 
 def main():
     torch.manual_seed(0)
-    model = Net().to(device)
+    model = Net().to(device)  # HELD model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for step in range(30):
         inputs = torch.randn(64, 1024, device=device)

@@ -11,7 +11,7 @@ def make_model():
 
 
 def main():
-    pretrained = make_model()
+    pretrained = make_model()  # HELD pretrained
     model = make_model()
     model.load_state_dict(pretrained.state_dict())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -43,7 +43,7 @@ def make_callback(x):
 
 
 def main():
-    model = Net().to(device)
+    model = Net().to(device)  # HELD model
     optimizer = torch.optim.Adam(model.parameters())
     probe = make_batch(0, 256)
     losses, callbacks = [], []

@@ -19,7 +19,7 @@ class Metric:
 
 
 def main():
-    model, metrics = nn.Linear(512, 512, device=device), {"mean": Metric(), "spread": Metric()}
+    model, metrics = nn.Linear(512, 512, device=device), {"mean": Metric(), "spread": Metric()}  # HELD metrics
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for epoch in range(4):
         for _ in range(12):

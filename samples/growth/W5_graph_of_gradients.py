@@ -8,7 +8,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 
 def main():
     net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 10)).to(device)
-    parameters = list(net.parameters())
+    parameters = list(net.parameters())  # HELD parameters
     optimizer = torch.optim.SGD(parameters, lr=0.01)
     for step in range(30):
         torch.manual_seed(step)

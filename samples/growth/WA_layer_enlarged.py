@@ -23,7 +23,7 @@ class Model(nn.Module):
 
 
 def main():
-    model = Model().to(device)
+    model = Model().to(device)  # HELD model
     for step in range(40):
         torch.manual_seed(step)
         model.enlarge(1024)
