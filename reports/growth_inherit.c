@@ -11,6 +11,50 @@
 #include "growth.h"
 #include "growth_use.h"
 
+/* "main" of "a.py:3 main" and of "frame a.py:9 in main". */
+static const char *
+function_of(const struct cm_leak *leak, const struct cm_leak_holder *frame)
+{
+    const char *text = cm_leak_text(leak, frame->annotation);
+    const char *name = strrchr(text, ' ');
+    return name != NULL ? name : text;
+}
+
+/* A traceback keeps the variable that the running function had: what was seen
+ * of it now is the newest. */
+static bool
+is_same_variable(const struct cm_leak *leak,
+                 const struct cm_leak_growth *growth,
+                 const struct cm_leak_growth *old)
+{
+    if (growth->holder_at < 2 || growth->holder_at >= growth->holder_count
+        || old->holder_at != 1 || old->holder_count < 2) {
+        return false;
+    }
+    const struct cm_leak_holder *now = &growth->holder[growth->holder_at];
+    return cm_text_same(now->edge, old->holder[1].edge)
+           && strcmp(cm_leak_text(leak, now[-1].edge), "tb_frame") == 0
+           && strcmp(function_of(leak, &now[-1]),
+                     function_of(leak, &old->holder[0]))
+                  == 0;
+}
+
+static void
+inherit_seen(const struct cm_leak *leak, struct cm_leak_growth *growth,
+             const struct cm_leak_growth *old)
+{
+    if (is_same_variable(leak, growth, old)) {
+        old->holder[1].annotation =
+            growth->holder[growth->holder_at].annotation;
+        growth->holder_iteration = -1;
+        return;
+    }
+    growth->holder_iteration = old->holder_iteration >= 0
+                                   ? old->holder_iteration
+                                   : leak->growth_iteration;
+    growth->retained_bytes = old->retained_bytes;
+}
+
 /* Who held it when that was last seen: at the end of a program the variables
  * are gone that held what grew.  Takes it out of the old entry. */
 static void
@@ -21,17 +65,14 @@ inherit_holder(const struct cm_leak *leak, struct cm_leak_growth *growth,
         growth->bounded = true;
         growth->verdict = old->verdict;
     }
+    inherit_seen(leak, growth, old);
     cm_free(growth->made_at);
     cm_free(growth->holder);
     growth->holder = old->holder;
     growth->holder_count = old->holder_count;
     growth->holder_at = old->holder_at;
-    growth->holder_iteration = old->holder_iteration >= 0
-                                   ? old->holder_iteration
-                                   : leak->growth_iteration;
     growth->made_at = old->made_at;
     growth->made_at_count = old->made_at_count;
-    growth->retained_bytes = old->retained_bytes;
     growth->autograd_depth = old->autograd_depth;
     growth->rule = old->rule;
     growth->advice = old->advice;

@@ -210,6 +210,53 @@ test_what_a_traceback_is_left_with(void **state)
     built_free(built);
 }
 
+/* And of that list, which the traceback keeps, the newest count is told. */
+static void
+test_what_a_traceback_keeps_is_counted_anew(void **state)
+{
+    static const struct {
+        const char *function, *variable, *told;
+        int64_t iteration;
+    } cases[] = {
+        {"frame a.py:9 in main", "local outs", "list of 30", -1},
+        {"frame a.py:9 in other", "local outs", "list of 9", 10},
+        {"frame a.py:9 in main", "local rest", "list of 9", 10},
+    };
+    struct cm_holder_use before[] = {
+        {"a.py:3 main", ""}, {"list of 9", "local outs"}, {"Tensor", "[3]"}};
+    struct built *built = built_new(stacks);
+    struct cm_growth_use use;
+    struct cm_leak leak;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct cm_holder_use after[] = {{"module sys", ""},
+                                        {"traceback", ".last_traceback"},
+                                        {cases[i].function, "tb_frame"},
+                                        {"list of 30", cases[i].variable},
+                                        {"Tensor", "[3]"}};
+
+        start(&leak);
+        cm_leak_set_iteration(&leak, 10);
+        cm_growth_use_init(&use);
+        use.holder = before;
+        use.holder_count = 3;
+        use.holder_at = 1;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        cm_leak_set_iteration(&leak, 30);
+        use.holder = after;
+        use.holder_count = 5;
+        use.holder_at = 3;
+        assert_int_equal(cm_growth_set(&leak, built->records, &use, 1), CM_OK);
+        assert_string_equal(
+            cm_leak_text(&leak, leak.growth[0].holder[1].annotation),
+            cases[i].told);
+        assert_int_equal(leak.growth[0].holder_iteration, cases[i].iteration);
+        cm_leak_release(&leak);
+    }
+    built_free(built);
+}
+
 /* At the end of a program the model has died, and with it its gradients, and
  * a trainer that refers to itself; before it, a leak in a dead cycle is held by
  * nothing else. */
@@ -466,6 +513,7 @@ main(void)
         cmocka_unit_test(test_who_held_it_is_kept),
         cmocka_unit_test(test_when_it_was_seen_is_kept),
         cmocka_unit_test(test_what_a_traceback_is_left_with),
+        cmocka_unit_test(test_what_a_traceback_keeps_is_counted_anew),
         cmocka_unit_test(test_what_lingered_is_not_held_by_its_death),
         cmocka_unit_test(test_what_was_bounded_stays_so),
         cmocka_unit_test(test_a_long_way_loses_its_middle),
