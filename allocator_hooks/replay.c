@@ -238,6 +238,10 @@ walk(const char *bytes, size_t length, const struct cm_sink *sink)
             || memchr(line.at, '\0', (size_t)(line.end - line.at)) != NULL) {
             return refuse(number, "text of at most 1024 bytes");
         }
+        if (stop == NULL) { /* half a number is a number as well */
+            return refuse(number, "the end of the line: the file ends within "
+                                  "this line");
+        }
         if (says_nothing(line)) {
             continue;
         }

@@ -87,7 +87,7 @@ tells_every_event(void **state)
                "library=libnccl.so.2\r\n"
                "free 0x7f00 0 awaited=0 stream=0\n"
                "segment 0x10 2097152\nsegment_free 0x10 2097152\n"
-               "out_of_memory 0x0 18446744073709551615"));
+               "out_of_memory 0x0 18446744073709551615\n"));
     assert_int_equal(count, 6);
     assert_int_equal(events[0].kind, CM_EVENT_ALLOCATE);
     assert_int_equal(events[0].address, 0x7f00);
@@ -176,7 +176,9 @@ refuses_lines_that_are_no_text(void **state)
     assert_non_null(replay_bytes("free 0x1 0\0\n", 12));
     assert_non_null(strstr(replay_bytes("\0", 1), "line 1: expected text"));
     memset(text, ' ', sizeof(text));
-    assert_null(replay_bytes(text, 1024));
+    text[1024] = '\n';
+    assert_null(replay_bytes(text, 1025));
+    text[1024] = ' ';
     assert_non_null(replay_bytes(text, 1025));
     text[0] = '#';
     assert_non_null(replay_bytes(text, sizeof(text)));
@@ -187,6 +189,25 @@ refuses_lines_that_are_no_text(void **state)
         }
         (void)replay_bytes(text, length);
     }
+}
+
+/* What is left of it may be an event, but another one. */
+static void
+refuses_a_file_that_was_cut(void **state)
+{
+    (void)state;
+    static const char *const lasts[] = {
+        "allocate 0x1 51", "free 0x1 1 device=", "alloc", "# a rem", " "};
+    for (size_t at = 0; at < sizeof(lasts) / sizeof(lasts[0]); at++) {
+        char text[256];
+        (void)snprintf(text, sizeof(text), "free 0x1 0\n%s", lasts[at]);
+        const char *why = replay(text);
+        assert_non_null(why);
+        assert_string_equal(why,
+                            "line 2: expected the end of the line: the file "
+                            "ends within this line");
+    }
+    assert_null(replay("free 0x1 0\n"));
 }
 
 static void
@@ -537,6 +558,7 @@ main(void)
         cmocka_unit_test(tells_every_event),
         cmocka_unit_test(names_the_line_and_what_was_expected),
         cmocka_unit_test(refuses_lines_that_are_no_text),
+        cmocka_unit_test(refuses_a_file_that_was_cut),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(each_allocation_fails),
         cmocka_unit_test(each_file_leaves_the_blocks_that_it_says),
