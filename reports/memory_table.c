@@ -90,20 +90,47 @@ add_framework(const struct cm_leak *leak, const struct cm_leak_device *device,
               cm_memory_is_torch(leak, framework), out);
 }
 
-/* The frameworks, the first `named` of them by name. */
+/* Those `most` that hold most, the largest first; *rest: what the others hold.
+ * Returns how many there are. */
+static size_t
+find_largest(const struct cm_leak_device *device, size_t most,
+             const struct cm_leak_framework *largest[MAX_NAMED],
+             uint64_t *rest)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < device->framework_count; i++) {
+        const struct cm_leak_framework *least = &device->frameworks[i];
+
+        for (size_t j = 0; j < count; j++) {
+            if (holds(least) > holds(largest[j])) {
+                const struct cm_leak_framework *moved = largest[j];
+
+                largest[j] = least;
+                least = moved;
+            }
+        }
+        if (count < most && holds(least) > 0) {
+            largest[count++] = least;
+        }
+        else {
+            *rest = cm_memory_sum(*rest, holds(least));
+        }
+    }
+    return count;
+}
+
+/* The frameworks, `named` of them by name. */
 static void
 add_frameworks(const struct cm_leak *leak, const struct cm_leak_device *device,
                size_t named, struct cm_buffer *out)
 {
+    const struct cm_leak_framework *largest[MAX_NAMED];
     uint64_t rest = 0;
+    size_t count = find_largest(device, named, largest, &rest);
 
-    for (size_t i = 0; i < device->framework_count; i++) {
-        if (i < named && holds(&device->frameworks[i]) > 0) {
-            add_framework(leak, device, &device->frameworks[i], out);
-        }
-        else {
-            rest = cm_memory_sum(rest, holds(&device->frameworks[i]));
-        }
+    for (size_t i = 0; i < count; i++) {
+        add_framework(leak, device, largest[i], out);
     }
     if (rest > 0) {
         cm_memory_add_size(out, named > 0 ? "others " : "frameworks ", rest,

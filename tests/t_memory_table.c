@@ -256,6 +256,32 @@ test_many_frameworks_stay_two_lines(void **state)
     cm_leak_release(&leak);
 }
 
+/* The document has them in any order. */
+static void
+test_the_largest_framework_is_named(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_MEMORY);
+    static const char *const names[] = {"cupy", "rmm",       "numba",
+                                        "jax",  "cuda.core", "torch"};
+    struct cm_leak_framework *some = cm_calloc(6, sizeof(*some));
+    struct cm_buffer out = {0};
+
+    (void)state;
+    assert_non_null(some);
+    for (size_t i = 0; i < 6; i++) {
+        some[i].name = cm_texts_intern(leak.texts, names[i]);
+        some[i].reserved = some[i].allocated = (i == 3 ? 1 : i + 1) * GIB;
+    }
+    cm_free(leak.devices[0].frameworks);
+    leak.devices[0].frameworks = some;
+    leak.devices[0].framework_count = 6;
+    assert_int_equal(write_summary(&leak, false, &out), CM_OK);
+    assert_non_null(strstr(
+        out.bytes, "): torch 6.0 GiB, cuda.core 5.0 GiB, others 7.0 GiB,"));
+    cm_buffer_release(&out);
+    cm_leak_release(&leak);
+}
+
 /* Where the memory was allocated, by whom, and where the object was made. */
 static void
 test_alloc_of_an_awaited_block(void **state)
@@ -327,6 +353,7 @@ main(void)
         cmocka_unit_test(test_when_it_is_shown),
         cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_many_frameworks_stay_two_lines),
+        cmocka_unit_test(test_the_largest_framework_is_named),
         cmocka_unit_test(test_alloc_of_an_awaited_block),
         cmocka_unit_test(test_each_allocation_fails),
     };
