@@ -99,6 +99,18 @@ def test_torch_has_no_such_device(monkeypatch):
     assert _frameworks.use(1) == {}
 
 
+@pytest.mark.parametrize("past, expected", [
+    ({"peak": 9, "allocated": 20}, {"torch": (0, 0)}), ({"peak": 9}, {"torch": (0, 0)}),
+    ({"peak": 0, "allocated": 20}, {"torch": (0, 0)}),  # after reset_peak_memory_stats()
+    ({"peak": 0, "allocated": 0}, {})])
+def test_a_device_whose_memory_was_all_given_back_is_in_use(monkeypatch, past, expected):
+    add_torch(monkeypatch)
+    stats = sys.modules["torch"].cuda.memory_stats_as_nested_dict(0)
+    stats["allocated_bytes"]["all"]["current"] = 0
+    stats["reserved_bytes"]["all"] = {"current": 0, **past}
+    assert _frameworks.use(0) == expected
+
+
 def test_cupy_device_is_current_again(monkeypatch):
     state = add_cupy(monkeypatch)
     assert _frameworks.use(1) == {"cupy": (11, 21)}

@@ -72,6 +72,24 @@ with pytest.raises(ValueError, match="1.*in use: cuda:0"):
 """, cwd=tmp_path)
 
 
+def test_memory_that_was_all_given_back_is_said(tmp_path):
+    """del model; torch.cuda.empty_cache()"""
+    run_ok(NODES + PRETEND + """
+with cumem.observe_tensor_cycles(print):
+    device, = cumem.find_cycles(devices="cuda").report["devices"]
+    assert device["reserved"] == 48 * MIB, device
+    segments.clear()
+    for kind in stats:
+        stats[kind]["all"] = {"current": 0, "peak": 40 * MIB}
+    found = cumem.find_cycles(devices="cuda")
+    device, = found.report["devices"]
+    assert (device["name"], device["allocated"], device["reserved"]) == ("cuda:0", 0, 0), device
+    assert "pools" not in device and device["peak_allocated"] == 40 * MIB, device
+    assert "48 MiB" not in found.text, found.text
+    assert cumem.memory() == cumem.memory("cuda:0") and cumem.memory()["reserved"] == 0
+""", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("framework", ["numba.cuda", "cuda.core", "rmm.mr"])
 def test_a_framework_that_counts_nothing_is_in_use_where_the_device_has_a_context(
         framework, tmp_path):

@@ -102,10 +102,12 @@ def torch_bytes(stats, kind, when="current"):
 
 
 def _torch(index):
-    # Zeros or nothing: torch has not allocated there, and is not made to.
+    # Zeros or nothing: torch has not allocated there, and is not made to.  What was
+    # all given back since has a past, of which the program may reset a part.
     stats = torch_stats(index)
-    reserved = torch_bytes(stats, "reserved")
-    return (torch_bytes(stats, "allocated"), reserved) if reserved else None
+    if not any(torch_bytes(stats, "reserved", when) for when in ("current", "peak", "allocated")):
+        return None
+    return torch_bytes(stats, "allocated"), torch_bytes(stats, "reserved")
 
 
 def _cupy(index):
