@@ -167,6 +167,24 @@ assert "recorder" not in cumem.memory()["why"] + cumem.find_cycles(devices="cuda
 """, cwd=tmp_path)
 
 
+def test_a_snapshot_that_raises_is_named(tmp_path):
+    done = run_ok(NODES + PRETEND + """
+def refuse():
+    raise RuntimeError("no segments here")
+torch.cuda.memory_snapshot = refuse
+cumem._core.process_use = lambda index: (100 * MIB, 0, 8 * MIB, 60 * MIB, 32 * MIB, "")
+with cumem.observe_tensor_cycles(print):
+    use = cumem.memory()
+    cumem.find_cycles(devices="cuda")
+assert use["pools"] == [] and use["largest_free"] is None and use["reserved"] == 48 * MIB, use
+assert use["why"].startswith("torch.cuda.memory_snapshot() raises RuntimeError (call it"), use["why"]
+assert "largest free block are not known" in use["why"]
+torch.cuda.memory_snapshot = lambda: segments
+assert cumem.memory()["why"] == ""
+""", cwd=tmp_path)
+    assert done.err == ""
+
+
 def test_the_report_tells_of_pools_and_of_what_cpp_holds(stand_in, tmp_path):  # noqa: F811
     run_ok(START + PRETEND + """
 def saved_by_autograd():

@@ -20,6 +20,10 @@ _NOTHING = {
 _UNASKED = (
     "torch's recorder is on, and not cumem's: it is not asked for its pools and largest free block"
 )
+_REFUSED = (
+    "torch.cuda.memory_snapshot() raises {} (call it to see why): "
+    "pools and the largest free block are not known"
+)
 _EXPECTED = "expected 'cuda', 'cuda:0', an index or a torch.device of a CUDA device"
 
 
@@ -137,7 +141,8 @@ def _row(index, frameworks, snapshot):
     total, _, free, own, others, why = _core.process_use(index)
     allocated = sum(use[0] for use in frameworks.values())
     reserved = sum(use[1] for use in frameworks.values())
-    pools = _pools(index) if snapshot else []
+    taken, refused = _snapshot() if snapshot else ([], "")
+    pools = _pools(index, taken)
     pending = _pending(stats, pools)
     row = {
         "allocated": allocated,
@@ -154,7 +159,7 @@ def _row(index, frameworks, snapshot):
         "peak_allocated": max(_frameworks.torch_bytes(stats, "allocated", "peak"), allocated),
         "frameworks": frameworks,
         "pools": pools,
-        "why": "; ".join(filter(None, (why, _UNASKED if _is_unasked() else ""))),
+        "why": "; ".join(filter(None, (why, _UNASKED if _is_unasked() else refused))),
     }  # fmt: skip
     return row
 
@@ -178,10 +183,10 @@ def _cached(frameworks, pending):
     return max(held - (pending or 0), 0)
 
 
-def _pools(index):
+def _pools(index, taken):
     """torch's pools on a device, largest first: whether their free bytes lie together."""
     pools = {}
-    for segment in segments():
+    for segment in taken:
         if segment.get("device") != index:
             continue
         name = _pool_name(segment)
@@ -215,14 +220,19 @@ def _add_segment(pool, segment):
 
 def segments():
     """torch's segments with their blocks; none where the program's own recorder is on."""
+    return _snapshot()[0]
+
+
+def _snapshot():
+    """The segments, and why there are none."""
     cuda = _frameworks.torch_cuda()
     if cuda is None or _is_unasked():
-        return []
+        return [], ""
     try:
-        return cuda.memory_snapshot()
-    except Exception:  # another allocator: it has no segments
+        return cuda.memory_snapshot(), ""
+    except Exception as error:  # another allocator: it has no segments
         _core.let_through()
-        return []
+        return [], _REFUSED.format(type(error).__name__)
 
 
 def _is_unasked():
