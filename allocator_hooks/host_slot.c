@@ -204,6 +204,11 @@ find_slots(void)
         return "libc10.so does not call its alloc_cpu and free_cpu through "
                "slots: a static build, or a newer torch";
     }
+    if (!cm_slot_is_free(&host.allocs, library, alloc)
+        || !cm_slot_is_free(&host.frees, library, free)) {
+        return "the slots have another tool's hook: unload that tool, or "
+               "start it after cumem";
+    }
     atomic_store(&host.alloc, (alloc_function *)alloc);
     atomic_store(&host.free, (free_function *)free);
     return NULL;

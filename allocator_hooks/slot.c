@@ -190,6 +190,47 @@ cm_slot_original(const char *path, const char *symbol)
     return found;
 }
 
+struct code {
+    const char *file_name;
+    uintptr_t address;
+    bool has_it;
+};
+
+static int
+look_for_code(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct code *code = context;
+    (void)size;
+    if (!is_library(info->dlpi_name, code->file_name)) {
+        return 0;
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t offset = code->address - info->dlpi_addr - part->p_vaddr;
+        code->has_it |= part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0
+                        && offset < part->p_memsz;
+    }
+    return 1;
+}
+
+bool
+cm_slot_is_free(const struct cm_slots *self, const char *file_name,
+                const void *original)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        void *called = __atomic_load_n(self->places[i].slot, __ATOMIC_ACQUIRE);
+        struct code code = {.file_name = file_name,
+                            .address = (uintptr_t)called};
+        if (called != original) {
+            dl_iterate_phdr(look_for_code, &code);
+        }
+        if (called != original && !code.has_it) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool
 protect(void **slot, int protection)
 {
@@ -262,6 +303,15 @@ cm_slot_original(const char *path, const char *symbol)
     (void)path;
     (void)symbol;
     return NULL;
+}
+
+bool
+cm_slot_is_free(const struct cm_slots *self, const char *file_name,
+                const void *original)
+{
+    (void)file_name;
+    (void)original;
+    return self->count == 0;
 }
 
 bool

@@ -3,7 +3,9 @@
 
 /* torch's caching allocator tells its profiler of every allocation and free
  * by one call from libc10_cuda to libc10; the slot of that call is ours while
- * we listen, and what was called before is called after us.
+ * we listen, and libc10's function is called after us and put back at the end.
+ * Its address is asked of the loader, never read from the slot: where a slot
+ * calls anything else, it is another tool's and is left to it.
  *
  * We come under the allocator's lock, with or without the GIL.  The call tells
  * the allocator's own total as well: each event is checked against it, byte
@@ -205,6 +207,8 @@ on_report(void *address, int64_t bytes, size_t allocated, size_t reserved,
     original()(address, bytes, allocated, reserved, device);
 }
 
+static const char caller[] = "libc10_cuda.so";
+
 /* NULL: found, and `torch` is filled. */
 static const char *
 find_slot(void)
@@ -213,13 +217,17 @@ find_slot(void)
     if (!cm_slot_library("libc10.so", path)) {
         return "torch is not imported";
     }
-    if (!cm_slot_library("libc10_cuda.so", cuda_path)) {
+    if (!cm_slot_library(caller, cuda_path)) {
         return "this torch has no CUDA (libc10_cuda.so is not loaded)";
     }
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *original = cm_slot_original(path, symbols[i]);
-        cm_slot_find("libc10_cuda.so", symbols[i], &torch.slots);
+        cm_slot_find(caller, symbols[i], &torch.slots);
         if (original != NULL && torch.slots.count != 0) {
+            if (!cm_slot_is_free(&torch.slots, caller, original)) {
+                return "the slot has another tool's hook: unload that tool, "
+                       "or start it after cumem";
+            }
             atomic_store(&torch.original, (report_function *)original);
             return NULL;
         }

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "../allocator_hooks/hook.h"
+#include "../allocator_hooks/slot.h"
 #include "../allocator_hooks/torch_slot.h"
 #include "../detector/blocks.h"
 #include "fake_c10.h"
@@ -240,6 +241,69 @@ serves_a_torch_that_tells_signed_totals(void **state)
     serve("older", "/libc10_cuda.so");
 }
 
+/* -- another tool's hook -- */
+
+#define SYMBOL "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
+
+static int others_calls;
+
+static void
+of_another_tool(void *address, int64_t bytes, size_t allocated,
+                size_t reserved, struct fake_device device)
+{
+    (void)address;
+    (void)bytes;
+    (void)allocated;
+    (void)reserved;
+    (void)device;
+    others_calls++;
+}
+
+static int
+beside_another_tool(void)
+{
+    struct cm_sink to = sink();
+    struct cm_slots slots;
+    const char *why = NULL;
+    char path[CM_SLOT_PATH];
+    CHECK(80, cm_slot_library("libc10.so", path));
+    void *original = cm_slot_original(path, SYMBOL);
+    cm_slot_find("libc10_cuda.so", SYMBOL, &slots);
+    CHECK(81, slots.count == 1 && original != NULL);
+    CHECK(82, cm_slot_is_free(&slots, "libc10_cuda.so", original));
+    CHECK(83, cm_slot_set(&slots, (void *)of_another_tool));
+    CHECK(84, !cm_slot_is_free(&slots, "libc10_cuda.so", original));
+    CHECK(85, !cm_torch_slot.start(&to, NULL, &why));
+    CHECK(86, strstr(why, "the slot has another tool's hook") != NULL);
+    cm_torch_slot.stop();
+    fake.report(1, 2, BASE, 1024);
+    CHECK(87, others_calls == 1 && use_of(2).live_bytes == 0);
+    cm_slot_put_back(&slots, (void *)of_another_tool, original);
+    CHECK(88, cm_torch_slot.start(&to, NULL, &why));
+    fake.report(1, 2, BASE, 1024);
+    CHECK(89, others_calls == 1 && use_of(2).live_bytes == 1024);
+    return 0;
+}
+
+static void
+leaves_another_tools_hook_alone(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {"lazy", "now", "data"};
+    for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            blocks = cm_blocks_new(1000);
+            bool loaded =
+                blocks != NULL && load(variants[i], "/libc10_cuda.so");
+            _exit(loaded ? beside_another_tool() : 99);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 int
 main(void)
 {
@@ -248,6 +312,7 @@ main(void)
         cmocka_unit_test(serves_a_protected_table),
         cmocka_unit_test(serves_a_library_without_jump_slots),
         cmocka_unit_test(serves_a_torch_that_tells_signed_totals),
+        cmocka_unit_test(leaves_another_tools_hook_alone),
         cmocka_unit_test(says_what_is_missing),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
