@@ -244,6 +244,24 @@ with observe():
 """, cwd=tmp_path, STAND_IN=stand_in)
 
 
+def test_each_segment_of_a_graphs_pool_is_known(stand_in, tmp_path):  # noqa: F811
+    """However many there are, in any order."""
+    run_ok(START + PRETEND + FOREIGN + """
+segments[:] = [segment(BASE + at * 4 * MIB, [("a", 4 * MIB, 4 * MIB)], pool=(0, 1) if at != 299 else (0, 0))
+               for at in (*range(1000, 300, -1), *range(300))]
+gc.disable()
+with observe():
+    allocate(BASE + 300 * 4 * MIB, 4 * MIB)
+    for at in (0, 255, 256, 299, 300, 301, 1000):
+        node = type(f"Node{at}", (), {})()
+        node.link, node.tensor = node, over_dlpack(BASE + at * 4 * MIB)
+        del node
+    storages = cumem.find_cycles(devices="cuda").report["storages"]
+pools = {(int(storage["address"], 16) - BASE) // (4 * MIB): storage.get("pool") for storage in storages}
+assert pools == {at: "(0, 1)" if at not in (299, 300) else None for at in pools} and len(pools) == 7, pools
+""", cwd=tmp_path, STAND_IN=stand_in)
+
+
 def test_iterations_are_told_by_the_program_or_its_optimizer(stand_in, tmp_path):  # noqa: F811
     run_ok(START + """
 torch.cuda._initialized = True

@@ -19,16 +19,10 @@
 #include "../torch/backward.h"
 #include "foreign.h"
 #include "../torch/forward.h"
+#include "private_pools.h"
 #include "unhooked.h"
 
 #define MAX_BLOCKS ((size_t)1 << 24)
-#define MOST_POOL_RANGES 256
-
-/* A stretch of memory that only a CUDA graph or a MemPool uses. */
-struct private_pool {
-    uint64_t address, bytes;
-    char name[24];
-};
 
 /* Borrowed; NULL: no stacks.  All that an event reads here. */
 static CM_EVENT_DATA _Atomic(struct cm_objects *) stack_objects;
@@ -40,8 +34,6 @@ static struct {
     bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
     char recorder[256], silent[256];
-    struct private_pool pools[MOST_POOL_RANGES];
-    size_t pool_count;
 } torch = {.why = "torch is not imported"};
 
 /* The same for memory of the host, which is heard only while it counts.
@@ -280,14 +272,9 @@ cm_allocations_heard_by(void)
 static struct cm_text_id
 pool_of(uint64_t address, const struct cm_records *records)
 {
-    struct cm_text_id common = {0};
-    for (size_t i = 0; i < torch.pool_count; i++) {
-        const struct private_pool *pool = &torch.pools[i];
-        if (address - pool->address < pool->bytes) {
-            return cm_texts_intern(cm_records_texts(records), pool->name);
-        }
-    }
-    return common;
+    const char *pool = cm_private_pools_at(address);
+    return pool != NULL ? cm_texts_intern(cm_records_texts(records), pool)
+                        : (struct cm_text_id){0};
 }
 
 static void
@@ -457,33 +444,6 @@ cm_allocations_recorder(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyObject *
-cm_allocations_set_pools(PyObject *module, PyObject *pools)
-{
-    (void)module;
-    if (!PyList_CheckExact(pools)) {
-        PyErr_SetString(PyExc_TypeError, "a list of pools was expected");
-        return NULL;
-    }
-    torch.pool_count = 0;
-    for (Py_ssize_t i = 0;
-         i < PyList_GET_SIZE(pools) && torch.pool_count < MOST_POOL_RANGES;
-         i++) {
-        struct private_pool *pool = &torch.pools[torch.pool_count];
-        unsigned long long address, bytes;
-        const char *name;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(pools, i), "KKs", &address,
-                              &bytes, &name)) {
-            return NULL;
-        }
-        pool->address = address;
-        pool->bytes = bytes;
-        strncpy(pool->name, name, sizeof(pool->name) - 1);
-        torch.pool_count++;
-    }
-    Py_RETURN_NONE;
-}
-
 static uint64_t
 live_bytes(uint64_t *count)
 {
@@ -530,7 +490,8 @@ cm_allocations_status(void)
                              (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "forward",
         cm_forward_status(), "host", host_status(), "events", counts.events,
-        "lost", counts.lost, "unknown_frees", counts.unknown, "mismatches",
-        cm_torch_slot_mismatches(), "live_blocks", live_count, "live_bytes",
-        bytes, "footprint", counts.footprint);
+        "lost", counts.lost + cm_private_pools_lost(), "unknown_frees",
+        counts.unknown, "mismatches", cm_torch_slot_mismatches(),
+        "live_blocks", live_count, "live_bytes", bytes, "footprint",
+        counts.footprint);
 }

@@ -72,9 +72,6 @@ PyObject *cm_allocations_silent(PyObject *module, PyObject *args);
 /* [none; raises] (torch's own recorder is read instead of the hook, why or why
  * not: a text). */
 PyObject *cm_allocations_recorder(PyObject *module, PyObject *args);
-/* [none; raises] the private pools of torch's allocator, as a snapshot shows
- * them: a list of (address, bytes, name of the pool). */
-PyObject *cm_allocations_set_pools(PyObject *module, PyObject *pools);
 /* [new; never]: {"hook", "why", "events", ...}; NULL without memory. */
 PyObject *cm_allocations_status(void);
 

@@ -20,6 +20,7 @@
 #include "../frameworks/devices.h"
 #include "documents.h"
 #include "../allocations/driver_events.h"
+#include "../allocations/private_pools.h"
 #include "../torch/forward.h"
 #include "growers.h"
 #include "../session/growth_look.h"
@@ -217,7 +218,7 @@ static PyMethodDef methods[] = {
     {"ask_objects", core_ask_objects, METH_NOARGS, NULL},
     {"objects_use", cm_objects_use_of, METH_O, NULL},
     {"blocks_use", cm_blocks_use_of, METH_NOARGS, NULL},
-    {"pools", cm_allocations_set_pools, METH_O, NULL},
+    {"pools", cm_private_pools_set, METH_O, NULL},
     {"forward_probe", cm_forward_probe, METH_O, NULL},
     {"forward_of", cm_forward_of, METH_O, NULL},
     {"forward_running", cm_forward_running, METH_NOARGS, NULL},
