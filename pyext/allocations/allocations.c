@@ -34,14 +34,14 @@ static struct {
     bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
     char recorder[256], silent[256];
-} torch = {.why = "torch is not imported"};
+} torch = {.why = "nobody observes"};
 
 /* The same for memory of the host, which is heard only while it counts.
  * Guarded by the GIL. */
 static struct {
     bool hooked, hopeless;
     const char *why;
-} host = {.why = "memory of the host does not count"};
+} host = {.why = "nobody observes"};
 
 CM_EVENT_PATH static struct cm_site_id
 on_site(void *context, bool *awaited)
@@ -59,6 +59,8 @@ on_site(void *context, bool *awaited)
     }
     return site;
 }
+
+static const char not_imported[] = "torch is not imported";
 
 static bool
 is_imported(const char *name)
@@ -121,7 +123,11 @@ forget_devices(void)
 void
 cm_allocations_notice(struct cm_objects *objects, bool stacks)
 {
-    if (torch.hooked || torch.hopeless || !is_imported("torch._C")) {
+    if (torch.hooked || torch.hopeless) {
+        return;
+    }
+    if (!is_imported("torch._C")) {
+        torch.why = not_imported;
         return;
     }
     forget_devices();
@@ -153,7 +159,10 @@ cm_allocations_notice_host(struct cm_objects *objects, bool stacks,
     if (!counts) {
         stop_host("memory of the host does not count");
     }
-    else if (!host.hooked && !host.hopeless && is_imported("torch._C")) {
+    else if (!host.hooked && !host.hopeless && !is_imported("torch._C")) {
+        host.why = not_imported;
+    }
+    else if (!host.hooked && !host.hopeless) {
         if (torch.blocks != NULL) {
             cm_blocks_clear_device(torch.blocks, CM_DEVICE_HOST);
         }
@@ -171,8 +180,8 @@ stop_torch(const char *why)
     if (torch.hooked) {
         cm_torch_slot.stop();
         torch.hooked = false;
-        torch.why = why;
     }
+    torch.why = why;
 }
 
 static void
@@ -474,7 +483,7 @@ host_status(void)
 }
 
 PyObject *
-cm_allocations_status(void)
+cm_allocations_status(const char *no_stacks)
 {
     struct cm_blocks_counts counts = {0};
     uint64_t live_count, bytes = live_bytes(&live_count);
@@ -489,9 +498,9 @@ cm_allocations_status(void)
         PyUnicode_DecodeUTF8(torch.recorder,
                              (Py_ssize_t)strlen(torch.recorder), "replace"),
         "backward", cm_backward_heard() ? Py_True : Py_False, "forward",
-        cm_forward_status(), "host", host_status(), "events", counts.events,
-        "lost", counts.lost + cm_private_pools_lost(), "unknown_frees",
-        counts.unknown, "mismatches", cm_torch_slot_mismatches(),
-        "live_blocks", live_count, "live_bytes", bytes, "footprint",
-        counts.footprint);
+        no_stacks != NULL ? no_stacks : cm_forward_status(), "host",
+        host_status(), "events", counts.events, "lost",
+        counts.lost + cm_private_pools_lost(), "unknown_frees", counts.unknown,
+        "mismatches", cm_torch_slot_mismatches(), "live_blocks", live_count,
+        "live_bytes", bytes, "footprint", counts.footprint);
 }

@@ -72,7 +72,8 @@ PyObject *cm_allocations_silent(PyObject *module, PyObject *args);
 /* [none; raises] (torch's own recorder is read instead of the hook, why or why
  * not: a text). */
 PyObject *cm_allocations_recorder(PyObject *module, PyObject *args);
-/* [new; never]: {"hook", "why", "events", ...}; NULL without memory. */
-PyObject *cm_allocations_status(void);
+/* [new; never]: {"hook", "why", "events", ...}; NULL without memory.
+ * `no_stacks`: why there are none; NULL: there are. */
+PyObject *cm_allocations_status(const char *no_stacks);
 
 #endif

@@ -456,18 +456,21 @@ cm_devices_learning(const struct cm_devices *self)
     return self->slots[0].learnt == CM_LEARNT_LATER;
 }
 
+static bool
+is_imported(const struct reader_slot *slot)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    return modules != NULL && PyDict_CheckExact(modules)
+           && PyDict_GetItemWithError(modules, slot->name) != NULL;
+}
+
 bool
 cm_devices_wait(const struct cm_devices *self)
 {
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool found = false;
-    if (modules == NULL || !PyDict_CheckExact(modules)) {
-        return false;
-    }
     for (size_t i = 0; i < READER_COUNT && !found; i++) {
-        found =
-            self->slots[i].learnt == CM_LEARNT_LATER
-            && PyDict_GetItemWithError(modules, self->slots[i].name) != NULL;
+        found = self->slots[i].learnt == CM_LEARNT_LATER
+                && is_imported(&self->slots[i]);
     }
     return found;
 }
@@ -485,26 +488,37 @@ cm_devices_forget(struct cm_devices *self)
 }
 
 static const char *
-slot_text(const struct reader_slot *slot)
+unlearnt_text(const struct reader_slot *slot, bool observed)
+{
+    return !is_imported(slot) ? "not imported"
+           : observed ? "imported; not ready yet: asked again at the next "
+                        "collection"
+                      : "imported; nobody observes";
+}
+
+static const char *
+slot_text(const struct reader_slot *slot, bool observed)
 {
     switch (slot->learnt) {
     case CM_LEARNT_READY:
         return slot->reason != NULL ? slot->reason : "struct layout";
     case CM_LEARNT_LATER:
-        return slot->reason != NULL ? slot->reason : "not imported";
+        return slot->reason != NULL ? slot->reason
+                                    : unlearnt_text(slot, observed);
     default: return slot->reason != NULL ? slot->reason : "unsupported";
     }
 }
 
 PyObject *
-cm_devices_status(const struct cm_devices *self)
+cm_devices_status(const struct cm_devices *self, bool observed)
 {
     PyObject *result = PyDict_New();
     for (size_t i = 0; result != NULL && i < READER_COUNT; i++) {
         if (readers[i] == &cm_interface_reader) { /* no framework's own */
             continue;
         }
-        PyObject *text = PyUnicode_FromString(slot_text(&self->slots[i]));
+        PyObject *text =
+            PyUnicode_FromString(slot_text(&self->slots[i], observed));
         if (text == NULL
             || PyDict_SetItemString(result, readers[i]->module, text) < 0) {
             Py_CLEAR(result);

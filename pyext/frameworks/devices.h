@@ -90,6 +90,6 @@ bool cm_devices_wait(const struct cm_devices *self);
 /* Everything learnt is given up; it is learnt again when it is needed. */
 void cm_devices_forget(struct cm_devices *self);
 /* [new; never]: {"torch": "struct layout", ...}; NULL without memory. */
-PyObject *cm_devices_status(const struct cm_devices *self);
+PyObject *cm_devices_status(const struct cm_devices *self, bool observed);
 
 #endif

@@ -80,6 +80,15 @@ lost_counts(struct cm_session *self, struct cm_interceptor_counts *counts)
         "unnamed_edges", objects.unnamed_edges);
 }
 
+/* NULL: there are, or nobody observes. */
+static const char *
+no_stacks(const struct cm_session *self)
+{
+    return self->deliver != NULL && !self->silent && !self->stacks
+               ? "stacks are off (CUMEM_STACKS=0, or watch(stacks=False))"
+               : NULL;
+}
+
 /* What is read of the collector. */
 static const char *
 collector(const struct cm_session *self,
@@ -97,10 +106,11 @@ layouts(struct cm_session *self, const struct cm_interceptor_counts *counts)
 {
     struct cm_objects_status status = {0};
     cm_objects_status(self->objects, &status);
-    return Py_BuildValue("{ssssssssss}", "stack", status.stack, "code",
-                         cm_deaths_status(), "attributes", status.attributes,
-                         "frames", status.frames, "collector",
-                         collector(self, counts));
+    return Py_BuildValue(
+        "{ssssssssss}", "stack",
+        no_stacks(self) != NULL ? no_stacks(self) : status.stack, "code",
+        cm_deaths_status(), "attributes", status.attributes, "frames",
+        status.frames, "collector", collector(self, counts));
 }
 
 PyObject *
@@ -128,14 +138,16 @@ cm_session_status(struct cm_session *self)
         "{sssssNsNsssOsNsNsNs{sssn}sNsNsNsNss}", "interceptor",
         on ? self->kind->name : "none", "why",
         self->silent ? "a forked child is silent" : self->why, "layouts",
-        layouts(self, &counts), "frameworks", cm_devices_status(self->devices),
-        "autograd", autograd, "accelerator",
+        layouts(self, &counts), "frameworks",
+        cm_devices_status(self->devices, self->deliver != NULL), "autograd",
+        autograd, "accelerator",
         cm_devices_accelerator(self->devices) ? Py_True : Py_False, "seen",
         seen_counts(self, &counts), "lost", lost_counts(self, &counts),
         "report", cm_session_report_path(self), "frozen_objects", "how",
         frozen_seen, "count", (Py_ssize_t)frozen, "allocator_hook",
-        cm_allocations_status(), "driver", cm_driver_events_status(), "looks",
-        cm_looks_status(self), "signal", cm_demand_status(), "scan",
+        cm_allocations_status(no_stacks(self)), "driver",
+        cm_driver_events_status(), "looks", cm_looks_status(self), "signal",
+        cm_demand_status(), "scan",
         cm_scan_unsupported() == NULL ? "read-only scan"
                                       : cm_scan_unsupported());
 }

@@ -335,7 +335,9 @@ cm_forward_stop(void)
 const char *
 cm_forward_status(void)
 {
-    const char *missing = cm_current_node_missing();
+    const char *missing = forward.searched
+                              ? cm_current_node_missing()
+                              : "not looked for: no hook of torch is in";
     if (missing != NULL) {
         return missing;
     }
