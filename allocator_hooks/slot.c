@@ -160,6 +160,24 @@ look_at(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
+static int
+note_loads(struct dl_phdr_info *info, size_t size, void *context)
+{
+    unsigned long long *loads = context;
+    bool has_it = size >= offsetof(struct dl_phdr_info, dlpi_adds)
+                              + sizeof(info->dlpi_adds);
+    *loads = has_it ? info->dlpi_adds : 1;
+    return 1; /* each library tells the same */
+}
+
+unsigned long long
+cm_slot_loads(void)
+{
+    unsigned long long loads = 1;
+    dl_iterate_phdr(note_loads, &loads);
+    return loads;
+}
+
 bool
 cm_slot_library(const char *file_name, char path[CM_SLOT_PATH])
 {
@@ -279,6 +297,12 @@ cm_slot_put_back(const struct cm_slots *self, void *from, void *to)
 }
 
 #else
+
+unsigned long long
+cm_slot_loads(void)
+{
+    return 1;
+}
 
 bool
 cm_slot_library(const char *file_name, char path[CM_SLOT_PATH])

@@ -24,6 +24,9 @@ struct cm_slots {
     size_t count;
 };
 
+/* How many libraries were loaded so far, never 0: where it is as before, no
+ * other can be found. */
+unsigned long long cm_slot_loads(void);
 /* The path of the library that is loaded under this file name ("libc10.so");
  * false when none is. */
 bool cm_slot_library(const char *file_name, char path[CM_SLOT_PATH]);

@@ -41,6 +41,20 @@ finds_nothing_where_nothing_is(void **state)
 }
 
 static void
+counts_what_is_loaded(void **state)
+{
+    (void)state;
+    unsigned long long before = cm_slot_loads();
+    assert_true(before != 0 && cm_slot_loads() == before);
+    void *library = dlopen(STAND_INS "/lazy/libc10.so", RTLD_LAZY);
+    assert_non_null(library);
+    assert_true(cm_slot_loads() > before);
+    before = cm_slot_loads();
+    dlclose(library);
+    assert_true(cm_slot_loads() == before);
+}
+
+static void
 loads_nothing(void **state)
 {
     (void)state;
@@ -57,6 +71,7 @@ main(void)
         cmocka_unit_test(knows_what_is_loaded),
         cmocka_unit_test(finds_nothing_where_nothing_is),
         cmocka_unit_test(loads_nothing),
+        cmocka_unit_test(counts_what_is_loaded),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 # Copyright the cumem authors
 """What status() says of the hooks of torch: why none is in, and when one is."""
 
+import subprocess
+
 from process import run_ok
 from test_allocations import START, stand_in  # noqa: F401
 
@@ -49,3 +51,32 @@ assert told() == {False}, cumem.status()
     for observe, settings, off in ((observe, {}, False), (observe, {"CUMEM_STACKS": 0}, True), (watch, {}, True)):
         run_ok(code.replace("OBSERVE", observe).replace("OFF", str(off)),
                cwd=tmp_path, STAND_IN=stand_in, **settings)
+
+
+def test_an_allocator_that_is_loaded_late_is_heard(stand_in, tmp_path):  # noqa: F811
+    """While somebody observes; until then what is known of others is kept."""
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", str(tmp_path / "libother.so")], check=True)
+    before, loaded = START.split("fake = ")
+    run_ok(before + """
+from cumem import _core
+gc.disable()
+def look():
+    for _ in range(100):  # most collections look for nothing
+        gc.collect(0)
+def known():
+    return cumem.status()["allocator_hook"]["hook"], [block[:2] for block in _core.blocks()]
+handle = cumem.observe_tensor_cycles(print, devices="cuda")
+assert "no CUDA (libc10_cuda.so is not loaded)" in cumem.status()["allocator_hook"]["why"]
+_core.seed_blocks([(512, 1024, 0, None, 0)])
+import ctypes
+ctypes.CDLL("./libother.so")
+look()
+assert known() == ("none", [(512, 1024)]), known()
+fake = """ + loaded + """
+look()
+assert known() == ("torch slot", []), known()
+allocate()
+assert known() == ("torch slot", [(BASE, 512)]), known()
+handle.remove()
+assert known()[0] == "none"
+""", cwd=tmp_path, STAND_IN=stand_in)

@@ -13,6 +13,7 @@
 
 #include "../../allocator_hooks/hook.h"
 #include "../../allocator_hooks/host_slot.h"
+#include "../../allocator_hooks/slot.h"
 #include "../../allocator_hooks/torch_slot.h"
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
@@ -34,6 +35,7 @@ static struct {
     bool recorded; /* blocks are seeded from torch's recorder */
     const char *why;
     char recorder[256], silent[256];
+    unsigned long long tried; /* cm_slot_loads() then; 0: not yet */
 } torch = {.why = "nobody observes"};
 
 /* The same for memory of the host, which is heard only while it counts.
@@ -120,21 +122,43 @@ forget_devices(void)
     }
 }
 
+/* Where its library is missing, what is known of other frameworks stays. */
+static void
+hook_torch(struct cm_objects *objects, bool stacks)
+{
+    char path[CM_SLOT_PATH];
+    unsigned long long loads = cm_slot_loads();
+    bool there = cm_slot_library("libc10_cuda.so", path);
+    if (there || torch.tried == 0) {
+        cm_unhooked_forget(); /* torch's tensors as well, until now */
+        forget_devices();
+    }
+    torch.hooked = start(&cm_torch_slot, objects, stacks, &torch.why);
+    torch.hopeless = there && !torch.hooked && torch.blocks != NULL;
+    torch.tried = torch.blocks != NULL ? loads : 0;
+    if (torch.hooked) {
+        torch.why = "the allocator's own report to its profiler is heard";
+    }
+}
+
+/* A library that was missing is so until one more is loaded. */
+static bool
+was_tried(void)
+{
+    return torch.tried != 0 && torch.tried == cm_slot_loads();
+}
+
 void
 cm_allocations_notice(struct cm_objects *objects, bool stacks)
 {
-    if (torch.hooked || torch.hopeless) {
+    if (torch.hooked || torch.hopeless || was_tried()) {
         return;
     }
-    if (!is_imported("torch._C")) {
+    if (is_imported("torch._C")) {
+        hook_torch(objects, stacks);
+    }
+    else {
         torch.why = not_imported;
-        return;
-    }
-    forget_devices();
-    torch.hooked = start(&cm_torch_slot, objects, stacks, &torch.why);
-    torch.hopeless = !torch.hooked && torch.blocks != NULL;
-    if (torch.hooked) {
-        torch.why = "the allocator's own report to its profiler is heard";
     }
 }
 
@@ -201,6 +225,7 @@ cm_allocations_stop(void)
     stop_host("nobody observes");
     stop_torch("nobody observes");
     torch.hopeless = false;
+    torch.tried = 0;
 }
 
 bool
