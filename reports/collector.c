@@ -34,7 +34,8 @@ cm_collector_add(struct cm_leak_collector *self,
 void
 cm_collector_add_up(struct cm_leak *leak)
 {
-    leak->collector = (struct cm_leak_collector){.off = leak->collector.off};
+    leak->collector = (struct cm_leak_collector){
+        .off = leak->collector.off, .known = leak->collector.known};
     for (size_t i = 0; i < leak->collection_count; i++) {
         cm_collector_add(&leak->collector, &leak->collections[i]);
     }

@@ -26,6 +26,7 @@ cm_digest_make_document(struct cm_leak *leak)
     enum cm_status status = cm_leak_init(leak);
     if (status == CM_OK) {
         leak->allocator_hook = cm_texts_intern(leak->texts, "none");
+        leak->collector.known = true;
     }
     return status;
 }

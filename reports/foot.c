@@ -260,6 +260,11 @@ add_seen(struct cm_sheet *self)
 {
     const struct cm_leak_collector *sum = &self->leak->collector;
 
+    if (!sum->known) {
+        cm_put(self, "<p>Not recorded on this page: cumem.watch() and the "
+                     "report at exit have them.</p>\n");
+        return;
+    }
     if (sum->seen == 0) {
         cm_put(self, "<p>None was seen.</p>\n");
         return;

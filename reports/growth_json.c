@@ -179,7 +179,7 @@ cm_collector_write(struct cm_json_writer *self)
 {
     const struct cm_leak_collector *sum = &self->leak->collector;
 
-    if (sum->seen == 0 && !sum->off) {
+    if (!sum->known) {
         return;
     }
     cm_buffer_add_text(self->out, ",\n\"collector\":{");
@@ -533,6 +533,7 @@ cm_collector_read(struct cm_leak_reader *self)
     const struct cJSON *item = cm_json_get(self->json.root, "collector");
     struct cm_leak_collector *sum = &self->leak->collector;
 
+    sum->known = item != NULL || self->leak->collection_count > 0;
     if (item == NULL) {
         cm_collector_add_up(self->leak);
         return;

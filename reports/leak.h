@@ -153,7 +153,8 @@ struct cm_leak_collection {
 /* All collections together: the list above may be thinned. */
 struct cm_leak_collector {
     uint64_t seen, duration_us, longest_us, collected, device_bytes_freed;
-    bool off; /* automatic collection was switched off when last looked */
+    bool off;   /* automatic collection was switched off when last looked */
+    bool known; /* false: of one event, or of another program, without them */
 };
 
 /* Scans that nobody asked for, and the collections that some of them made:

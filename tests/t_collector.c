@@ -102,6 +102,7 @@ test_sum_of_the_list(void **state)
                           "{'duration_us':9,'device_bytes_freed':3}]}");
 
     (void)state;
+    assert_true(leak.collector.known);
     assert_int_equal(leak.collector.seen, 2);
     assert_int_equal(leak.collector.duration_us, 16);
     assert_int_equal(leak.collector.longest_us, 9);

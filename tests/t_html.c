@@ -519,7 +519,8 @@ static void
 test_what_was_done_unasked(void **state)
 {
     (void)state;
-    expect_foot(LEAK_HEAD "'looks':{'count':3,'duration_us':41000,"
+    expect_foot(LEAK_HEAD "'collector':{'seen':0},"
+                          "'looks':{'count':3,'duration_us':41000,"
                           "'growth_count':2,'growth_duration_us':500000,"
                           "'skipped':4,'collections':1,"
                           "'saved_bytes':2791728742,'run_us':130000000}}",
@@ -534,9 +535,11 @@ test_what_was_done_unasked(void **state)
                           "'growth_duration_us':2500}}",
                 "<p>Looks: 0 scans, and 1 for growth, 2.5 ms.</p>");
     expect_foot(LEAK_HEAD "'looks':{'collections':2,'saved_bytes':1024}}",
-                "<p>None was seen.</p>\n"
+                "<p>Not recorded on this page: cumem.watch() and the report "
+                "at exit have them.</p>\n"
                 "<p>CUMEM_AUTO_COLLECT: 2 collections gave back 1.0 KiB.</p>");
-    expect_foot(LEAK_HEAD "'pid':1}", "<p>None was seen.</p>\n</section>");
+    expect_foot(LEAK_HEAD "'collector':{'seen':0}}",
+                "<p>None was seen.</p>\n</section>");
 }
 
 static void

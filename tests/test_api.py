@@ -301,6 +301,23 @@ assert len(pages) == 5 and len(set(pages)) == 1 and len(runs) == 1
 """, cwd=tmp_path)
 
 
+def test_a_page_of_one_event_does_not_say_that_no_collection_was_seen(tmp_path):
+    """It is kept for equal findings, so that it cannot have a run's numbers; watch() has them."""
+    run_ok(NODES + """
+pages = []
+with cumem.watch("leak.json") as watcher:
+    with cumem.observe_tensor_cycles(pages.append):
+        make_pair(); gc.collect()
+    make_pair()
+    pages.append(cumem.find_cycles())
+    assert watcher.report["collector"]["seen"] > 0
+for page in pages:
+    assert "None was seen" not in page and "Not recorded on this page" in page
+    assert "collector" not in page.report
+assert len(pages) == 2
+""", cwd=tmp_path)
+
+
 def test_without_the_program_the_page_says_that_it_has_no_drawing(tmp_path):
     run_ok(NODES + """
 import cumem._report
