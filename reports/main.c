@@ -286,16 +286,46 @@ write_page(const struct program *self, const char *path)
     return status;
 }
 
-/* Growth is no graph: only cycles are drawn. */
-static bool
-has_cycle(const struct program *self)
+static const char empty_svg[] =
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\" "
+    "width=\"16\" height=\"16\"><title>No finding to draw</title></svg>\n";
+static const char empty_dot[] = "digraph cumem {\n}\n";
+
+/* Growth is no graph: only cycles are drawn, the largest first. */
+static enum cm_status
+draw(const struct program *self, size_t most, struct cm_buffer *content)
 {
-    for (size_t i = 0; i < self->counts.shown; i++) {
-        if (!self->shown[i].growth) {
-            return true;
-        }
+    bool svg = self->options.format == CM_FORMAT_SVG;
+    enum cm_status status = CM_OK;
+
+    if (self->counts.cycles == 0) {
+        cm_buffer_add_text(content, svg ? empty_svg : empty_dot);
     }
-    return false;
+    for (size_t i = 0; status == CM_OK && most > 0 && i < self->counts.shown;
+         i++) {
+        size_t cycle = self->shown[i].index;
+
+        if (self->shown[i].growth) {
+            continue;
+        }
+        status = svg ? cm_dot_svg(&self->leak, cycle, content)
+                     : cm_dot_write(&self->leak, cycle, content);
+        most--;
+    }
+    return status;
+}
+
+/* What a drawing does not show. */
+static void
+say_undrawn(const struct program *self)
+{
+    const struct cm_summary_counts *counts = &self->counts;
+
+    if (counts->cycles == 0) {
+        say(self->options.input, ": no finding to draw",
+            counts->library + counts->small > 0 ? " (--all shows hidden ones)"
+                                                : "");
+    }
 }
 
 /* The largest cycle as SVG; as DOT the --top largest, one graph each. */
@@ -303,32 +333,17 @@ static enum cm_status
 write_drawing(const struct program *self, const char *path)
 {
     bool svg = self->options.format == CM_FORMAT_SVG;
-    size_t left = self->options.top != 0 && !svg ? self->counts.shown : 1;
+    size_t most = self->options.top != 0 && !svg ? self->options.top : 1;
     struct cm_buffer content = {0};
-    enum cm_status status = CM_OK;
+    enum cm_status status;
 
-    if (!has_cycle(self)) {
-        say(self->options.input, ": no finding to draw",
-            self->counts.library + self->counts.small > 0
-                ? " (--all shows hidden ones)"
-                : "");
-        return CM_BAD_INPUT;
-    }
     /* A first line by which the file is known as ours. */
     cm_buffer_add_text(&content, svg ? "<!-- written by cyclereport -->\n"
                                      : "// written by cyclereport\n");
-    for (size_t i = 0; status == CM_OK && left > 0 && i < self->counts.shown;
-         i++) {
-        size_t cycle = self->shown[i].index;
-
-        if (self->shown[i].growth) {
-            continue;
-        }
-        status = svg ? cm_dot_svg(&self->leak, cycle, &content)
-                     : cm_dot_write(&self->leak, cycle, &content);
-        left--;
+    status = deliver(self, draw(self, most, &content), path, &content);
+    if (status == CM_OK) {
+        say_undrawn(self);
     }
-    status = deliver(self, status, path, &content);
     cm_buffer_release(&content);
     return status;
 }
@@ -398,6 +413,12 @@ spare_inputs(const struct cm_options *options)
     return CM_OK;
 }
 
+static bool
+is_drawing(enum cm_format format)
+{
+    return format == CM_FORMAT_SVG || format == CM_FORMAT_DOT;
+}
+
 /* Everything but the result. */
 static enum cm_status
 prepare(struct program *self)
@@ -426,6 +447,9 @@ prepare(struct program *self)
         return CM_NO_MEMORY;
     }
     options = summary_options(self, false);
+    if (is_drawing(self->options.format)) {
+        options.top = 0; /* it counts cycles there, not growth between them */
+    }
     cm_summary_count(&self->leak, &options, &self->counts, self->shown);
     return CM_OK;
 }

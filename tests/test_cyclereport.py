@@ -259,19 +259,6 @@ def test_standard_input_and_output(leak, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [leak.name]
 
 
-def test_drawings(leak, tmp_path):
-    dot = run(leak.name, "--format=dot", cwd=tmp_path)
-    assert "digraph" in dot and "Trainer" in dot
-    run(leak.name, "--format=svg", "-o", "x.svg", cwd=tmp_path)
-    run(leak.name, "--format=svg", "-o", "x.svg", cwd=tmp_path)  # ours
-    svg = (tmp_path / "x.svg").read_text()
-    import xml.dom.minidom
-    assert xml.dom.minidom.parseString(svg).documentElement.tagName == "svg"
-    save(tmp_path / "none.json", leak_file.example() | {"cycles": []})
-    assert "no finding to draw" in error_of("none.json", "--format=svg",
-                                            cwd=tmp_path)
-
-
 def test_colour_only_on_a_terminal(leak, tmp_path):
     def on_terminal(**environment):
         parent, child = pty.openpty()
@@ -582,14 +569,6 @@ def test_growth_hidden_and_shown(job, tmp_path):
     assert [line.split()[1] for line in text.splitlines()
             if line.startswith("#")] == ["LEAK", "SETTLED", "OK",
                                          "LINGERING", "GROWING"]
-
-
-def test_growth_cannot_be_drawn_as_a_graph(job, tmp_path):
-    assert error_of(job.name, "--format=svg", cwd=tmp_path) \
-        == "job.json: no finding to draw"
-    save(tmp_path / "both.json", growth_leaks.both().data)
-    dot = run("both.json", "--format=dot", "--top=3", cwd=tmp_path)
-    assert dot.count("digraph") == 1
 
 
 def test_refused_growth_names_the_place(job, tmp_path):
