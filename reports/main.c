@@ -317,14 +317,24 @@ draw(const struct program *self, size_t most, struct cm_buffer *content)
 
 /* What a drawing does not show. */
 static void
-say_undrawn(const struct program *self)
+say_undrawn(const struct program *self, size_t drawn)
 {
     const struct cm_summary_counts *counts = &self->counts;
+    char line[96];
 
     if (counts->cycles == 0) {
         say(self->options.input, ": no finding to draw",
             counts->library + counts->small > 0 ? " (--all shows hidden ones)"
                                                 : "");
+    }
+    else if (drawn < counts->cycles) {
+        snprintf(line, sizeof(line),
+                 ": drew %zu of %zu dead cycles, the largest", drawn,
+                 counts->cycles);
+        say(self->options.input, line,
+            self->options.format == CM_FORMAT_SVG
+                ? " (the page shows the rest)"
+                : " (--top N draws more)");
     }
 }
 
@@ -342,7 +352,7 @@ write_drawing(const struct program *self, const char *path)
                                      : "// written by cyclereport\n");
     status = deliver(self, draw(self, most, &content), path, &content);
     if (status == CM_OK) {
-        say_undrawn(self);
+        say_undrawn(self, most);
     }
     cm_buffer_release(&content);
     return status;

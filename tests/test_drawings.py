@@ -59,3 +59,22 @@ def test_growth_is_not_drawn(tmp_path):
     for top in (1, 3):
         dot = run("both.json", "--format=dot", f"--top={top}", cwd=tmp_path)
         assert dot.count("digraph") == 1 and run.error == ""
+
+
+def test_what_is_not_drawn_is_said(leak, tmp_path):
+    """On standard error: the drawing may go to standard output."""
+    def draw(*options):
+        drawing = run(leak.name, "--all", *options, cwd=tmp_path)
+        return drawing.count("digraph") + drawing.count("<svg "), run.error
+
+    said = "cyclereport: leak.json: drew {} of 17 dead cycles, the largest{}\n".format
+    for top in ([], ["--top=3"]):
+        assert draw("--format=svg", *top) == (1, said(1, " (the page shows the rest)"))
+    assert draw("--format=dot") == (1, said(1, " (--top N draws more)"))
+    assert draw("--format=dot", "--top=3") == (3, said(3, " (--top N draws more)"))
+    assert draw("--format=dot", "--top=17") == (17, "")
+    assert draw("--format=dot", "--top=99") == (17, "")
+    run(leak.name, "--format=svg", cwd=tmp_path)
+    assert run.error == ""
+    everything = json.loads(run(leak.name, "--format=json", "--top=1", cwd=tmp_path))
+    assert len(everything["cycles"]) == 17
