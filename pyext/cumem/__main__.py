@@ -40,7 +40,7 @@ def _parser():
     run.add_argument(
         "--devices",
         type=_checked(_settings.parse_devices),
-        help="what counts, as cuda:0,cuda:1; default: auto, every accelerator",
+        help="what counts, as cuda:0,cuda:1 or 0,1; default: auto, every accelerator",
     )
     run.add_argument(
         "--min-bytes",

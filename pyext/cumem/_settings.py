@@ -15,6 +15,7 @@ _UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib":
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
 # Those that a reader of the core can name (pyext/frameworks/torch_reader.c).
 _DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
+_NUMBER = re.compile(r"\d{1,4}\Z", re.ASCII)
 _LETTERS = ("p", "r", "h", "t", "%")
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 _MOST_DIGITS = 15  # a double has all of them, as JSON's readers do
@@ -40,8 +41,8 @@ def parse_devices(value):
     """``"auto"`` or a comma-separated list of device names.
 
     Accepts ``"auto"``, a name (``"cuda"``, ``"cuda:1"``, ``"cpu"``), an integer
-    (a CUDA device), a ``torch.device``, or a list of these.  Raises ValueError
-    that names the value.
+    (a CUDA device; ``"1"`` too), a ``torch.device``, or a list of these.  Raises
+    ValueError that names the value.
     """
     if value is None or value == "auto":
         return "auto"
@@ -50,7 +51,7 @@ def parse_devices(value):
         items = [items]
     names = sorted({_device_name(item) for item in items})
     if not names:
-        raise ValueError(f"no device in {value!r}; expected 'auto', 'cuda', 'cuda:0', ...")
+        raise ValueError(f"no device in {value!r}; expected 'auto', 'cuda', 'cuda:0', 0, ...")
     return ",".join(names)
 
 
@@ -58,9 +59,11 @@ def _device_name(item):
     if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
         return f"cuda:{item}"
     name = str(item).strip()
+    if isinstance(item, str) and _NUMBER.match(name):
+        return f"cuda:{int(name)}"
     if _DEVICE.match(name):
         return name
-    raise ValueError(f"not a device: {item!r}; expected 'auto', 'cuda', 'cuda:0', 'cpu', ...")
+    raise ValueError(f"not a device: {item!r}; expected 'auto', 'cuda', 'cuda:0', 'cpu', 0, 1, ...")
 
 
 def absolute(path):
