@@ -246,15 +246,6 @@ def test_bad_size_is_named(bad):
     assert cumem.status()["interceptor"] == "none"
 
 
-@pytest.mark.parametrize(
-    "text, size", [("1", 1), ("512 B", 512), ("1.5KiB", 1536), ("256MiB", 1 << 28), ("2g", 1 << 31)]
-)
-def test_sizes_are_powers_of_1024(text, size):
-    from cumem._settings import parse_size
-
-    assert parse_size(text) == size
-
-
 def test_callback_must_be_callable():
     with pytest.raises(TypeError, match="callable"):
         cumem.observe_tensor_cycles("page.html")

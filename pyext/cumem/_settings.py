@@ -11,8 +11,9 @@ import time
 
 from . import _core
 
-_UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+# As the C parser has it (detector/size.c): what a page was made with, a job takes too.
+_SIZE = re.compile(r"0*([0-9]{1,16})(?:\.([0-9]+))? *([kmgt]?)(i?b)?\Z", re.IGNORECASE | re.ASCII)
+_MOST_BYTES = 1 << 53  # a double has all up to here, as JSON's readers do
 # Those that a reader of the core can name (pyext/frameworks/torch_reader.c).
 _DEVICE = re.compile(r"(cpu|(cuda|xpu|mps|hpu|privateuseone)(:\d+)?)\Z")
 _NUMBER = re.compile(r"\d{1,4}\Z", re.ASCII)
@@ -23,18 +24,33 @@ _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
 
 def parse_size(value):
-    """Bytes from an integer or a text such as ``"256MiB"``.
+    """Bytes, at most 2**53, from an integer or a text such as ``"256MiB"``.
 
-    Units are powers of 1,024: B, KiB, MiB, GiB, TiB, or their first letters.
-    Raises ValueError, naming the value, for anything else.
+    KiB, MiB, GiB, TiB and the letters K, M, G, T are powers of 1,024; KB, MB, GB,
+    TB of 1,000.  Raises ValueError, naming the value, for anything else.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    size = _size_of(value)
+    if size is None or not 0 <= size <= _MOST_BYTES:
+        raise ValueError(
+            f"not a size: {value!r}; expected bytes, at most 2**53, or a text such as '256MiB'"
+        )
+    return size
+
+
+def _size_of(value):
+    """None: what it says is not known."""
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _SIZE.match(value) if isinstance(value, str) else None
-    if match is None or (unit := match[2].lower()) not in _UNITS:
-        raise ValueError(f"not a size: {value!r}; expected bytes or a text such as '256MiB'")
-    exponent = _UNITS[unit]
-    return int(float(match[1]) * (1 << exponent if exponent > 1 else 1))
+    if match is None:
+        return None
+    whole, part, letter, ending = (group or "" for group in match.groups())
+    if not letter and (part or ending.lower() == "ib"):
+        return None
+    thousand = 1000 if ending.lower() == "b" else 1024
+    unit = thousand ** " kmgt".index(letter.lower() or " ")
+    part = part[:3]  # whole numbers only: the same everywhere
+    return int(whole) * unit + int(part or 0) * unit // 10 ** len(part)
 
 
 def parse_devices(value):
