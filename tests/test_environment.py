@@ -231,6 +231,12 @@ def test_output_name_and_rank(tmp_path):
     assert "cumem [rank 3]: " in done.err
 
 
+@pytest.mark.parametrize("off", ["", "0"])
+def test_output_that_is_off_has_the_automatic_name(tmp_path, off):
+    done = run_ok(LEAK + "print(os.getpid())", cwd=tmp_path, CUMEM_WARN_CYCLES=1, CUMEM_OUTPUT=off)
+    assert reports(tmp_path) == [f"leak-{done.out.strip()}.json"]
+
+
 def test_rank_names_the_report_by_itself(tmp_path):
     run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, SLURM_PROCID=2)
     assert reports(tmp_path)[0].startswith(f"leak-r2-{os.uname().nodename}-")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import leak_file
-from cumem import _settings
+from cumem import __main__, _settings
 from process import LEAK, run_ok
 
 
@@ -34,20 +34,17 @@ def test_devices_of_the_environment(monkeypatch, text, names):
     assert (found, problems) == (names, [])
 
 
-def test_run_takes_the_first_device_by_its_number(tmp_path):
-    run_ok("""
-import sys
-from cumem import __main__
-options = __main__._parser().parse_args(["run", "--devices", "0", "x.py"])
-assert __main__._environment(options, "")["CUMEM_DEVICES"] == "cuda:0"
-""", cwd=tmp_path)
+def test_what_run_is_told_is_not_off():
+    options = __main__._parser().parse_args(["run", "--devices", "0", "-o", "0", "x.py"])
+    variables = __main__._environment(options, "")
+    assert (variables["CUMEM_DEVICES"], variables["CUMEM_OUTPUT"]) == ("cuda:0", "./0")
 
 
-SIZES = [("0", 0), ("1", 1), ("1 ", 1), ("512 B", 512), ("7b", 7), ("1.5KiB", 1536), ("1.5 GiB", 3 << 29),
-         ("64k", 1 << 16),
-         ("256MiB", 1 << 28), ("2g", 1 << 31), ("2t", 1 << 41), ("1kB", 1000), ("100MB", 100_000_000),
-         ("2GB", 2_000_000_000), ("1.5TB", 1_500_000_000_000), ("1.0009KB", 1000), ("0" * 30 + "5", 5),
-         ("9007199254740992", 1 << 53), ("8192TiB", 1 << 53)]  # fmt: skip
+SIZES = [
+    ("0", 0), ("1", 1), ("1 ", 1), ("512 B", 512), ("7b", 7), ("1.5KiB", 1536), ("1.5 GiB", 3 << 29),
+    ("64k", 1 << 16), ("256MiB", 1 << 28), ("2g", 1 << 31), ("2t", 1 << 41), ("1kB", 1000),
+    ("100MB", 100_000_000), ("2GB", 2_000_000_000), ("1.5TB", 1_500_000_000_000), ("1.0009KB", 1000),
+    ("0" * 30 + "5", 5), ("9007199254740992", 1 << 53), ("8192TiB", 1 << 53)]  # fmt: skip
 NO_SIZES = ["x", "1XB", "1iB", "1.5", "1.5B", "1.MiB", "MiB", "1 M i", "1MiBs", "1e3", "0x10", "1,5MiB", " 1",
             "\u0661", "9" * 400, "9007199254740993", "8193TiB", "8192.1TiB", "99999999TiB"]  # fmt: skip
 

@@ -93,7 +93,8 @@ def _exit_code(text):
 def _environment(options, notes):
     environment = dict(os.environ, CUMEM_WARN_CYCLES="1", CUMEM_RUN_NOTES=notes)
     if options.output:
-        environment["CUMEM_OUTPUT"] = options.output
+        # "0" means off in a variable, and is a name here.
+        environment["CUMEM_OUTPUT"] = "./0" if options.output == "0" else options.output
     if options.devices:
         environment["CUMEM_DEVICES"] = options.devices
     if options.min_bytes is not None:

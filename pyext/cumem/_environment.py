@@ -9,7 +9,7 @@ from . import _settings
 
 _READ = {
     "CUMEM_INTERCEPTOR": {"parse": _settings.parse_choice("sentinel", "saveall"), "default": ""},
-    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None, "off": "0"},
+    "CUMEM_OUTPUT": {"parse": _settings.parse_pattern, "default": None},
     "CUMEM_STACKS": {"parse": _settings.parse_switch, "default": True, "off": False},
     "CUMEM_VALUES": {"parse": _settings.parse_switch, "default": False},
     "CUMEM_SUPPRESSIONS": {"parse": _settings.parse_file, "default": None},
