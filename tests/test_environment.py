@@ -4,8 +4,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -222,10 +224,13 @@ def test_a_broken_installation_lets_the_program_run(tmp_path):
 
 
 def test_output_name_and_rank(tmp_path):
+    began = time.strftime("%Y%m%d-%H%M%S")
     done = run_ok(LEAK, cwd=tmp_path, CUMEM_WARN_CYCLES=1, RANK=3, WORLD_SIZE=8,
-                  CUMEM_OUTPUT="mine-%r-%h-100%%.json")  # fmt: skip
-    name = f"mine-3-{os.uname().nodename}-100%.json"
-    assert reports(tmp_path) == [name]
+                  CUMEM_OUTPUT="mine-%r-%h-100%%-%t.json")  # fmt: skip
+    (name,) = reports(tmp_path)
+    host = re.escape(os.uname().nodename)
+    started = re.fullmatch(rf"mine-3-{host}-100%-(\d{{8}}-\d{{6}})\.json", name)[1]
+    assert began <= started <= time.strftime("%Y%m%d-%H%M%S")
     report = json.loads((tmp_path / name).read_text())
     assert (report["rank"], report["world_size"], report["host"]) == (3, 8, os.uname().nodename)
     assert "cumem [rank 3]: " in done.err
