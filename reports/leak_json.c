@@ -496,8 +496,9 @@ cm_json_value_of(const cJSON *value)
     return cJSON_IsNumber(value) ? value->valuedouble : -1;
 }
 
-/* Brackets outside of texts: how deep they nest, at most. */
-static void
+/* How deep brackets outside of texts nest, at most; answers whether one is
+ * open at the end. */
+static bool
 check_depth(struct cm_json *self, const char *bytes, size_t length)
 {
     bool in_text = false;
@@ -524,9 +525,18 @@ check_depth(struct cm_json *self, const char *bytes, size_t length)
         if (depth > MAX_DEPTH) {
             cm_json_fail(self, NULL, "byte %zu: nested deeper than %d", i,
                          MAX_DEPTH);
-            return;
+            return true;
         }
     }
+    return depth > 0;
+}
+
+static bool
+begins_as_ours(const char *bytes)
+{
+    static const char start[] = "{\"format\"";
+
+    return strncmp(bytes, start, sizeof(start) - 1) == 0;
 }
 
 void
@@ -534,6 +544,7 @@ cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
 {
     cJSON_Hooks hooks = {allocate, cm_free};
     const char *end = NULL;
+    bool is_open;
 
     if (length > CM_LEAK_JSON_MAX_BYTES) {
         cm_json_fail(self, NULL, "larger than %zu MiB",
@@ -541,7 +552,7 @@ cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
         self->status = CM_LIMIT;
         return;
     }
-    check_depth(self, bytes, length);
+    is_open = check_depth(self, bytes, length);
     if (self->status != CM_OK) {
         return;
     }
@@ -553,7 +564,9 @@ cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
     }
     else if (self->root == NULL) {
         size_t at = end != NULL ? (size_t)(end - bytes) : 0;
+        bool is_cut = is_open && begins_as_ours(bytes);
 
+        at = is_cut ? length : at; /* not where its last value began */
         cm_json_fail(self, NULL,
                      at >= length ? "byte %zu: the file ends too early"
                                   : "byte %zu: this is no JSON; expected a "

@@ -33,10 +33,17 @@ def leak(tmp_path):
 
 def test_O1_cut_file_is_refused_wherever_it_is_cut(leak, tmp_path):
     whole = leak.read_bytes()
-    for end in range(0, len(whole) - 1, 97):
+    assert whole.endswith(b"}")
+    for end in [0, *range(9, len(whole) - 1, 97), len(whole) - 2, len(whole) - 1]:
         words = error_of("-", "--format=text", cwd=tmp_path,
                          stdin=whole[:end])
+        assert words == f"standard input: byte {end}: the file ends too early"
+    for end in range(1, 9):
+        words = error_of("-", "--format=text", cwd=tmp_path, stdin=whole[:end])
         assert re.fullmatch(r"standard input: byte \d+: .*", words)
+    for odd in (b'{"format":nul', whole.replace(b"[", b"", 1)):
+        words = error_of("-", "--format=text", cwd=tmp_path, stdin=odd)
+        assert ("ends too early" in words) == odd.endswith(b"nul"), words
 
 
 def test_O1_killed_while_writing_leaves_old_or_new(leak, tmp_path):
