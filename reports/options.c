@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h> // strtoul()
 #include <string.h>
+#include <strings.h> // strcasecmp()
 
 #include "../detector/size.h"
 #include "summary.h"
@@ -21,7 +22,9 @@ const char cm_options_help[] =
     "page cycle.html beside FILE (leak-X.json -> cycle-X.html).  FILE or OUT\n"
     "\"-\" is standard input or output.\n"
     "\n"
-    "  -o, --output OUT      where the page, or the format, goes\n"
+    "  -o, --output OUT      where the page, or the format, goes; without\n"
+    "                        --format the ending .svg, .dot, .json or .txt\n"
+    "                        of OUT says it, and any other is the page\n"
     "      --format FORMAT   html, svg, dot, json or text, instead of both;\n"
     "                        svg draws the largest cycle, dot the --top\n"
     "                        largest (1), json has all findings\n"
@@ -232,6 +235,29 @@ check_dashes(int argc, char **argv, char error[CM_OPTIONS_ERROR_BYTES])
     return CM_OK;
 }
 
+/* What -o's ending says; any other stands for the page. */
+static enum cm_format
+format_of_name(const char *output)
+{
+    static const struct {
+        const char *ending;
+        enum cm_format format;
+    } known[] = {
+        {".svg", CM_FORMAT_SVG},
+        {".dot", CM_FORMAT_DOT},
+        {".json", CM_FORMAT_JSON},
+        {".txt", CM_FORMAT_TEXT},
+    };
+    const char *ending = strrchr(output, '.');
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (ending != NULL && strcasecmp(ending, known[i].ending) == 0) {
+            return known[i].format;
+        }
+    }
+    return CM_FORMAT_NONE;
+}
+
 enum cm_status
 cm_options_parse(int argc, char **argv, struct cm_options *result,
                  char error[CM_OPTIONS_ERROR_BYTES])
@@ -264,6 +290,9 @@ cm_options_parse(int argc, char **argv, struct cm_options *result,
                      expected(option));
             return CM_BAD_INPUT;
         }
+    }
+    if (result->format == CM_FORMAT_NONE && result->output != NULL) {
+        result->format = format_of_name(result->output);
     }
     return take_input(argc, argv, result, error);
 }

@@ -80,6 +80,36 @@ test_all_options(void **state)
 }
 
 static void
+test_format_by_the_ending(void **state)
+{
+    static const struct {
+        const char *line;
+        enum cm_format format;
+    } cases[] = {
+        {"x a -o out.svg", CM_FORMAT_SVG},
+        {"x a -o b.svg/out.DOT", CM_FORMAT_DOT},
+        {"x a --output=out.json", CM_FORMAT_JSON},
+        {"x -o out.txt a", CM_FORMAT_TEXT},
+        {"x a -o out.html", CM_FORMAT_NONE},
+        {"x a -o out.htm", CM_FORMAT_NONE},
+        {"x a -o out", CM_FORMAT_NONE},
+        {"x a -o out.svg.old", CM_FORMAT_NONE},
+        {"x a -o x.svg/out", CM_FORMAT_NONE},
+        {"x a -o -", CM_FORMAT_NONE},
+        {"x a -o out.svg --format=html", CM_FORMAT_HTML},
+        {"x a --format=dot -o out.txt", CM_FORMAT_DOT},
+    };
+    struct cm_options options;
+    char error[CM_OPTIONS_ERROR_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(parse(cases[i].line, &options, error), CM_OK);
+        assert_int_equal(options.format, cases[i].format);
+    }
+}
+
+static void
 test_refuses(void **state)
 {
     static const struct {
@@ -118,6 +148,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_all_options),
+        cmocka_unit_test(test_format_by_the_ending),
         cmocka_unit_test(test_refuses),
     };
 

@@ -78,3 +78,15 @@ def test_what_is_not_drawn_is_said(leak, tmp_path):
     assert run.error == ""
     everything = json.loads(run(leak.name, "--format=json", "--top=1", cwd=tmp_path))
     assert len(everything["cycles"]) == 17
+
+
+@pytest.mark.parametrize("name, begin", [
+    ("x.svg", "<!-- written by cyclereport -->\n<svg "), ("x.dot", "// written by cyclereport\n"),
+    ("x.json", '{"format":"cumem-leak"'), ("x.txt", "cumem [rank 3]: "),
+    ("x.html", "<!DOCTYPE html>"), ("x.htm", "<!DOCTYPE html>"), ("x", "<!DOCTYPE html>")])  # fmt: skip
+def test_the_ending_says_the_format(leak, tmp_path, name, begin):
+    out = run(leak.name, "-o", name, cwd=tmp_path)
+    assert (tmp_path / name).read_text().startswith(begin)
+    assert (out != "") == (begin == "<!DOCTYPE html>")  # the summary comes with the page
+    run(leak.name, "-f", "-o", name, "--format=html", cwd=tmp_path)
+    assert (tmp_path / name).read_text().startswith("<!DOCTYPE html>")
