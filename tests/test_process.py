@@ -23,9 +23,10 @@ import weakref
 class Ref(weakref.ref): pass
 target = Node()
 n = Node(torch.zeros(1000)); n.link = n
-n.items = [weakref.proxy(target), weakref.proxy(print), Ref(target), {1: weakref.proxy(target)}]
-del target, n
-gc.collect()
+n.proxy, n.call = weakref.proxy(target), weakref.proxy(lambda: 1)
+n.items = [n.proxy, n.call, weakref.proxy(target), weakref.proxy(print), Ref(target), {1: weakref.proxy(target)},
+           {weakref.ref(target): 1, Ref(target): 2}, {Ref(target)}, (n.proxy, n.call)]
+del target, n; gc.collect()
 assert len(pages) == 1 and gc.garbage == [] and gc.get_debug() == 0
 """, cwd=tmp_path, CUMEM_INTERCEPTOR=interceptor)
 
