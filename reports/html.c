@@ -20,8 +20,11 @@
 #include "sheet.h"
 #include "summary.h"
 
-/* What the list, the foot and the script may take of the page at most. */
+/* What the list, the memory, the foot and the script may take of the page at
+ * most. */
 #define RESERVED_BYTES ((size_t)1536 * 1024)
+/* Devices that the top of the page speaks of. */
+#define MAX_DEVICES 64
 
 /* ===== head and verdict ================================================= */
 
@@ -154,20 +157,42 @@ add_exhausted(struct cm_sheet *self)
     return true;
 }
 
+/* Where each of a job's devices has a line, or a bar, at the top. */
+static void
+add_more(struct cm_sheet *self, size_t left_out)
+{
+    if (left_out > 0) {
+        cm_buffer_addf(self->out,
+                       "<p class=\"note\">%zu more devices in the report"
+                       "</p>\n",
+                       left_out);
+    }
+}
+
+static size_t
+beyond_most(size_t devices)
+{
+    return devices > MAX_DEVICES ? devices - MAX_DEVICES : 0;
+}
+
 /* The lines of the summary before its first block. */
 static void
 add_verdict(struct cm_sheet *self)
 {
     const char *at = cm_buffer_text(&self->summary);
     bool first = !add_exhausted(self);
+    size_t count = 0;
 
     while (strncmp(at, "cumem", 5) == 0) {
         size_t length = strcspn(at, "\n");
 
-        add_verdict_line(self, at, length, first);
+        if (count++ < MAX_DEVICES) {
+            add_verdict_line(self, at, length, first);
+        }
         first = false;
         at += length + (at[length] == '\n');
     }
+    add_more(self, beyond_most(count));
 }
 
 /* What grows, where the verdict is about cycles. */
@@ -175,15 +200,18 @@ static void
 add_growth(struct cm_sheet *self)
 {
     struct cm_buffer text = {0};
+    size_t count = 0;
 
     for (size_t i = 0; i < self->leak->timeline.device_count; i++) {
         cm_buffer_clear(&text);
         cm_buffer_add_text(&text, ": ");
-        if (cm_growth_add_device(
-                self->leak, self->leak->timeline.devices[i].name, &text)) {
+        if (cm_growth_add_device(self->leak,
+                                 self->leak->timeline.devices[i].name, &text)
+            && count++ < MAX_DEVICES) {
             add_verdict_line(self, cm_buffer_text(&text), text.length, false);
         }
     }
+    add_more(self, beyond_most(count));
     cm_sheet_take_failure(self, &text);
     cm_buffer_release(&text);
 }
@@ -305,7 +333,8 @@ add_device(struct cm_sheet *self, const struct cm_leak_device *device)
 
     if (used_bytes(device) > 0) {
         cm_put(self, "<div class=\"device\"><span class=\"name\">");
-        cm_say(self, cm_sheet_text(self, device->name));
+        cm_escape_html_label(self->out, cm_sheet_text(self, device->name),
+                             CM_LABEL_MAX);
         cm_put(self, ran_out ? " when memory ran out</span>"
                              : " at its peak</span>");
         add_shares(self, device);
@@ -314,6 +343,30 @@ add_device(struct cm_sheet *self, const struct cm_leak_device *device)
     if (ran_out) {
         cm_memory_add_reason(self, device);
     }
+}
+
+/* The one that ran out is among them, wherever it stands. */
+static void
+add_devices(struct cm_sheet *self)
+{
+    const struct cm_leak_device *exhausted = cm_exhausted_device(self->leak);
+    size_t count = 0, left_out = 0;
+
+    for (size_t i = 0; i < self->leak->device_count; i++) {
+        const struct cm_leak_device *device = &self->leak->devices[i];
+
+        if (used_bytes(device) == 0 && device->asked_bytes == 0) {
+            continue;
+        }
+        if (count < MAX_DEVICES || device == exhausted) {
+            add_device(self, device);
+            count++;
+        }
+        else {
+            left_out++;
+        }
+    }
+    add_more(self, left_out);
 }
 
 static void
@@ -325,9 +378,7 @@ add_top(struct cm_sheet *self)
         add_growth(self);
     }
     add_kept(self);
-    for (size_t i = 0; i < self->leak->device_count; i++) {
-        add_device(self, &self->leak->devices[i]);
-    }
+    add_devices(self);
     cm_put(self, "</header>\n");
 }
 

@@ -8,11 +8,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "exhausted.h"
 #include "memory_held.h"
 #include "memory_why.h"
 #include "sheet.h"
 
 #define MAX_ROWS 40
+/* Half of what the page reserves (html.c): no device begins beyond, but the
+ * one that ran out. */
+#define MAX_DEVICES_BYTES ((size_t)768 * 1024)
 /* Points of the drawn lines, and rows of the table beside them. */
 #define MAX_POINTS 320
 #define LAST_ROWS 6
@@ -371,7 +375,7 @@ add_device(struct cm_sheet *self, const struct cm_memory_held *held,
            const struct cm_leak_device *device)
 {
     cm_put(self, "<section><h3>");
-    cm_say(self, cm_sheet_text(self, device->name));
+    put_name(self, device->name);
     cm_put(self, device->asked_bytes > 0
                      ? " <small>when memory ran out</small></h3>\n"
                      : "</h3>\n");
@@ -389,46 +393,91 @@ add_device(struct cm_sheet *self, const struct cm_memory_held *held,
     cm_put(self, "</section>\n");
 }
 
-static void
-open_memory(struct cm_sheet *self, bool *open)
-{
-    cm_put(self, *open ? ""
-                       : "<section class=\"memory\" id=\"memory\">"
-                         "<h2>Memory</h2>\n");
-    *open = true;
-}
-
 /* Of which nothing is known but what C++ holds there. */
 static void
 add_alone(struct cm_sheet *self, const struct cm_memory_held *held,
           struct cm_text_id name)
 {
     cm_put(self, "<section><h3>");
-    cm_say(self, cm_sheet_text(self, name));
+    put_name(self, name);
     cm_put(self, "</h3>\n");
     add_held(self, held, name, false);
     add_held(self, held, name, true);
     cm_put(self, "</section>\n");
 }
 
+static bool
+has_room(const struct cm_sheet *self, size_t start)
+{
+    return self->out->length - start < MAX_DEVICES_BYTES;
+}
+
+/* Answers how many were left out. */
+static size_t
+add_devices(struct cm_sheet *self, const struct cm_memory_held *held,
+            size_t start)
+{
+    const struct cm_leak_device *exhausted = cm_exhausted_device(self->leak);
+    size_t left_out = 0;
+
+    for (size_t i = 0; i < self->leak->device_count; i++) {
+        const struct cm_leak_device *device = &self->leak->devices[i];
+
+        if (!cm_memory_is_known(device)) {
+            continue;
+        }
+        if (device == exhausted || has_room(self, start)) {
+            add_device(self, held, device);
+        }
+        else {
+            left_out++;
+        }
+    }
+    return left_out;
+}
+
+/* As add_devices(). */
+static size_t
+add_others(struct cm_sheet *self, const struct cm_memory_held *held,
+           size_t start)
+{
+    size_t left_out = 0;
+
+    for (size_t i = 0; i < self->leak->held_count; i++) {
+        if (!cm_memory_held_is_alone(held, i)) {
+            continue;
+        }
+        if (has_room(self, start)) {
+            add_alone(self, held, self->leak->held[i].device);
+        }
+        else {
+            left_out++;
+        }
+    }
+    return left_out;
+}
+
 static void
 add_all(struct cm_sheet *self, const struct cm_memory_held *held)
 {
-    bool open = false;
+    size_t before = self->out->length, start, left_out;
 
-    for (size_t i = 0; i < self->leak->device_count; i++) {
-        if (cm_memory_is_known(&self->leak->devices[i])) {
-            open_memory(self, &open);
-            add_device(self, held, &self->leak->devices[i]);
-        }
+    cm_put(self, "<section class=\"memory\" id=\"memory\">"
+                 "<h2>Memory</h2>\n");
+    start = self->out->length;
+    left_out = add_devices(self, held, start);
+    left_out += add_others(self, held, start);
+    if (self->out->length == start) {
+        cm_buffer_truncate(self->out, before);
+        return;
     }
-    for (size_t i = 0; i < self->leak->held_count; i++) {
-        if (cm_memory_held_is_alone(held, i)) {
-            open_memory(self, &open);
-            add_alone(self, held, self->leak->held[i].device);
-        }
+    if (left_out > 0) {
+        cm_buffer_addf(self->out,
+                       "<p class=\"note\">%zu more devices in the "
+                       "report</p>\n",
+                       left_out);
     }
-    cm_put(self, open ? "</section>\n" : "");
+    cm_put(self, "</section>\n");
 }
 
 void

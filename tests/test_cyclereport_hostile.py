@@ -273,7 +273,8 @@ def test_O11_depth_and_syntax(tmp_path):
 @pytest.mark.parametrize("known", [True, False], ids=["known", "alone"])
 @pytest.mark.parametrize("style", [["html"], ["text", "--all"]], ids=lambda style: style[0])
 def test_O9_forty_thousand_devices_with_what_each_holds(tmp_path, style, known):
-    """Half a second where each device's are found at once, half a minute where among all."""
+    """Half a second where each device's are found at once, half a minute where among all.
+    The text has each of them; the page is never over 5 MB, and counts the others."""
     document = leak_file.example()
     names = [f"cuda:{i}" for i in range(40_000)]
     document["devices"] = [{"name": name, "free": 1 << 30} for name in names if known]
@@ -284,7 +285,27 @@ def test_O9_forty_thousand_devices_with_what_each_holds(tmp_path, style, known):
     start = time.monotonic()
     out = run("leak.json", f"--format={style[0]}", *style[1:], "-o", "-", cwd=tmp_path)
     assert time.monotonic() - start < 5
-    assert out.count("libnccl.so.2") == len(names)
+    shown = out.count("libnccl.so.2")
+    if style[0] == "html":
+        assert len(out.encode()) < 5 << 20 and out.endswith("</html>\n") and shown > 100
+        shown += sum(map(int, re.findall(r"(\d+) more devices in the report", out)))
+    assert shown == len(names)
+
+
+def test_O9_forty_thousand_devices_with_dead_memory(tmp_path):
+    """Each has a line and a bar at the top; the one that ran out is shown wherever it stands."""
+    document = leak_file.example()
+    device = document["devices"][0]
+    document["devices"] = [dict(device, name=f"{i}" + 300 * "x", free=1 << 30, asked_bytes=(i == 39_000) << 20)
+                           for i in range(40_000)]  # fmt: skip
+    document["exhausted"] = {"device": document["devices"][39_000]["name"]}
+    save(tmp_path / "leak.json", document)
+    page = run("leak.json", "--format=html", "-o", "-", cwd=tmp_path)
+    assert len(page.encode()) < 5 << 20
+    assert page.count('<div class="device">') == 65 and page.count(" when memory ran out</span>") == 1
+    assert re.findall(r"(\d+) more devices in the report", page)[:2] == ["39936", "39935"]
+    memory = page[page.index('id="memory"'):]
+    assert "<h3>39000xxx" in memory and "more devices in the report" in memory
 
 
 def test_O13_data_never_becomes_a_file_name(tmp_path):
