@@ -194,8 +194,7 @@ find_slots(void)
     char path[CM_SLOT_PATH];
     if (!cm_slot_library(library, path)) {
         return "no libc10.so is loaded: a static build of torch, or a "
-               "platform "
-               "whose libraries are not read";
+               "platform whose libraries are not read";
     }
     cm_slot_find(library, alloc_symbol, &host.allocs);
     cm_slot_find(library, free_symbol, &host.frees);

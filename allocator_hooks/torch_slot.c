@@ -216,8 +216,7 @@ find_slot(void)
     char path[CM_SLOT_PATH], cuda_path[CM_SLOT_PATH];
     if (!cm_slot_library("libc10.so", path)) {
         return "no libc10.so is loaded: a static build of torch, or a "
-               "platform "
-               "whose libraries are not read";
+               "platform whose libraries are not read";
     }
     if (!cm_slot_library(caller, cuda_path)) {
         return "this torch has no CUDA (libc10_cuda.so is not loaded)";
