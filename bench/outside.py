@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""CUMEM_DRIVER=1 and torch's recorder on a machine with a GPU and torch; three minutes.
+"""CUMEM_DRIVER=1, torch's recorder and torch's pools on a machine with a GPU and torch; three minutes.
 
     python bench/outside.py
 
@@ -69,7 +69,106 @@ print(cumem.memory(), flush=True)
 os._exit(0)
 """
 
+# Dead cycles, whose storage must have the line that allocated it.
+DEAD = """
+class Node: pass
+def allocate():
+    return torch.ones(8 << 20, device="cuda")
+def make():
+    node = Node()
+    node.link, node.tensor = node, allocate()
+gc.disable()
+make()
+report = cumem.find_cycles().report
+storage, = report["storages"]
+site = next(s for s in report["sites"] if s["id"] == storage["site"])
+print([(f["name"], f["line"]) for f in site["frames"]], storage)
+assert site["frames"][0]["name"] == "allocate"
+"""
+
+# What torch's own snapshot says, beside what cumem.memory() does.
+POOLS = """
+MIB = 1 << 20
+def floats(mib):
+    return torch.ones(mib * MIB // 4, device="cuda")
+def snapshot():
+    segments = torch.cuda.memory_snapshot()
+    blocks = [block for segment in segments for block in segment["blocks"]]
+    return {
+        "private_pools": sum(s["total_size"] for s in segments if tuple(s["segment_pool_id"]) != (0, 0)),
+        "pending_free": sum(b["size"] for b in blocks if b["state"] == "active_pending_free"),
+        "reserved": sum(s["total_size"] for s in segments),
+        "largest_free": max((b["size"] for s in segments if tuple(s["segment_pool_id"]) == (0, 0)
+                             for b in s["blocks"] if b["state"] == "inactive"), default=0),
+    }
+"""
+
 CHECKS = {
+    "private pools, and memory that waits for a stream": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 0}, POOLS + """
+static, graph = floats(8), torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    result = (static * 2).exp()
+pool = torch.cuda.MemPool()
+with torch.cuda.use_mem_pool(pool):
+    own = floats(48)
+side = torch.cuda.Stream()
+lent = floats(32)
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    torch.cuda._sleep(20_000_000_000)  # cycles: ten seconds
+lent.record_stream(side)
+del lent
+expected, found = snapshot(), cumem.memory()
+print({name: (found[name], expected[name]) for name in expected})
+assert expected["pending_free"] >= 32 * MIB and expected["private_pools"] >= 56 * MIB
+assert all(found[name] == expected[name] for name in expected)
+private = [pool for pool in found["pools"] if pool["name"] != "common"]
+assert len(private) == 2 and sum(pool["reserved"] for pool in private) == expected["private_pools"], private
+text = cumem.find_cycles().text
+print(text)
+assert "MiB in private pools" in " ".join(text.split())
+"""),
+    "memory that ran out in pieces": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 0, "CUMEM_OUTPUT": "pieces.json"},
+                                      POOLS + """
+import json
+total = torch.cuda.get_device_properties(0).total_memory
+torch.cuda.set_per_process_memory_fraction(2048 * MIB / total)
+kept = []
+try:
+    while True:
+        kept.append(floats(4))
+except torch.OutOfMemoryError:
+    kept = kept[::2]  # half of it is free, in pieces of 4 MiB
+expected = snapshot()
+stderr = os.dup(2)
+os.dup2(os.open("told", os.O_CREAT | os.O_WRONLY), 2)
+try:
+    floats(512)
+except torch.OutOfMemoryError as error:
+    print("torch:", str(error)[:100])
+cumem.flush()
+os.dup2(stderr, 2)
+told = open("told").read()
+print(told)
+assert "cached in pieces of at most" in told and "expandable_segments:True" in told
+device, = json.load(open("pieces.json"))["devices"]
+print({name: device[name] for name in ("allocated", "reserved", "largest_free")}, expected)
+assert device["largest_free"] == expected["largest_free"] < 16 * MIB
+assert device["reserved"] - device["allocated"] > 512 * MIB
+"""),
+    "without torch's caching": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 0, "PYTORCH_NO_CUDA_MEMORY_CACHING": 1}, """
+torch.ones(1, device="cuda")
+gc.collect()
+print(cumem.status()["allocator_hook"])
+assert cumem.status()["allocator_hook"]["hook"] != "torch slot"
+""" + DEAD),
+    "with cudaMallocAsync": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 0,
+                              "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}, """
+torch.ones(1, device="cuda")
+gc.collect()
+print(cumem.status()["allocator_hook"])
+assert cumem.status()["allocator_hook"]["hook"] != "torch slot"
+""" + DEAD),
     "injected": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, OUTSIDE),
     "subscribed at run time": ({"CUMEM_WARN_CYCLES": 0, "CUMEM_DRIVER": 1}, "cumem.warn_tensor_cycles()\n" + OUTSIDE),
     "torch.profiler beside it": ({"CUMEM_WARN_CYCLES": 1, "CUMEM_DRIVER": 1}, """
