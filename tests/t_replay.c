@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "fail_each.h"
+#include "replay_case.h"
 
 #include "../allocator_hooks/caller.h"
 #include "../allocator_hooks/hook.h"
@@ -40,21 +41,6 @@ take(void *context, const struct cm_event *event)
 }
 
 static const struct cm_sink sink = {.event = take, .context = events};
-
-/* The refusal; NULL: replayed. */
-static const char *
-replay_into(const struct cm_sink *to, const char *bytes, size_t length)
-{
-    int file = memfd_create("events", 0);
-    char path[64];
-    const char *why = NULL;
-    assert_int_equal(write(file, bytes, length), length);
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-    bool started = cm_replay.start(to, path, &why);
-    close(file);
-    assert_true(started == (why == NULL));
-    return why;
-}
 
 /* Nothing is told before all lines are good. */
 static const char *
@@ -419,30 +405,7 @@ replay_and_ask(const struct cm_sink *to, const char *path)
     return asked;
 }
 
-/* As a hook that has its allocator's lock. */
-static void
-tell_in_order(void *blocks, const struct cm_event *event)
-{
-    struct cm_event_line *line = cm_blocks_line(blocks, event->device);
-    struct cm_event copy = *event;
-    copy.in_order = true;
-    if (line != NULL && (event->allocated | event->reserved) != 0
-        && atomic_load(&line->tells_totals)) {
-        (void)cm_event_line_follows(line, &copy);
-    }
-    if (line == NULL || !cm_event_line_write(line, &copy)) {
-        cm_blocks_sink(blocks, &copy);
-    }
-}
-
-static const struct cm_sink ways[] = {{.event = cm_blocks_sink},
-                                      {.event = tell_in_order}};
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0]),
-    FILES = 5,
-    SITES = 5,
-    TURNS = 1000
-};
+enum { FILES = 5, SITES = 5, TURNS = 1000 };
 
 static void
 check_file(const struct cm_sink *way, const char *path)
