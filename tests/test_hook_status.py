@@ -80,3 +80,20 @@ assert known() == ("torch slot", [(BASE, 512)]), known()
 handle.remove()
 assert known()[0] == "none"
 """, cwd=tmp_path, STAND_IN=stand_in)
+
+
+def test_r21_what_there_was_no_room_for_is_told(stand_in, tmp_path):  # noqa: F811
+    """Of a device beyond those that have a table."""
+    done = run_ok(START + """
+with cumem.watch("here.json") as watcher:
+    make_pair(1 << 19)
+    for address in range(BASE, BASE + 3 * 512, 512):
+        allocate(address, device=100)
+    assert hook()["lost"] == 3, hook()
+    for _ in range(2):
+        gc.collect()
+        assert watcher.report["lost"]["events"] in (0, 3)
+lost = json.load(open("here.json"))["lost"]
+assert (lost["events"], lost["reason"]) == (3, "allocations that there was no room to note"), lost
+""", cwd=tmp_path, STAND_IN=stand_in)
+    assert "DEAD CYCLE" in done.err

@@ -174,13 +174,10 @@ for number in range(3):
     assert outputs[0] == outputs[1] and "[True, True, True]" in outputs[0]
 
 
-@pytest.mark.parametrize("observe", [
-    "cumem.warn_tensor_cycles()",
-    "cumem.observe_tensor_cycles(bool)",
-])
+@pytest.mark.parametrize("observe", ["cumem.warn_tensor_cycles()", "cumem.observe_tensor_cycles(bool)"])
 def test_r9_numbers_of_the_collector_are_as_without(tmp_path, observe):
-    """Beside a callback that does nothing.  The page that an observer is called with is
-    made of Python's objects: they count in the youngest generation."""
+    """Beside a callback that does nothing.  What an observer is told by is made of
+    Python's objects: they count in the youngest generation."""
     program = NODES + """
 gc.callbacks.append(lambda phase, info: None)
 {observe}

@@ -260,9 +260,8 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
 {
     const struct cm_holders_query *query = self->query;
-    struct cm_texts *texts = query->objects->texts;
     struct cm_text_id kept = kept_variable(self, group);
-    const char *name = cm_texts_get(texts, kept);
+    const char *name = cm_texts_get(query->objects->texts, kept);
     struct cm_fillers codes = {.count = 0};
     struct cm_site_id site =
         query->sites != NULL ? query->sites[group] : (struct cm_site_id){0};

@@ -11,6 +11,7 @@
 #include "../../detector/alloc.h"
 #include "../../detector/clock.h"
 #include "../../detector/hot.h"
+#include "../../detector/number.h"
 #include "../../reports/leak.h"
 #include "../allocations/allocations.h"
 #include "demand.h"
@@ -112,6 +113,23 @@ cm_session_scan(struct cm_session *self, PyObject *args)
 
 /* --- what is told of them ----------------------------------------------- */
 
+/* What the table of blocks has lost since this was told last. */
+static void
+tell_lost(struct cm_session *session)
+{
+    struct cm_blocks_counts counts = {0};
+    struct cm_looks *looks = &session->looks;
+    if (cm_allocations_blocks() != NULL) {
+        cm_blocks_counts(cm_allocations_blocks(), &counts);
+    }
+    uint64_t lost = cm_number_sum(counts.lost, counts.lost_sites);
+    if (lost > looks->lost_told) {
+        cm_digest_lost(session->digest, lost - looks->lost_told, 0,
+                       "allocations that there was no room to note");
+    }
+    looks->lost_told = lost;
+}
+
 void
 cm_looks_tell(struct cm_session *session)
 {
@@ -129,6 +147,7 @@ cm_looks_tell(struct cm_session *session)
     };
     if (!session->silent) {
         cm_digest_looks(session->digest, &told, plan->begun_ns);
+        tell_lost(session);
     }
 }
 

@@ -27,6 +27,7 @@ struct cm_looks {
     uint64_t dead_bytes; /* of the last look */
     uint64_t collections, saved_bytes;
     uint64_t growth_count, growth_ns; /* looks at who holds what grows */
+    uint64_t lost_told;               /* of the allocators' events */
 };
 
 /* A tensor was made, or a collection begins: is a look due?  With the GIL;
