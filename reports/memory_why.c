@@ -326,6 +326,22 @@ is_leaked(const struct reason *self)
     return true;
 }
 
+/* What is free on the device is far more than was asked for. */
+static bool
+is_limited(const struct reason *self)
+{
+    uint64_t free = cm_memory_plain(self->device->free);
+
+    if (free / 2 < self->asked || free < self->device->total / 20) {
+        return false;
+    }
+    cm_memory_add_size(self->why, "", free,
+                       " is free on the device: a limit of this process");
+    cm_buffer_add_text(self->fix, "a smaller batch; look for "
+                                  "set_per_process_memory_fraction()");
+    return true;
+}
+
 static bool
 is_taken_by_others(const struct reason *self)
 {
@@ -380,8 +396,9 @@ cm_memory_why(const struct cm_leak *leak, const struct cm_leak_device *device,
               struct cm_buffer *why, struct cm_buffer *fix)
 {
     static bool (*const reasons[])(const struct reason *) = {
-        is_too_large, is_in_pieces, is_pending,         is_private, is_refused,
-        is_dead,      is_leaked,    is_taken_by_others, is_outside};
+        is_too_large,       is_in_pieces, is_pending, is_private,
+        is_refused,         is_dead,      is_leaked,  is_limited,
+        is_taken_by_others, is_outside};
     struct reason self = {.leak = leak,
                           .device = device,
                           .asked = device->asked_bytes,

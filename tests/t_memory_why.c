@@ -118,6 +118,11 @@ test_reasons(void **state)
     device->free = 2 * GIB;
     expect(&leak, "4.0 GiB asked, 0 B cached and 2.0 GiB free: the rest is in "
                   "use | a smaller batch, or torch.utils.checkpoint");
+    device->free = 20 * GIB;
+    expect(&leak, "4.0 GiB asked, 20 GiB is free on the device: a limit of "
+                  "this process | a smaller batch; look for "
+                  "set_per_process_memory_fraction()");
+    device->free = 2 * GIB;
     device->outside_frameworks = 9 * GIB;
     expect(&leak, "4.0 GiB asked, this process holds 9.0 GiB outside the "
                   "frameworks (context, NCCL, libraries) | CUMEM_DRIVER=1 "
