@@ -170,6 +170,7 @@ add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
     if (out->length >= 2) {
         cm_buffer_truncate(out, out->length - 2);
     }
+    cm_buffer_add_text(out, out->length == 0 ? "nothing is held" : "");
 }
 
 static size_t
