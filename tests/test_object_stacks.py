@@ -113,11 +113,24 @@ def test_r21_of_a_deep_stack_of_a_library_the_users_frame_is_kept(probe):
     names = {}
     exec(compile("def down(n, call):\n return down(n - 1, call) if n else call()\n",
                  asyncio.__file__, "exec"), names)
-    number, frames, cut = names["down"](100, probe.stack)
-    assert number and cut and len(frames) == DEEPEST + 1
-    assert {frame[1] for frame in frames[:-1]} == {"down"}
-    assert frames[-1] == expected_stack(sys._getframe())[0][:2] + (frames[-1][2],)
-    assert frames[-1][2] < sys._getframe().f_lineno
+    down, found = names["down"], {}
+
+    def first():
+        return down(100, probe.stack)
+
+    def second():
+        return down(100, probe.stack)
+
+    for _ in range(3):
+        for here in first, second:
+            number, frames, cut = here()
+            assert number and cut and len(frames) == DEEPEST + 1
+            assert {frame[1] for frame in frames[:-1]} == {"down"}
+            code = here.__code__
+            assert frames[-1] == (code.co_filename, code.co_qualname, code.co_firstlineno + 1)
+            found.setdefault(here.__code__, number)
+            assert found[code] == number
+    assert len(set(found.values())) == 2
 
 
 def test_r21_a_deeper_stack_takes_no_longer(probe):

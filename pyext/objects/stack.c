@@ -21,12 +21,11 @@
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
 #include "../../detector/relaxed.h"
-#include "deaths.h"
 #include "stack_path.h"
+#include "walked.h"
 
 enum {
     FIRST_SITES = 1024,
-    MAX_BEYOND = 4096, /* frames that are asked whether they are the user's */
     MAX_SITES = 1 << 19,
     MANY_SITES = MAX_SITES / 4,
 };
@@ -40,17 +39,6 @@ struct cm_site_table {
     struct cm_site_table *before; /* owned */
     size_t capacity, count;       /* count: guarded by the lock */
     struct site_slot slots[];
-};
-
-/* A stack that was walked; frames innermost first. */
-struct walked {
-    struct {
-        PyCodeObject *code;
-        int offset; /* of the instruction, in bytes */
-    } frames[CM_STACK_FRAMES];
-    uint32_t count;
-    bool cut;
-    const struct cm_raw_frame *beyond; /* the first that was left out */
 };
 
 void
@@ -153,8 +141,9 @@ larger_table(struct cm_objects *self)
     return table;
 }
 
-static void
-remember_site(struct cm_objects *self, uint64_t hash, struct cm_site_id site)
+void
+cm_stack_remember(struct cm_objects *self, uint64_t hash,
+                  struct cm_site_id site)
 {
     cm_lock_take(&self->lock);
     struct cm_site_table *table = self->newest_sites;
@@ -312,7 +301,7 @@ hash_stack(const struct cm_raw_frame *frame)
 }
 
 static void
-add_walked(struct walked *walked, const struct cm_raw_frame *frame)
+add_walked(struct cm_walked *walked, const struct cm_raw_frame *frame)
 {
     PyCodeObject *code = running_code(frame);
     walked->frames[walked->count].code = code;
@@ -322,7 +311,7 @@ add_walked(struct walked *walked, const struct cm_raw_frame *frame)
 }
 
 static void
-walk_shown(const struct cm_raw_frame *frame, struct walked *walked)
+walk_shown(const struct cm_raw_frame *frame, struct cm_walked *walked)
 {
     while (frame != NULL && walked->count < CM_STACK_FRAMES) {
         add_walked(walked, frame);
@@ -334,7 +323,7 @@ walk_shown(const struct cm_raw_frame *frame, struct walked *walked)
 
 /* Of the frames that were hashed those that are shown. */
 static void
-walk_addresses(const struct cm_raw_frame *frame, struct walked *walked)
+walk_addresses(const struct cm_raw_frame *frame, struct cm_walked *walked)
 {
     bool innermost = true;
     uint32_t left = CM_STACK_FRAMES;
@@ -350,74 +339,45 @@ walk_addresses(const struct cm_raw_frame *frame, struct walked *walked)
     walked->cut = walked->beyond != NULL;
 }
 
-/* ---- writing down */
-
-/* After: whether the frame is the user's. */
-static bool
-write_frame(struct cm_objects *self, PyCodeObject *code, int offset,
-            struct cm_frame *frame)
-{
-    cm_deaths_note(code);
-    int line = PyCode_Addr2Line(code, offset);
-    frame->code = cm_objects_code(self, code);
-    frame->line = line > 0 ? (uint32_t)line : 0;
-    return frame->code.index != 0
-           && !cm_records_code(self->records, frame->code)->library;
-}
-
-/* Whether there is one of the user's among those that were left out: the
- * innermost of them is written. */
-static bool
-write_beyond(struct cm_objects *self, const struct cm_raw_frame *raw,
-             struct cm_frame *frame)
-{
-    bool users = false;
-    for (int i = 0; i < MAX_BEYOND && raw != NULL && !users; i++) {
-        PyCodeObject *code = running_code(raw);
-        users = write_frame(self, code, (int)cm_raw_frame_unit(raw, code) * 2,
-                            frame);
-        raw = next_frame(raw->previous);
-    }
-    return users;
-}
-
-/* Two threads may do this for one stack: the records hold it once.  That the
- * records are full is remembered as id 0; that memory ran out is not. */
-static struct cm_site_id
-add_site(struct cm_objects *self, const struct walked *walked, uint64_t hash)
-{
-    struct cm_frame frames[CM_STACK_FRAMES + 1];
-    struct cm_site_id id = {0};
-    uint32_t count = walked->count;
-    bool users = false;
-    if (atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
-        return id;
-    }
-    for (uint32_t i = 0; i < walked->count; i++) {
-        users |= write_frame(self, walked->frames[i].code,
-                             walked->frames[i].offset, &frames[i]);
-    }
-    if (!users && write_beyond(self, walked->beyond, &frames[count])) {
-        count++;
-    }
-    struct cm_site site = {
-        .frames = frames, .frame_count = count, .cut = walked->cut};
-    enum cm_status status = cm_records_add_site(self->records, &site, &id);
-    if (status != CM_OK) {
-        id = (struct cm_site_id){0};
-    }
-    if (status != CM_NO_MEMORY) {
-        remember_site(self, hash, id);
-    }
-    return id;
-}
-
 static void
 note_lost(struct cm_objects *self, struct cm_site_id site)
 {
     if (site.index == 0) {
         atomic_fetch_add_explicit(&self->lost_stacks, 1, memory_order_relaxed);
     }
+}
+
+static uint64_t
+hash_beyond(const struct cm_raw_frame *frame, uint64_t hash)
+{
+    uint64_t key = hash;
+    uint32_t depth = 0;
+    for (; frame != NULL && depth < CM_STACK_BEYOND; depth++) {
+        key += KEY_STEP;
+        hash += mix_frame(key, running_code(frame),
+                          (uint64_t)(uintptr_t)frame->instruction);
+        frame = next_frame(frame->previous);
+    }
+    return finish(hash, depth, frame != NULL);
+}
+
+/* Nothing but a library's code as far as it is hashed: whose it is the frames
+ * further out say, which go into a key of their own.  Under the first key 0 is
+ * remembered. */
+static struct cm_site_id
+seek_beyond(struct cm_objects *self, const struct cm_walked *walked,
+            uint64_t hash)
+{
+    bool found = false;
+    uint64_t whole = hash_beyond(walked->beyond, hash);
+    struct cm_site_id site =
+        find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
+                  whole, &found);
+    if (!found) {
+        cm_stack_remember(self, hash, (struct cm_site_id){0});
+        site = cm_walked_add(self, walked, whole);
+    }
+    return site;
 }
 
 /* A stack that is not in the table, or has no site there.  Apart: who finds
@@ -427,16 +387,23 @@ seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
                bool by_address, uint64_t hash)
 {
     bool found = false;
-    struct walked walked = {.count = 0};
+    struct cm_walked walked = {.count = 0};
     struct cm_site_id site =
         find_site(atomic_load_explicit(&self->sites, memory_order_acquire),
                   hash, &found);
-    if (!found) {
-        (by_address ? walk_addresses : walk_shown)(frame, &walked);
-        if (walked.count == 0) { /* the interpreter's own frames alone */
-            return site;
-        }
-        site = add_site(self, &walked, hash);
+    if (site.index != 0) {
+        return site;
+    }
+    (by_address ? walk_addresses : walk_shown)(frame, &walked);
+    if (walked.count == 0) { /* the interpreter's own frames alone */
+        return site;
+    }
+    if (walked.beyond != NULL
+        && (found || !cm_walked_has_users(self, &walked))) {
+        site = seek_beyond(self, &walked, hash);
+    }
+    else if (!found) {
+        site = cm_walked_add(self, &walked, hash);
     }
     note_lost(self, site);
     return site;
@@ -459,7 +426,7 @@ shown_stack(struct cm_objects *self, PyThreadState *thread)
 static struct cm_site_id
 public_stack(struct cm_objects *self, PyThreadState *thread)
 {
-    struct walked walked = {.count = 0};
+    struct cm_walked walked = {.count = 0};
     PyFrameObject *frame = PyThreadState_GetFrame(thread);
     uint64_t hash = 0;
     while (frame != NULL && walked.count < CM_STACK_FRAMES) {
@@ -480,7 +447,8 @@ public_stack(struct cm_objects *self, PyThreadState *thread)
     bool found = false;
     struct cm_site_id site =
         find_site(atomic_load(&self->sites), hash, &found);
-    return found || walked.count == 0 ? site : add_site(self, &walked, hash);
+    return found || walked.count == 0 ? site
+                                      : cm_walked_add(self, &walked, hash);
 }
 
 /* Where it cannot be keyed by addresses. */

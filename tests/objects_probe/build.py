@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYEXT = {
     "tables": "phrase addresses fields",
     "code": "bytecode pass results opcodes line_table settle sieve spans touch",
-    "objects": "objects proofs describe edges builtins attributes frames codes deaths types stack stack_path",
+    "objects": "objects proofs describe edges builtins attributes frames codes deaths types stack stack_path walked",
 }
 SOURCES = [
     "tests/objects_probe/objects_probe.c",
