@@ -492,6 +492,16 @@ is_of_each(const struct cm_holding *self, size_t at)
     return at > self->at && place->counted && place->items >= self->through;
 }
 
+/* A cached result that itself gets longer: its entries are few, it is not. */
+static bool
+is_cache_of_longer(const struct cm_holding *self, size_t i)
+{
+    return self->at > i && cm_way_lru_cache(self) == 0
+           && cm_way_begins(
+               cm_way_text(self, cm_way_step(self, i)->annotation),
+               "lru_cache of ");
+}
+
 bool
 cm_bound_is_known(const struct cm_holding *self)
 {
@@ -499,7 +509,8 @@ cm_bound_is_known(const struct cm_holding *self)
         const struct cm_holding_step *step = cm_way_step(self, i);
         if (step->bounded && !(step->full && self->chained)
             && !is_of_each(self, i) && !is_array_of_lists(self, i)
-            && !is_array_made_longer(self, i)) {
+            && !is_array_made_longer(self, i)
+            && !is_cache_of_longer(self, i)) {
             return true;
         }
     }

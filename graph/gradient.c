@@ -110,10 +110,11 @@ static const char *
 cleared_in(const struct cm_holding *self, const struct cm_code *code)
 {
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
-        struct cm_text_id owner = code->stores[i].owner;
-        if (owner.index != 0 && calls(self, code, "zero_grad", owner)
-            && calls(self, code, "step", owner)) {
-            return cm_way_text(self, owner);
+        const struct cm_store *store = &code->stores[i];
+        if (store->kind == CM_STORE_CALL && store->owner.index != 0
+            && cm_way_is(self, store->name, "zero_grad")
+            && calls(self, code, "step", store->owner)) {
+            return cm_way_text(self, store->owner);
         }
     }
     return NULL;

@@ -32,13 +32,23 @@ cm_way_is_optimizer_table(const struct cm_holding *self, size_t i)
            || strcmp(edge_of(self, i), ".state") == 0;
 }
 
-/* What is in a container that a key or a result of it has piles up there. */
+/* What is in a container that a key or a result of it has piles up there; the
+ * result may itself be that container. */
+static bool
+piles_up_in_cache(const struct cm_holding *self, size_t i)
+{
+    const struct cm_holding_step *next = cm_way_step(self, i + 1);
+    bool result = next->counted && strcmp(edge_of(self, i + 1), "cache") != 0;
+    return self->at <= i || (self->at == i + 1 && !result);
+}
+
 size_t
 cm_way_lru_cache(const struct cm_holding *self)
 {
     for (size_t i = 1; i + 1 < self->count; i++) {
         const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
-        if (cm_way_begins(what, "lru_cache of ") && self->at <= i + 1) {
+        if (cm_way_begins(what, "lru_cache of ")
+            && piles_up_in_cache(self, i)) {
             return i;
         }
     }
