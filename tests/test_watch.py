@@ -65,6 +65,40 @@ assert sorted(each["bytes_each"] for each in found) == [2 * MIB, 4 * MIB], found
     assert "DEAD CYCLE x3" in done.err
 
 
+def test_its_end_calls_nobody_and_may_come_from_an_observer(tmp_path):
+    """An observer hears of a cycle once, by the collection; and it may end the watch itself."""
+    run_ok(START + """
+from cumem import _budget
+gc.disable()
+calls = []
+watcher = cumem.watch("here.json")
+def on_cycle(page):
+    calls.append(page)
+    watcher.remove()
+with cumem.observe_tensor_cycles(on_cycle):
+    with cumem.watch("other.json"):
+        make_pair(MIB // 2)
+    assert calls == [] and len(json.load(open("other.json"))["cycles"]) == 1
+    assert _budget._walks["leak"] <= 1 and not _budget.is_paid()
+    cumem.find_cycles()
+    gc.collect()
+    assert len(calls) == 1, calls
+assert interceptor() == "none"
+
+class Stop(BaseException):
+    pass
+def stop(*_, **__):
+    raise Stop
+from cumem import _runtime
+_runtime._scan = stop
+try:
+    with cumem.watch():
+        pass
+except Stop:
+    assert interceptor() == "none" and not _runtime._handles
+""", cwd=tmp_path)
+
+
 def test_a_path_without_a_folder_is_told_at_once(tmp_path):
     done = run_ok(START + """
 watcher = cumem.watch("later/here.json")

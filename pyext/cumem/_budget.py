@@ -45,6 +45,17 @@ def walk(what):
         _state["not_before"] = time.perf_counter() + took * _SHARE
 
 
+@contextlib.contextmanager
+def end_of_part():
+    """What runs within is waited for by all walks, beside those in it."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        now = time.perf_counter()
+        _state["not_before"] = max(_state["not_before"], now + (now - started) * _SHARE)
+
+
 def skip():
     """Memory ran out, and nothing looks why."""
     _of_memory["skipped"] += 1

@@ -122,14 +122,16 @@ def rows(snapshot, asked=None):
     """A row for each device in use, for the document.
 
     `snapshot`: there is time to ask for each pool.
-    `asked`: {index: bytes of an allocation that failed}.
+    `asked`: {index: (bytes of an allocation that failed, bytes free then)}.
     """
     found = []
     for index, frameworks in _in_use().items():
         row = _row(index, frameworks, snapshot)
         row["name"] = f"cuda:{index}"
         row["unasked"] = _is_unasked()
-        row["asked_bytes"] = (asked or {}).get(index, 0)
+        row["asked_bytes"], free = (asked or {}).get(index, (0, None))
+        if free is not None:  # at the failure; others may have given some back since
+            row["free"] = free if row["free"] is None else min(row["free"], free)
         row["frameworks"] = [(name, *use) for name, use in row["frameworks"].items()]
         row["pools"] = [tuple(pool.values()) for pool in row["pools"]]
         found.append(row)

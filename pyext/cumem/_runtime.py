@@ -430,7 +430,7 @@ def _note_device():
 
 
 def _note_memory(snapshot, asked=None):
-    """Where the devices' memory is, for the report; `asked`: {index: bytes that failed}."""
+    """Where the devices' memory is, for the report; `asked`: {index: (bytes that failed, free then)}."""
     from . import _memory
 
     try:
@@ -455,7 +455,7 @@ def _on_out_of_memory(device, size, total, free):
     """From torch's observer: the allocation failed, the exception is about to be raised."""
     if not _handles:
         return
-    ran_out, asked = ("OutOfMemoryError", f"cuda:{device}", size), {device: size}
+    ran_out, asked = ("OutOfMemoryError", f"cuda:{device}", size), {device: (size, free)}
     try:
         if _budget.allows("out of memory"):
             with _budget.walk("out of memory"):
@@ -517,15 +517,15 @@ def _answer():
     return True
 
 
-def _scan(trigger, asked=None):
+def _scan(trigger, asked=None, aloud=True):  # to observers
     _attached["scanning"] = True
     try:
-        _scan_now(trigger, asked)
+        _scan_now(trigger, asked, aloud)
     finally:
         _attached["scanning"] = False
 
 
-def _scan_now(trigger, asked):
+def _scan_now(trigger, asked, aloud):
     _core.flush(20.0)
     with _no_collection():
         if not asked:  # else it is noted
@@ -535,7 +535,7 @@ def _scan_now(trigger, asked):
             _note_held()
         event = _core.scan(trigger, True)
         _recorder.forget()
-    if _core.event_key(event):
+    if aloud and _core.event_key(event):
         _call_observers(event)
     _core.flush(20.0)
     _core.drain()

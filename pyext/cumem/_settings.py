@@ -24,7 +24,7 @@ _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
 
 def parse_size(value):
-    """Bytes, at most 2**53, from an integer or a text such as ``"256MiB"``.
+    """Bytes from an integer or a text such as ``"256MiB"``; an integer beyond 2**53 counts as that.
 
     KiB, MiB, GiB, TiB and the letters K, M, G, T are powers of 1,024; KB, MB, GB,
     TB of 1,000.  Raises ValueError, naming the value, for anything else.
@@ -40,8 +40,8 @@ def parse_size(value):
 def _size_of(value):
     """None: what it says is not known."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    match = _SIZE.match(value) if isinstance(value, str) else None
+        return min(value, _MOST_BYTES)
+    match = _SIZE.match(value.strip()) if isinstance(value, str) else None
     if match is None:
         return None
     whole, part, letter, ending = (group or "" for group in match.groups())

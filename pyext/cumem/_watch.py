@@ -101,10 +101,13 @@ class Watcher(_runtime.Handle):
 
     def _end(self, look):
         with _runtime._lock:
-            if look and self in _runtime._handles:
-                self._scan()
-                self._update()
-            super().remove()
+            try:
+                if look and self in _runtime._handles and not _runtime._attached["scanning"]:
+                    with _budget.end_of_part():
+                        self._scan()
+                        self._update()
+            finally:  # also when Ctrl-C comes meanwhile
+                super().remove()
 
     def step(self, name=None):
         """End an iteration, as :func:`cumem.step`."""
@@ -137,10 +140,9 @@ class Watcher(_runtime.Handle):
 
     @staticmethod
     def _scan():
-        """Collections that come later are heard by nobody."""
+        """Collections that come later are heard by nobody; observers hear those."""
         try:
-            with _budget.walk("leak"):
-                _runtime._scan(_runtime.SCAN)
+            _runtime._scan(_runtime.SCAN, aloud=False)
         except Exception:
             _core.unraisable(Watcher._scan)
 
