@@ -269,12 +269,14 @@ move(struct answer *from, size_t at, struct answer *to)
 
 /* What has the gradient itself, by no way to that parameter. */
 static void
-move_others(const struct cm_session *self, struct answer *from, bool autograd,
-            struct answer *to)
+move_others(const struct cm_session *self, struct answer *from,
+            const PyObject *parameter, bool autograd, struct answer *to)
 {
     for (size_t i = 0; i < from->count; i++) {
         const struct cm_trail *trail = &from->trails[i];
-        if (trail->count != 0 && !is_by_grad(self, trail)
+        bool by_it = is_by_grad(self, trail)
+                     && trail->steps[trail->count - 2].object == parameter;
+        if (trail->count != 0 && !by_it
             && is_through_autograd(trail) == autograd) {
             move(from, i, to);
         }
@@ -295,11 +297,11 @@ tell_by_parameter(struct cm_session *self, PyObject *args, PyObject *parameter,
         status = go_on_to_gradient(self, &ways.trails[i], answer->what);
     }
     if (status == CM_OK && ways.count != 0) {
-        move_others(self, answer, false, &all);
+        move_others(self, answer, parameter, false, &all);
         for (size_t i = 0; i < ways.count; i++) {
             move(&ways, i, &all);
         }
-        move_others(self, answer, true, &all);
+        move_others(self, answer, parameter, true, &all);
         all.cut |= ways.cut;
         struct answer old = *answer;
         *answer = all;
