@@ -205,8 +205,8 @@ find_slots(void)
         return "libc10.so does not call its alloc_cpu and free_cpu through "
                "slots: a static build, or a newer torch";
     }
-    if (!cm_slot_is_free(&host.allocs, library, alloc)
-        || !cm_slot_is_free(&host.frees, library, free)) {
+    if (!cm_slot_is_free(&host.allocs, library, alloc, (void *)on_alloc)
+        || !cm_slot_is_free(&host.frees, library, free, (void *)on_free)) {
         return "the slots have another tool's hook: unload that tool, or "
                "start it after cumem";
     }

@@ -233,16 +233,17 @@ look_for_code(struct dl_phdr_info *info, size_t size, void *context)
 
 bool
 cm_slot_is_free(const struct cm_slots *self, const char *file_name,
-                const void *original)
+                const void *original, const void *ours)
 {
     for (size_t i = 0; i < self->count; i++) {
         void *called = __atomic_load_n(self->places[i].slot, __ATOMIC_ACQUIRE);
         struct code code = {.file_name = file_name,
                             .address = (uintptr_t)called};
-        if (called != original) {
-            dl_iterate_phdr(look_for_code, &code);
+        if (called == original || called == ours) {
+            continue;
         }
-        if (called != original && !code.has_it) {
+        dl_iterate_phdr(look_for_code, &code);
+        if (!code.has_it) {
             return false;
         }
     }
@@ -331,10 +332,11 @@ cm_slot_original(const char *path, const char *symbol)
 
 bool
 cm_slot_is_free(const struct cm_slots *self, const char *file_name,
-                const void *original)
+                const void *original, const void *ours)
 {
     (void)file_name;
     (void)original;
+    (void)ours;
     return self->count == 0;
 }
 

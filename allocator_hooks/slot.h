@@ -37,10 +37,11 @@ void cm_slot_find(const char *file_name, const char *symbol,
  * loads nothing; NULL when it is not there. */
 void *cm_slot_original(const char *path, const char *symbol);
 /* Whether each slot calls `original`, or will once the loader has looked it up:
- * until then it leads into code of its own library, `file_name`.  Else another
- * tool has put a function of its own there. */
+ * until then it leads into code of its own library, `file_name`.  Or `ours`,
+ * which could not be put back.  Else another tool has put a function of its own
+ * there. */
 bool cm_slot_is_free(const struct cm_slots *self, const char *file_name,
-                     const void *original);
+                     const void *original, const void *ours);
 /* Makes every slot call `function`; all of them, or false and none. */
 bool cm_slot_set(const struct cm_slots *self, void *function);
 /* Makes those slots that still call `from` call `to`. */

@@ -225,7 +225,8 @@ find_slot(void)
         void *original = cm_slot_original(path, symbols[i]);
         cm_slot_find(caller, symbols[i], &torch.slots);
         if (original != NULL && torch.slots.count != 0) {
-            if (!cm_slot_is_free(&torch.slots, caller, original)) {
+            if (!cm_slot_is_free(&torch.slots, caller, original,
+                                 (void *)on_report)) {
                 return "the slot has another tool's hook: unload that tool, "
                        "or start it after cumem";
             }

@@ -270,9 +270,11 @@ beside_another_tool(void)
     void *original = cm_slot_original(path, SYMBOL);
     cm_slot_find("libc10_cuda.so", SYMBOL, &slots);
     CHECK(81, slots.count == 1 && original != NULL);
-    CHECK(82, cm_slot_is_free(&slots, "libc10_cuda.so", original));
+    CHECK(82, cm_slot_is_free(&slots, "libc10_cuda.so", original, NULL));
     CHECK(83, cm_slot_set(&slots, (void *)of_another_tool));
-    CHECK(84, !cm_slot_is_free(&slots, "libc10_cuda.so", original));
+    CHECK(84, !cm_slot_is_free(&slots, "libc10_cuda.so", original, NULL)
+                  && cm_slot_is_free(&slots, "libc10_cuda.so", original,
+                                     (void *)of_another_tool));
     CHECK(85, !cm_torch_slot.start(&to, NULL, &why));
     CHECK(86, strstr(why, "the slot has another tool's hook") != NULL);
     cm_torch_slot.stop();
