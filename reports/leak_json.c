@@ -539,6 +539,13 @@ begins_as_ours(const char *bytes)
     return strncmp(bytes, start, sizeof(start) - 1) == 0;
 }
 
+/* What stands on several lines is more than a value that was cut. */
+static bool
+is_one_token(const char *bytes, size_t at, size_t length)
+{
+    return at >= length || memchr(bytes + at, '\n', length - at) == NULL;
+}
+
 void
 cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
 {
@@ -564,7 +571,8 @@ cm_json_parse(struct cm_json *self, const char *bytes, size_t length)
     }
     else if (self->root == NULL) {
         size_t at = end != NULL ? (size_t)(end - bytes) : 0;
-        bool is_cut = is_open && begins_as_ours(bytes);
+        bool is_cut = is_open && begins_as_ours(bytes)
+                      && is_one_token(bytes, at, length);
 
         at = is_cut ? length : at; /* not where its last value began */
         cm_json_fail(self, NULL,

@@ -151,6 +151,7 @@ add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
         cm_memory_add_size(out, "(", device->total, ")");
     }
     cm_buffer_add_text(out, device->total > 0 ? ": " : "");
+    size_t start = out->length;
     add_frameworks(leak, device, named, out);
     if (cm_memory_plain(device->outside_frameworks) > 0) {
         cm_memory_add_size(out, "outside the frameworks ",
@@ -167,10 +168,12 @@ add_shares(const struct cm_leak *leak, const struct cm_leak_device *device,
         cm_buffer_add_text(out, "pools not asked for: the program's own "
                                 "recorder of torch is on, ");
     }
+    if (out->length == start) {
+        cm_buffer_add_text(out, "nothing is held, ");
+    }
     if (out->length >= 2) {
         cm_buffer_truncate(out, out->length - 2);
     }
-    cm_buffer_add_text(out, out->length == 0 ? "nothing is held" : "");
 }
 
 static size_t

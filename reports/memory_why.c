@@ -276,15 +276,24 @@ is_refused(const struct reason *self)
     return true;
 }
 
+/* What is free on the device is far more than was asked for. */
+static bool
+has_limit(const struct reason *self)
+{
+    uint64_t free = cm_memory_plain(self->device->free);
+
+    return free / 2 >= self->asked && free >= self->device->total / 20;
+}
+
 static bool
 is_dead(const struct reason *self)
 {
     uint64_t dead = self->device->dead_peak;
+    /* Which a process at its limit cannot have. */
+    uint64_t free = has_limit(self) ? 0 : cm_memory_plain(self->device->free);
 
     if (dead == 0
-        || cm_memory_sum(
-               cm_memory_sum(dead, cm_memory_plain(self->device->free)),
-               self->cached)
+        || cm_memory_sum(cm_memory_sum(dead, free), self->cached)
                < self->asked) {
         return false;
     }
@@ -326,16 +335,13 @@ is_leaked(const struct reason *self)
     return true;
 }
 
-/* What is free on the device is far more than was asked for. */
 static bool
 is_limited(const struct reason *self)
 {
-    uint64_t free = cm_memory_plain(self->device->free);
-
-    if (free / 2 < self->asked || free < self->device->total / 20) {
+    if (!has_limit(self)) {
         return false;
     }
-    cm_memory_add_size(self->why, "", free,
+    cm_memory_add_size(self->why, "", cm_memory_plain(self->device->free),
                        " is free on the device: a limit of this process");
     cm_buffer_add_text(self->fix, "a smaller batch; look for "
                                   "set_per_process_memory_fraction()");

@@ -40,7 +40,8 @@ const char cm_options_help[] =
     "                        fingerprint 3f9a2c  # why\n"
     "                        type Trainer, file x/train.py, function Net.*\n"
     "      --baseline FILE   leave out what this earlier leak.json has\n"
-    "  -f, --force           overwrite an existing file\n"
+    "  -f, --force           overwrite any existing file; pages and drawings\n"
+    "                        of cyclereport's own are without it\n"
     "      --version, --help\n"
     "\n"
     "Exit status: 0 done, 1 findings (--fail-on), 2 bad usage or input.\n";

@@ -119,9 +119,14 @@ test_reasons(void **state)
     expect(&leak, "4.0 GiB asked, 0 B cached and 2.0 GiB free: the rest is in "
                   "use | a smaller batch, or torch.utils.checkpoint");
     device->free = 20 * GIB;
+    device->dead_peak = 2 << 20;
     expect(&leak, "4.0 GiB asked, 20 GiB is free on the device: a limit of "
                   "this process | a smaller batch; look for "
                   "set_per_process_memory_fraction()");
+    device->dead_peak = 4 * GIB;
+    expect(&leak, "4.0 GiB asked, up to 4.0 GiB of what is allocated was dead "
+                  "| cut the dead cycles named here");
+    device->dead_peak = 0;
     device->free = 2 * GIB;
     device->outside_frameworks = 9 * GIB;
     expect(&leak, "4.0 GiB asked, this process holds 9.0 GiB outside the "

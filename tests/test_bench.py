@@ -65,7 +65,7 @@ def test_one_allocation_costs_more_than_nothing(bench):
         bench("allocations").judge_cost(depth, samples, rows)
     assert [(what, holds) for what, _, _, holds in rows.rows] == [
         ("d: cumem adds, shallow", False), ("d: cumem adds, 30 frames deep", False)], rows.rows
-    (_, _, cost, _), noise = rows.rows[1], r"nothing again of [+-]\d+ ns \[-(\d+), \+(\d+)\]"
+    (_, _, cost, _), noise = rows.rows[1], r"nothing again of [+-]\d+ ns \[[+-](\d+), \+(\d+)\]"
     (row,) = [line for line in README.read_text().splitlines() if line.startswith("| one torch allocation")]
     assert cost.replace("[+", "[").replace(", +", ", ") in row, cost
     assert rows.rows[1][1] == f"<= the run's noise, {max(map(int, re.search(noise, row).groups()))} ns"

@@ -46,6 +46,17 @@ def test_O1_cut_file_is_refused_wherever_it_is_cut(leak, tmp_path):
         assert ("ends too early" in words) == odd.endswith(b"nul"), words
 
 
+def test_O1_damaged_file_is_not_told_as_cut(tmp_path):
+    """As cumem writes it, on lines: the place is where a quote or a bracket is missing."""
+    whole = json.dumps(leak_file.example(), separators=(",", ":"))
+    whole = whole.replace('{"format"', '{"format"', 1).replace(',"', ',\n"').encode()
+    for mark in (b'"host"', b"]"):
+        at = whole.index(mark)
+        words = error_of("-", "--format=text", cwd=tmp_path, stdin=whole[:at] + whole[at + 1:])
+        found = re.fullmatch(r"standard input: byte (\d+): this is no JSON; .*", words)
+        assert found and abs(int(found[1]) - at) < 64, (words, at)
+
+
 def test_O1_killed_while_writing_leaves_old_or_new(leak, tmp_path):
     run(leak.name, cwd=tmp_path)
     page = tmp_path / "cycle-r3-n7-4711.html"
