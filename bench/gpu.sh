@@ -6,9 +6,10 @@
 # of time: the seed's programs at full size (bench/gpu_seed.sh), the loops, the
 # hooks in them, the samples, the programs that grow, pauses, single
 # collections, CUMEM_DRIVER=1, device allocations, the other frameworks, the
-# seed's ResNet-50, trainers that people use.  PARTs (seed exhausted seed_growth
-# frameworks trainers observe train hooks samples growth freeze collect driver
-# allocations) leave the others out.
+# seed's ResNet-50, trainers that people use, what is outside the frameworks.
+# PARTs (seed exhausted seed_growth frameworks trainers outside observe train
+# hooks samples growth freeze collect driver allocations) leave the others out.
+# Two GPUs: bench/devices.py, and bench/outside.py again.
 # Everything is written below $OUT, else bench/results.  PYTHON picks the
 # interpreter; cumem is the installed one, or PYTHONPATH's, or is built here.
 set -uo pipefail
@@ -18,7 +19,7 @@ shift
 quick=
 [ "${1:-}" != --quick ] || { quick=$1; shift; }
 benches="hooks train observe freeze collect driver allocations"
-checks="exhausted seed_growth frameworks trainers"
+checks="exhausted seed_growth frameworks trainers outside"
 parts=" ${*:-seed $checks samples growth $benches} "
 out=${OUT:-bench/results}
 python=${PYTHON:-python3}
