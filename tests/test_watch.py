@@ -65,6 +65,25 @@ assert sorted(each["bytes_each"] for each in found) == [2 * MIB, 4 * MIB], found
     assert "DEAD CYCLE x3" in done.err
 
 
+def test_the_ends_of_calls_are_not_all_looked_at(tmp_path):
+    """Six at once; then what the scans take is one part in a hundred of the run."""
+    run_ok(START + """
+from cumem import _runtime
+scans, scan = [], _runtime._scan
+def counted(*arguments, **keywords):
+    scans.append(arguments)
+    scan(*arguments, **keywords)
+_runtime._scan = counted
+
+@cumem.watch()
+def step():
+    return torch.zeros(16)
+for _ in range(40):
+    step()
+assert 6 <= len(scans) < 12, len(scans)
+""", cwd=tmp_path)
+
+
 def test_its_end_calls_nobody_and_may_come_from_an_observer(tmp_path):
     """An observer hears of a cycle once, by the collection; and it may end the watch itself."""
     run_ok(START + """

@@ -93,7 +93,7 @@ class Watcher(_runtime.Handle):
         with _runtime._lock:
             self._calls -= 1
             if self._calls == 0:
-                self._end(_budget.allows("leak"))
+                self._end(_budget.allows("end of a part"))
 
     def remove(self):
         """Stop observing; what is dead or has grown until now is in the report, and in its file."""
