@@ -65,6 +65,23 @@ assert sorted(each["bytes_each"] for each in found) == [2 * MIB, 4 * MIB], found
     assert "DEAD CYCLE x3" in done.err
 
 
+def test_an_observer_ends_it_from_a_scan(tmp_path):
+    """At exit: its report is on the disk all the same, and no scan calls the observer again."""
+    assert run_ok(START + """
+gc.disable()
+calls = []
+watcher = cumem.watch("here.json")
+def on_cycle(page):
+    calls.append(page)
+    watcher.remove()
+    report = json.load(open("here.json"))
+    assert len(report["cycles"]) == 1 and len(calls) == 1
+    print("told")
+cumem.observe_tensor_cycles(on_cycle)
+make_pair(MIB // 2)
+""", cwd=tmp_path).out == "told\n"
+
+
 def test_the_ends_of_calls_are_not_all_looked_at(tmp_path):
     """Six at once; then what the scans take is one part in a hundred of the run."""
     run_ok(START + """

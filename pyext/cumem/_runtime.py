@@ -555,8 +555,7 @@ def _close():
             with _exhausted_of(*cause) if cause and "torch" in sys.modules else contextlib.nullcontext():
                 _guarded(_growth.look_now, True)
                 _scan(OOM if cause is not None else EXIT)
-            report = _core.close()
-            if report is not None:
+            if (report := _core.close()) is not None:
                 _note_for_run(os.fsencode(report))
         except Exception:
             _core.unraisable(_close)
@@ -596,5 +595,6 @@ def _in_child():
     if not _lock._is_owned():  # another thread's, which is not here to give it back
         _lock._at_fork_reinit()
     _handles.clear()
+    _attached["scanning"] = None
     _log.begin_anew()
     _core.forked()

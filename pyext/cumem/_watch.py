@@ -102,7 +102,7 @@ class Watcher(_runtime.Handle):
     def _end(self, look):
         with _runtime._lock:
             try:
-                if look and self in _runtime._handles and not _runtime._attached["scanning"]:
+                if look and self in _runtime._handles:
                     with _budget.end_of_part():
                         self._scan()
                         self._update()
@@ -141,6 +141,8 @@ class Watcher(_runtime.Handle):
     @staticmethod
     def _scan():
         """Collections that come later are heard by nobody; observers hear those."""
+        if _runtime._attached["scanning"]:  # an observer ends it, whom a scan has called
+            return
         try:
             _runtime._scan(_runtime.SCAN, aloud=False)
         except Exception:

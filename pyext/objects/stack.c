@@ -398,6 +398,11 @@ seek_raw_stack(struct cm_objects *self, const struct cm_raw_frame *frame,
     if (walked.count == 0) { /* the interpreter's own frames alone */
         return site;
     }
+    if (!found
+        && atomic_load_explicit(&self->sites_full, memory_order_relaxed)) {
+        note_lost(self, site);
+        return site;
+    }
     if (walked.beyond != NULL
         && (found || !cm_walked_has_users(self, &walked))) {
         site = seek_beyond(self, &walked, hash);
