@@ -497,9 +497,7 @@ static bool
 is_cache_of_longer(const struct cm_holding *self, size_t i)
 {
     return self->at > i && cm_way_lru_cache(self) == 0
-           && cm_way_begins(
-               cm_way_text(self, cm_way_step(self, i)->annotation),
-               "lru_cache of ");
+           && cm_way_is_lru_cache(self, i);
 }
 
 bool

@@ -54,6 +54,7 @@ uint32_t cm_way_find(const struct cm_holding *self, cm_way_predicate *wanted,
  * held: what a person calls it. */
 bool cm_way_is_named(const struct cm_holding *self, size_t step);
 
+bool cm_way_is_lru_cache(const struct cm_holding *self, size_t i);
 /* The first such step, 0: none. */
 size_t cm_way_lru_cache(const struct cm_holding *self);
 /* Where its function is decorated, not where its results are put; 0: not

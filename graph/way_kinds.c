@@ -32,6 +32,13 @@ cm_way_is_optimizer_table(const struct cm_holding *self, size_t i)
            || strcmp(edge_of(self, i), ".state") == 0;
 }
 
+bool
+cm_way_is_lru_cache(const struct cm_holding *self, size_t i)
+{
+    return cm_way_begins(cm_way_text(self, cm_way_step(self, i)->annotation),
+                         "lru_cache of ");
+}
+
 /* What is in a container that a key or a result of it has piles up there; the
  * result may itself be that container. */
 static bool
@@ -46,9 +53,7 @@ size_t
 cm_way_lru_cache(const struct cm_holding *self)
 {
     for (size_t i = 1; i + 1 < self->count; i++) {
-        const char *what = cm_way_text(self, cm_way_step(self, i)->annotation);
-        if (cm_way_begins(what, "lru_cache of ")
-            && piles_up_in_cache(self, i)) {
+        if (cm_way_is_lru_cache(self, i) && piles_up_in_cache(self, i)) {
             return i;
         }
     }

@@ -6,6 +6,12 @@
 #include "deaths.h"
 #include "objects_private.h"
 
+static bool
+is_users(const struct cm_objects *self, struct cm_code_id id)
+{
+    return id.index != 0 && !cm_records_code(self->records, id)->library;
+}
+
 /* After: whether the frame is the user's. */
 static bool
 write_frame(struct cm_objects *self, PyCodeObject *code, int offset,
@@ -15,8 +21,7 @@ write_frame(struct cm_objects *self, PyCodeObject *code, int offset,
     int line = PyCode_Addr2Line(code, offset);
     frame->code = cm_objects_code(self, code);
     frame->line = line > 0 ? (uint32_t)line : 0;
-    return frame->code.index != 0
-           && !cm_records_code(self->records, frame->code)->library;
+    return is_users(self, frame->code);
 }
 
 /* Whether there is one of the user's among those that were left out: the
@@ -70,8 +75,7 @@ cm_walked_has_users(struct cm_objects *self, const struct cm_walked *walked)
 {
     bool users = false;
     for (uint32_t i = 0; i < walked->count && !users; i++) {
-        struct cm_code_id id = cm_objects_code(self, walked->frames[i].code);
-        users = id.index != 0 && !cm_records_code(self->records, id)->library;
+        users = is_users(self, cm_objects_code(self, walked->frames[i].code));
     }
     return users;
 }
