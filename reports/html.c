@@ -157,15 +157,14 @@ add_exhausted(struct cm_sheet *self)
     return true;
 }
 
-/* Where each of a job's devices has a line, or a bar, at the top. */
-static void
-add_more(struct cm_sheet *self, size_t left_out)
+void
+cm_put_more_devices(struct cm_sheet *self, size_t left_out)
 {
     if (left_out > 0) {
         cm_buffer_addf(self->out,
-                       "<p class=\"note\">%zu more devices in the report"
+                       "<p class=\"note\">%zu more device%s in the report"
                        "</p>\n",
-                       left_out);
+                       left_out, left_out == 1 ? "" : "s");
     }
 }
 
@@ -192,7 +191,7 @@ add_verdict(struct cm_sheet *self)
         first = false;
         at += length + (at[length] == '\n');
     }
-    add_more(self, beyond_most(count));
+    cm_put_more_devices(self, beyond_most(count));
 }
 
 /* What grows, where the verdict is about cycles. */
@@ -211,7 +210,7 @@ add_growth(struct cm_sheet *self)
             add_verdict_line(self, cm_buffer_text(&text), text.length, false);
         }
     }
-    add_more(self, beyond_most(count));
+    cm_put_more_devices(self, beyond_most(count));
     cm_sheet_take_failure(self, &text);
     cm_buffer_release(&text);
 }
@@ -366,7 +365,7 @@ add_devices(struct cm_sheet *self)
             left_out++;
         }
     }
-    add_more(self, left_out);
+    cm_put_more_devices(self, left_out);
 }
 
 static void

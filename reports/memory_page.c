@@ -471,12 +471,7 @@ add_all(struct cm_sheet *self, const struct cm_memory_held *held)
         cm_buffer_truncate(self->out, before);
         return;
     }
-    if (left_out > 0) {
-        cm_buffer_addf(self->out,
-                       "<p class=\"note\">%zu more devices in the "
-                       "report</p>\n",
-                       left_out);
-    }
+    cm_put_more_devices(self, left_out);
     cm_put(self, "</section>\n");
 }
 

@@ -154,6 +154,8 @@ cm_sheet_take_failure(struct cm_sheet *self, const struct cm_buffer *part)
 
 /* "2 in libraries, 96 MiB" */
 void cm_put_group(struct cm_sheet *self, enum cm_sheet_group group);
+/* "3 more devices in the report", where not each has a line; nothing at 0. */
+void cm_put_more_devices(struct cm_sheet *self, size_t left_out);
 /* FILE:LINE, short; the whole name is in the tool tip. */
 void cm_put_place(struct cm_sheet *self, const struct cm_leak_frame *frame);
 
