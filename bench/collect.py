@@ -9,12 +9,15 @@ calls it twice, as it calls "nothing".  All processes collect by turns on one co
 since cores differ by half.  Where 100,000 objects are dead, processes differ by a
 millisecond by where their memory lies, with or without cumem ("again" is plain once
 more): there the budget is judged by the differences of --processes teams, each a
-process of each mode, which take minutes besides --seconds.
+process of each mode, which take minutes besides --seconds; --beside of them at a
+time, each on a core of its own.
 """
 
 import gc
 import operator
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import heaps
 import loop
@@ -36,7 +39,7 @@ def make(spec, counter):
         loop.start_cumem()
     import torch
 
-    loop.share_core()  # not the native thread, which is under way
+    loop.share_core(spec["core"])  # not the native thread, which is under way
     torch.set_num_threads(1)
     live = [[None] for _ in range(spec["live"])]
     torch.empty(1, device=device)
@@ -95,6 +98,7 @@ def main():
     parser = measure.arguments(__doc__.splitlines()[0], 240)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--processes", type=int, default=7)
+    parser.add_argument("--beside", type=int, default=1)
     options = parser.parse_args()
     output = measure.Output("collect", __doc__.splitlines()[0], options)
     work = list(cases(options))
@@ -121,9 +125,9 @@ def main():
     output.write()
 
 
-def start(output, live, modes):
+def start(output, live, modes, core=None):
     return measure.Team(__file__, {
-        mode: {"mode": "plain" if mode == "again" else mode, "live": live,
+        mode: {"mode": "plain" if mode == "again" else mode, "live": live, "core": core,
                "device": output.machine["device"],
                "environment": loop.cumem_environment() if mode in OURS else {}}
         for mode in modes})
@@ -154,8 +158,14 @@ def run_case(output, team, clock, turns, live, generation, garbage, tensors):
 
 
 def run_processes(output, options, live, peer):
-    """MANY dead objects without a tensor, by one team after the other."""
-    teams = [run_team(output, options, live) for _ in range(options.processes)]
+    """MANY dead objects without a tensor, by teams on as many cores as may be."""
+    cores = sorted(os.sched_getaffinity(0))[-options.beside:]
+    with ThreadPoolExecutor(len(cores)) as pool:
+        lanes = list(pool.map(
+            lambda lane: [run_team(output, options, live, cores[lane])
+                          for _ in range(lane, options.processes, len(cores))],
+            range(len(cores))))
+    teams = [team for lane in lanes for team in lane]
     added = {mode: [team.get(mode) for team in teams] for mode in TEAM[1:]}
     for mode in OURS:
         whole = [] if None in added[mode] else added[mode]  # one has died: not measured
@@ -166,12 +176,12 @@ def run_processes(output, options, live, peer):
                             for mode, each in added.items()))
 
 
-def run_team(output, options, live):
+def run_team(output, options, live, core):
     """What each mode adds, in ms; a mode that has died is not in it."""
     request = {"generation": 0, "garbage": MANY, "tensors": False,
                "repeat": repeats("plain", live, 0, MANY)}
     samples = {mode: [] for mode in TEAM}
-    with start(output, live, TEAM) as team:
+    with start(output, live, TEAM, core) as team:
         for _ in range(options.turns):
             for mode, answer in team.turn(dict.fromkeys(TEAM, request)).items():
                 samples[mode].append(answer["ms"])

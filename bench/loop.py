@@ -37,13 +37,13 @@ def arguments(description, seconds):
     return parser
 
 
-def share_core():
-    """This thread and those that it starts from now on run on one core.
+def share_core(core=None):
+    """This thread and those that it starts from now on run on one core, the last or this.
 
     Else autograd's thread is woken on another one, and what that takes moves by more
     than all of cumem's hooks together.
     """
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0)) if core is None else core})
 
 
 class Node:
