@@ -14,19 +14,11 @@
 #include "emptying.h"
 #include "kept.h"
 #include "memo.h"
+#include "metric.h"
 #include "name.h"
 #include "owner.h"
 #include "repeat.h"
 #include "way.h"
-
-/* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
-static bool
-is_of(const char *module, const char *package)
-{
-    size_t length = strlen(package);
-    return cm_way_begins(module, package)
-           && (module[length] == '.' || module[length] == '\0');
-}
 
 /* history_size of them, each a list in the state of the first parameter. */
 static bool
@@ -42,7 +34,7 @@ is_history_of_lbfgs(const struct cm_holding *self)
         listed |= strcmp(edge, keys[i]) == 0;
     }
     for (size_t i = 1; listed && i + 3 <= self->at; i++) {
-        if (is_of(cm_way_module(self, i), "torch.optim.lbfgs")) {
+        if (cm_way_is_of(cm_way_module(self, i), "torch.optim.lbfgs")) {
             return true;
         }
     }
@@ -60,7 +52,7 @@ is_array_of_lists(const struct cm_holding *self, size_t at)
         list |= step->counted && step->species != CM_TUPLE
                 && step->species != CM_DICT;
     }
-    return list && is_of(cm_way_module(self, at), "numpy");
+    return list && cm_way_is_of(cm_way_module(self, at), "numpy");
 }
 
 /* ---- what is emptied */
@@ -274,7 +266,8 @@ place_of(const struct cm_holding *self)
         place.kind = CM_STORE_LOCAL;
         place.only = before->code;
     }
-    else if (step->role != CM_ATTRIBUTE) {
+    else if (step->role != CM_ATTRIBUTE
+             && !cm_way_is_module_key(self, self->at)) {
         place.kind = CM_STORE_CELL;
     }
     return place;
@@ -287,13 +280,21 @@ is_of_modules(const struct cm_holding *self)
     return cm_way_is(self, cm_way_step(self, self->at)->edge, "._modules");
 }
 
+/* A variable, an attribute, or what torch has for one: model.queue, a buffer. */
+static bool
+goes_by_name(const struct cm_holding *self, size_t at)
+{
+    return cm_way_is_variable(cm_way_step(self, at))
+           || cm_way_is_module_key(self, at);
+}
+
 /* A container, or a tensor that gets longer, that goes by a name. */
 static bool
 can_be_emptied(const struct cm_holding *self, const struct cm_holding *named)
 {
     const struct cm_holding_step *step = cm_way_step(named, named->at);
     return (step->counted || cm_way_is_tensor(step) || is_of_modules(self))
-           && cm_way_is_variable(step);
+           && goes_by_name(named, named->at);
 }
 
 /* An item of a container goes with that, which has a name. */
@@ -305,7 +306,7 @@ named_place(const struct cm_holding *self)
         named.at--;
         return named;
     }
-    while (named.at > 1 && !cm_way_is_variable(cm_way_step(&named, named.at))
+    while (named.at > 1 && !goes_by_name(&named, named.at)
            && cm_way_step(&named, named.at - 1)->counted) {
         named.at--;
     }
@@ -447,7 +448,7 @@ is_emptied_below(const struct cm_holding *self)
 bool
 cm_bound_is_emptied(const struct cm_holding *self)
 {
-    if (cm_bound_is_metric(self)) {
+    if (cm_metric_is(self)) {
         return true;
     }
     return self->count >= 2 && self->at != 0
@@ -478,8 +479,8 @@ is_array_made_longer(const struct cm_holding *self, size_t at)
 {
     struct cm_holding array = *self;
     array.at = at;
-    return is_of(cm_way_module(self, at), "numpy")
-           && ((at > 0 && is_of(cm_way_module(self, at - 1), "pandas"))
+    return cm_way_is_of(cm_way_module(self, at), "numpy")
+           && ((at > 0 && cm_way_is_of(cm_way_module(self, at - 1), "pandas"))
                || (cm_way_is_variable(cm_way_step(self, at))
                    && lines_of(&array).add > 0));
 }
@@ -563,33 +564,4 @@ cm_bound_say_uncalled(const struct cm_holding *self)
     return cm_sentence("call %s() where an epoch or a phase ends: it would "
                        "empty %s, and no line calls it",
                        cm_way_text(self, code->qualified_name), name.text);
-}
-
-/* ---- metrics */
-
-/* The last one on the way whose state it is; 0: none. */
-static size_t
-metric_of(const struct cm_holding *self)
-{
-    size_t found = 0;
-    for (size_t i = 1; i < self->count && i < self->at; i++) {
-        found = is_of(cm_way_module(self, i), "torchmetrics") ? i : found;
-    }
-    return found;
-}
-
-bool
-cm_bound_is_metric(const struct cm_holding *self)
-{
-    return self->count > 1 && metric_of(self) != 0;
-}
-
-char *
-cm_bound_say_metric(const struct cm_holding *self)
-{
-    struct cm_way_name name;
-    cm_way_name_at(self, metric_of(self), &name);
-    return cm_sentence("call %s.reset() at the end of each epoch: update() "
-                       "adds to its state, and compute() takes nothing away",
-                       name.text);
 }

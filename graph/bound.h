@@ -29,11 +29,8 @@ bool cm_bound_is_carried(const struct cm_records *records,
 bool cm_bound_is_renewed(const struct cm_records *records,
                          struct cm_code_id code, struct cm_text_id name);
 
-/* Of the rules of advice: what would empty it is not called; a metric that adds
- * up until reset(). */
+/* Of the rules of advice: what would empty it is not called. */
 bool cm_bound_is_uncalled(const struct cm_holding *self);
 char *cm_bound_say_uncalled(const struct cm_holding *self);
-bool cm_bound_is_metric(const struct cm_holding *self);
-char *cm_bound_say_metric(const struct cm_holding *self);
 
 #endif

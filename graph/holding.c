@@ -18,6 +18,7 @@
 #include "item.h"
 #include "kept.h"
 #include "memo.h"
+#include "metric.h"
 #include "name.h"
 #include "optimizer.h"
 #include "saved.h"
@@ -372,8 +373,9 @@ static char *
 say_longer(const struct cm_holding *self)
 {
     struct cm_way_name name = name_of_place(self);
-    return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`), or "
-                       "set it anew where an epoch or a sequence ends%s",
+    return cm_sentence("give %s a bound (keep the last N rows: `%s[-N:]`, or "
+                       "`[:N]` where new ones come first), or set it anew "
+                       "where an epoch or a sequence ends%s",
                        name.text, code_of(self, name).text,
                        has_graph(self) ? ", and detach() what is added: "
                                          "torch.cat keeps the graph of every "
@@ -415,6 +417,11 @@ say_scalars(const struct cm_holding *self)
     }
     if (list && self->at + 2 < self->count) {
         return say_scalars_inside(self);
+    }
+    if (list && cm_kept_is_expression(self, &place)) {
+        return cm_sentence(
+            "append a number instead: `%s.append((...).item())`",
+            code_of(self, place).text);
     }
     return list ? cm_sentence("append `%s.item()` instead: "
                               "`%s.append(%s.item())`",
@@ -512,7 +519,7 @@ static const struct {
     {"state keeps its graph", is_state, say_state},
     {"state keeps its graph", cm_state_is_tuple, cm_state_say_tuple},
     {"state keeps its graph", cm_state_is_container, cm_state_say_container},
-    {"metric not reset", cm_bound_is_metric, cm_bound_say_metric},
+    {"metric not reset", cm_metric_is, cm_metric_say},
     {"kept by each item", cm_item_is_given, cm_item_say},
     {"graph of a kept scalar", is_graph_of_scalars, say_scalars},
     {"graph of kept outputs", is_graph_in_container, say_graph_in_container},

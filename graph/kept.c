@@ -16,25 +16,50 @@ place_of(const struct cm_holding *self)
     return cm_way_step(self, self->at);
 }
 
-const char *
-cm_kept_argument(const struct cm_holding *self,
-                 const struct cm_way_name *place)
+/* On the line that fills the place: of `rows.append(x)` the name x, NULL where
+ * that is no variable. */
+struct append {
+    bool found, named;
+    const char *name;
+};
+
+static struct append
+append_of(const struct cm_holding *self, const struct cm_way_name *place)
 {
-    const char *name = NULL;
+    struct append append = {0};
     if (place->place_count == 0) {
-        return name;
+        return append;
     }
     const struct cm_code *code =
         cm_records_code(self->records, place->places[0].code);
     for (uint32_t i = 0; i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        if (store->kind == CM_STORE_HAND && store->owner.index != 0
-            && !store->constant && store->line == place->places[0].line
-            && cm_way_is(self, store->name, "append")) {
-            name = cm_way_text(self, store->owner);
+        bool there = store->line == place->places[0].line
+                     && cm_way_is(self, store->name, "append");
+        append.found |= there && store->kind == CM_STORE_CALL;
+        if (there && store->kind == CM_STORE_HAND && !store->constant) {
+            append.named = true;
+            append.name = store->owner.index != 0
+                              ? cm_way_text(self, store->owner)
+                              : append.name;
         }
     }
-    return name;
+    return append;
+}
+
+const char *
+cm_kept_argument(const struct cm_holding *self,
+                 const struct cm_way_name *place)
+{
+    return append_of(self, place).name;
+}
+
+bool
+cm_kept_is_expression(const struct cm_holding *self,
+                      const struct cm_way_name *place)
+{
+    struct append append = append_of(self, place);
+    return self->kept == NULL && append.found && !append.named;
 }
 
 /* It is the place that has many, and not something below it. */

@@ -17,6 +17,10 @@
 const char *cm_kept_argument(const struct cm_holding *self,
                              const struct cm_way_name *place);
 
+/* That line appends what has no name: `self.norms.append(x.norm())`. */
+bool cm_kept_is_expression(const struct cm_holding *self,
+                           const struct cm_way_name *place);
+
 /* Methods of objects that are done: listeners nobody took out. */
 bool cm_kept_are_methods(const struct cm_holding *self);
 char *cm_kept_say_methods(const struct cm_holding *self);

@@ -43,9 +43,8 @@ is_key(const struct cm_holding *self, size_t i)
            && cm_way_begins(edge_of(self, i), "['");
 }
 
-/* A key that the program writes as an attribute. */
-static bool
-is_module_key(const struct cm_holding *self, size_t i)
+bool
+cm_way_is_module_key(const struct cm_holding *self, size_t i)
 {
     struct cm_name name = cm_way_name_of(self, i);
     return is_key(self, i) && i > 1 && cm_way_is_module_table(self, i - 1)
@@ -88,7 +87,7 @@ add(struct cm_way_name *name, const char *text)
 static size_t
 variable_before(const struct cm_holding *self, size_t step)
 {
-    while (is_key(self, step) && !is_module_key(self, step)
+    while (is_key(self, step) && !cm_way_is_module_key(self, step)
            && named_before(self, step) != 0) {
         step = named_before(self, step);
     }
@@ -103,7 +102,7 @@ spell(const struct cm_holding *self, size_t step, struct cm_way_name *result)
     bool left_out = false;
     result->text[0] = '\0';
     for (size_t i = first; i <= step; i++) {
-        if (is_key(self, i) && !is_module_key(self, i)) {
+        if (is_key(self, i) && !cm_way_is_module_key(self, i)) {
             add(result, edge_of(self, i));
         }
         else if (cm_way_is_named(self, i)) {
@@ -294,7 +293,7 @@ look_for_variable(const struct cm_holding *self, size_t step,
 {
     bool of_module = step == 1 && cm_way_step(self, 0)->species == CM_MODULE;
     bool attribute =
-        is_module_key(self, step)
+        cm_way_is_module_key(self, step)
         || (cm_way_step(self, step)->role == CM_ATTRIBUTE && !of_module);
     if (cm_way_step(self, self->at)->counted) {
         cm_way_look(self, search, fills_it);
@@ -379,7 +378,7 @@ try_name(const struct cm_holding *self, size_t step,
     if (is_context_variable(self, step)) {
         cm_way_look(self, &search, sets_context);
     }
-    else if (is_key(self, step) && !is_module_key(self, step)) {
+    else if (is_key(self, step) && !cm_way_is_module_key(self, step)) {
         look_for_key(self, &search);
         if (search.count == 0 && named_before(self, step) != 0
             && cm_way_step(self, self->at)->counted) {
@@ -398,7 +397,7 @@ try_name(const struct cm_holding *self, size_t step,
 static size_t
 owner_of(const struct cm_holding *self, size_t attribute)
 {
-    return attribute - (is_module_key(self, attribute) ? 2 : 1);
+    return attribute - (cm_way_is_module_key(self, attribute) ? 2 : 1);
 }
 
 /* A method of the class fills or sets the attribute. */
@@ -446,7 +445,7 @@ cm_way_code(const struct cm_holding *self, struct cm_way_name *name)
     const char *owner = "";
     if (first > 1 && name->place_count != 0
         && (cm_way_step(self, first)->role == CM_ATTRIBUTE
-            || is_module_key(self, first))) {
+            || cm_way_is_module_key(self, first))) {
         owner =
             is_methods(self, first,
                        cm_records_code(self->records, name->places[0].code))

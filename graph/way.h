@@ -79,6 +79,8 @@ bool cm_way_is_handed_over(const struct cm_holding *self);
 
 /* Where torch keeps a module's attributes: model.layer is in _modules. */
 bool cm_way_is_module_table(const struct cm_holding *self, size_t step);
+/* What is in such a table by a key that the program writes as an attribute. */
+bool cm_way_is_module_key(const struct cm_holding *self, size_t i);
 /* A table of an optimizer's: of its groups, or its state. */
 bool cm_way_is_optimizer_table(const struct cm_holding *self, size_t step);
 
@@ -147,6 +149,15 @@ static inline bool
 cm_way_begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* "torchmetrics" of torchmetrics.aggregation, not torchmetrics2. */
+static inline bool
+cm_way_is_of(const char *module, const char *package)
+{
+    size_t length = strlen(package);
+    return cm_way_begins(module, package)
+           && (module[length] == '.' || module[length] == '\0');
 }
 
 #endif

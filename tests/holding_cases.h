@@ -115,12 +115,12 @@ static const struct {
     /* tensor gets longer */
     {"F||a.py:3 main;O|local c|Contrast;T|.bank|Tensor [9, 256] float32",
      CM_HOLDING_LARGER, NULL, 2, 0, "tensor gets longer",
-     "give bank a bound (keep the last N rows: `bank[-N:]`), or set it anew "
-     "where an epoch or a sequence ends"},
+     "give bank a bound (keep the last N rows: `bank[-N:]`, or `[:N]` where "
+     "new ones come first), or set it anew where an epoch or a sequence ends"},
     {"M||module a;T|.seen|Tensor [9, 256] float32", CM_HOLDING_LARGER, NULL, 1,
      40, "tensor gets longer",
-     "`seen[-N:]`), or set it anew where an epoch or a sequence ends, and "
-     "detach() what is added"},
+     "`seen[-N:]`, or `[:N]` where new ones come first), or set it anew where "
+     "an epoch or a sequence ends, and detach() what is added"},
     {"F||a.py:3 main;O|local c|Contrast;T|.bank|Tensor [9, 256] float32",
      "other", NULL, 2, 0, "kept", "set bank = None"},
     {"F||a.py:3 main;T|local total|Tensor []", CM_HOLDING_LARGER, "loss", 1,

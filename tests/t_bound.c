@@ -225,6 +225,25 @@ test_a_part_is_left_but_the_graph_too(void **state)
     assert_true(is_emptied_in(&way, &line, 1));
 }
 
+/* model.queue = torch.cat([model.queue, x])[-n:], a buffer of model's. */
+static void
+test_a_part_of_a_buffer_is_left(void **state)
+{
+    (void)state;
+    for (unsigned buffer = 0; buffer < 2; buffer++) {
+        struct way way;
+        way_init(&way,
+                 "F||a.py:3 main;O|local model|Model;"
+                 "D|._buffers|dict of 2|2;T|['queue']|Tensor [4]",
+                 3);
+        way.steps[2].edge = text(&way, buffer ? "._buffers" : ".rows");
+        struct cm_store line =
+            store(&way, CM_STORE_ATTRIBUTE, "queue", "self", 5);
+        line.trimmed = true;
+        assert_int_equal(is_emptied_in(&way, &line, 1), buffer);
+    }
+}
+
 /* `rows = None` in the loop over epochs, and rows = torch.cat([rows, x]). */
 static bool
 is_longer_from_nothing(bool repeated, uint64_t depth)
@@ -540,34 +559,6 @@ test_history_of_an_optimizer(void **state)
     cm_records_free(way.records);
 }
 
-static void
-test_metrics(void **state)
-{
-    struct way way;
-    (void)state;
-    way_init(&way,
-             "F||a.py:3 main;O|local auroc|BinaryAUROC;L|.preds|list of 9|9;"
-             "T|[3]|Tensor [4]",
-             2);
-    set_module(&way, 1, "torchmetrics.classification.auroc");
-    assert_true(cm_bound_is_emptied(&way.holding));
-    assert_advice(&way, "metric not reset", "call auroc.reset() at the end");
-    set_module(&way, 1, "torchmetrics2.auroc");
-    assert_false(cm_bound_is_emptied(&way.holding));
-    assert_advice(&way, "container grows", "clear preds");
-    way.holding.uncalled = add_code(&way, "AUROC.reset", NULL, 0, false);
-    assert_advice(&way, "not called", "call AUROC.reset() where an epoch");
-    cm_records_free(way.records);
-    /* Metrics that pile up themselves. */
-    way_init(&way,
-             "F||a.py:3 main;L|local all|list of 9|9;O|[1]|BinaryAUROC;"
-             "L|.preds|list of 2|2;T|[1]|Tensor [4]",
-             1);
-    set_module(&way, 2, "torchmetrics.classification.auroc");
-    assert_false(cm_bound_is_emptied(&way.holding));
-    cm_records_free(way.records);
-}
-
 int
 main(void)
 {
@@ -580,6 +571,7 @@ main(void)
         cmocka_unit_test(test_an_item_goes_with_its_container),
         cmocka_unit_test(test_a_method_compares_its_length),
         cmocka_unit_test(test_a_part_of_it_is_left),
+        cmocka_unit_test(test_a_part_of_a_buffer_is_left),
         cmocka_unit_test(test_a_part_is_left_but_the_graph_too),
         cmocka_unit_test(test_a_variable_of_one_epoch),
         cmocka_unit_test(test_a_tensor_that_begins_with_nothing),
@@ -592,7 +584,6 @@ main(void)
         cmocka_unit_test(test_sizes_that_bound_nothing),
         cmocka_unit_test(test_what_a_loop_leaves),
         cmocka_unit_test(test_history_of_an_optimizer),
-        cmocka_unit_test(test_metrics),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

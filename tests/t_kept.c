@@ -220,6 +220,33 @@ what_is_kept_goes_by_the_name_that_it_has_there(void **state)
     assert_kept_by(CM_STORE_PARAMETER, "l", "self", "keep `l.item()`");
 }
 
+/* norms.append(n.norm()), and losses.append(n), where the code has a loss. */
+static void
+what_is_appended_has_no_name(void **state)
+{
+    (void)state;
+    for (unsigned named = 0; named < 2; named++) {
+        struct way way;
+        way_init(&way,
+                 "F||a.py:3 main;L|local norms|list of 9|9;T|[3]|Tensor []",
+                 1);
+        struct cm_store stores[] = {
+            store(&way, CM_STORE_LOCAL, "loss", "", 2),
+            store(&way, CM_STORE_HAND, "append", named ? "n" : "", 3),
+            store(&way, CM_STORE_CALL, "append", "norms", 3)};
+        stores[1].line -= named == 0; /* another line's */
+        struct cm_code_id code = add_code(&way, "main", stores, 3, false);
+        way.holding.codes = &code;
+        way.holding.code_count = 1;
+        way.holding.autograd_depth = 5;
+        assert_advice(&way, "graph of a kept scalar",
+                      named ? "append `n.item()` instead"
+                            : "append a number instead: "
+                              "`norms.append((...).item())`");
+        cm_records_free(way.records);
+    }
+}
+
 int
 main(void)
 {
@@ -231,6 +258,7 @@ main(void)
         cmocka_unit_test(models_of_several_layers),
         cmocka_unit_test(attribute_of_a_librarys_object),
         cmocka_unit_test(what_is_kept_goes_by_the_name_that_it_has_there),
+        cmocka_unit_test(what_is_appended_has_no_name),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_METRIC_H
+#define CM_METRIC_H
+
+/* Of the rules of advice (holding.h), that for a metric of torchmetrics, whose
+ * state adds up until reset(). */
+
+#include <stdbool.h>
+
+#include "holding.h"
+
+bool cm_metric_is(const struct cm_holding *self);
+char *cm_metric_say(const struct cm_holding *self);
+
+#endif
