@@ -129,6 +129,35 @@ def test_a_part_of_it_in_what_is_set(probe):
                                                         10: 1, 11: 1, 12: 0}
 
 
+def test_a_part_by_way_of_a_variable(probe):
+    source = """def f(self, x, n):
+ y = torch.cat([self.k, x])
+ self.k = y[-n:]
+ self.k = y[-n:] if len(y) > n else y
+ self.k = y if len(y) < n else y[-n:]
+ y = torch.cat([self.k, x])
+ self.k = y
+ if len(y) > n: y = y[-n:]
+ self.k = y
+ y = self.k[:n]
+ self.k = torch.cat([x, y])
+ self.k = torch.cat([self.k, y])
+ self.k = x[-n:]
+ self.k = x if n else y
+ y = self.k
+ self.k = torch.cat([x, y])
+ y = torch.cat([x, x])
+ self.k = self.k + y[-n:]
+ self.k = y[-n:] if n else x
+ self.k = torch.narrow(self.k, 0, 0, n)
+ self.k = torch.narrow(x, 0, 0, n)
+"""
+    told = probe.code(function_of(source).__code__)
+    assert {line: trimmed for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
+            if kind == STORE_ATTRIBUTE} == {3: 1, 4: 1, 5: 1, 7: 0, 9: 1, 11: 1, 12: 0, 13: 0, 14: 1,
+                                            16: 0, 18: 0, 19: 0, 20: 1, 21: 0}
+
+
 def test_comprehensions_that_leave_items_out(probe):
     source = """def f(self, x, n):
  self.k = [y for y in self.k if y > n]

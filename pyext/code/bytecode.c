@@ -520,6 +520,10 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
         action == ACT_LEAVE || action == ACT_RETURN || action == ACT_LOOP;
     pass->fresh = pass->fresh || line != pass->line;
     pass->line = line;
+    cm_pass_join(pass);
+    if (action == ACT_JUMP) {
+        cm_pass_jump(pass, next + (Py_ssize_t)argument);
+    }
     act(pass, action, argument);
     span(pass, action, argument, next, measured);
     pass->just_stored =

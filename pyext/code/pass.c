@@ -93,20 +93,48 @@ cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
     }
 }
 
+/* Nothing but a part of a variable that was last set to what a call makes, or
+ * one that was last set to a part of itself. */
+static bool
+is_passing(const struct cm_pass *pass, const struct pushed *value)
+{
+    struct cm_text_id text = cm_pass_text(pass, value->of);
+    uint32_t i = pass->count;
+    while (i > 0
+           && !(pass->stores[i - 1].kind == CM_STORE_LOCAL
+                && cm_text_same(pass->stores[i - 1].name, text))) {
+        i--;
+    }
+    bool itself = value->name == value->of;
+    return i > 0 && value->whole == NULL && (itself || value->name == NULL)
+           && (pass->stores[i - 1].made
+               || (itself && pass->stores[i - 1].trimmed));
+}
+
+/* x = x[a:b], x = f(x)[a:b]; y = f(x) before x = y[a:b]. */
+static bool
+is_trimmed(const struct cm_pass *pass, PyObject *name,
+           const struct pushed *value)
+{
+    return (value->part
+            && (value->of == NULL || value->of == name
+                || is_passing(pass, value)))
+           || (value->chosen && value->within == name);
+}
+
 void
 cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
                   PyObject *name, PyObject *owner, struct pushed value)
 {
     uint32_t before = pass->count;
+    bool trimmed = is_trimmed(pass, name, &value);
     cm_pass_add(pass, kind, name, owner, NULL);
     if (pass->count > before) {
         pass->stores[before].constant = value.constant != NULL && value.fresh;
         pass->stores[before].empty = value.empty && value.fresh;
         pass->stores[before].made = value.made;
         pass->stores[before].turn = value.turn;
-        pass->stores[before].trimmed =
-            (value.part && (value.of == NULL || value.of == name))
-            || (value.chosen && value.within == name);
+        pass->stores[before].trimmed = trimmed;
         bool scaled =
             cm_pushed_scales(&value, name, kind == CM_STORE_ATTRIBUTE);
         pass->stores[before].scaled = scaled;
@@ -127,7 +155,7 @@ static void
 remember_number(struct cm_pass *pass, PyObject *name,
                 const struct pushed *value)
 {
-    bool told = value->length || value->before || value->modulo;
+    bool told = value->length || value->before || value->modulo || value->part;
     uint32_t i = 0;
     while (i < pass->number_count && pass->numbers[i].name != name) {
         i++;
@@ -152,8 +180,25 @@ cm_pass_recall(struct cm_pass *pass)
             last->excess = value->excess;
             last->before = value->before;
             last->modulo = value->modulo;
-            last->of = value->length ? value->of : NULL;
+            last->part = value->part;
+            last->of = value->length || value->part ? value->of : NULL;
         }
+    }
+}
+
+void
+cm_pass_jump(struct cm_pass *pass, Py_ssize_t to)
+{
+    pass->other = pass->stack[0];
+    pass->joins = to;
+}
+
+void
+cm_pass_join(struct cm_pass *pass)
+{
+    if (pass->unit == pass->joins && pass->other.part) {
+        pass->stack[0].part = true;
+        pass->stack[0].of = pass->other.of;
     }
 }
 

@@ -35,8 +35,10 @@ struct cm_pass {
     struct {
         PyObject *name;
         struct pushed value;
-    } numbers[CM_PASS_NUMBERS]; /* n of `n = len(x)`, `n = step % 9` */
+    } numbers[CM_PASS_NUMBERS]; /* n of `n = len(x)`, `n = step % 9`, x[:9] */
     uint32_t number_count;
+    struct pushed other; /* x of `x if a else y`, */
+    Py_ssize_t joins;    /* which joins y at this instruction */
 };
 
 static inline void
@@ -74,6 +76,10 @@ void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
 /* The variable that was pushed last may be such a number. */
 void cm_pass_recall(struct cm_pass *pass);
+/* One branch of an expression ends; the instruction is where both meet: a part
+ * by either of them is one. */
+void cm_pass_jump(struct cm_pass *pass, Py_ssize_t to);
+void cm_pass_join(struct cm_pass *pass);
 /* Those of a call, as far as they have names. */
 void cm_pass_add_arguments(struct cm_pass *pass, unsigned arguments);
 void cm_pass_add_parameters(struct cm_pass *pass);

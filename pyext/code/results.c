@@ -73,7 +73,9 @@ part_by(PyObject *function, const struct pushed *stack, unsigned arguments)
         return NULL;
     }
     if (cm_str_is_one_of(function, of_bound)) {
-        return stack[arguments].whole;
+        PyObject *bound = stack[arguments].whole;
+        bool torchs = bound != NULL && cm_str_is(bound, "torch");
+        return torchs ? cm_pushed_whole(&stack[arguments - 1]) : bound;
     }
     return arguments < 2 ? NULL
            : cm_str_is_one_of(function, of_first)
