@@ -84,8 +84,11 @@ struct cm_store {
     uint32_t scaled : 1; /* made of what it had, multiplied: x = 0.9 * x + y */
     uint32_t settled : 1; /* a variable, in a loop: behind all loops that read
                            * in a turn what the last one left in it, a
-                           * backward() takes it */
-    uint32_t unit : 21;   /* its instruction, for bytecode.c alone */
+                           * backward() takes it; CM_STORE_CALL, _HAND: one
+                           * takes what is returned, in the same turn */
+    uint32_t given : 1;   /* a local: as settled, but the code returns it, or
+                         * what is made of it */
+    uint32_t unit : 20;   /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

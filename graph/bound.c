@@ -12,6 +12,7 @@
 
 #include "alias.h"
 #include "emptying.h"
+#include "given.h"
 #include "kept.h"
 #include "memo.h"
 #include "metric.h"
@@ -237,7 +238,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
-        lines->settled += set && store->settled;
+        lines->settled += set && cm_given_settles(self, code, store);
     }
 }
 

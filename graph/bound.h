@@ -14,7 +14,7 @@
 bool cm_bound_is_known(const struct cm_holding *self);
 /* A line empties it now and then: at the end of an epoch, as a rule; or it is
  * a memo (memo.h) that an epoch fills, or a sum that goes with its graph where
- * a backward() behind the loop has taken it. */
+ * a backward() behind the loop, or the caller's, has taken it. */
 bool cm_bound_is_emptied(const struct cm_holding *self);
 /* Or sets it, one of its places, or what is added to it, to something else. */
 bool cm_bound_is_made_anew(const struct cm_holding *self);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""What code says of a sum that a loop makes: whether a backward() behind the loop takes it."""
+"""What code says of a sum that a loop makes: whether a backward() behind the loop takes it, here or at the caller."""
 
 import os
 
@@ -9,12 +9,24 @@ import pytest
 from objects_zoo import *  # noqa: F403
 
 
+def code_of(probe, body):
+    source = "def f(net, rows, n):\n" + "".join(f" {line}\n" for line in body.splitlines())
+    return probe.code(in_its_file(source)["f"].__code__)
+
+
+def lines_in_function(probe, body, mark):
+    return sorted({line - 1 for line in code_of(probe, body)["sums"][mark]})
+
+
+def taken_calls(probe, body):
+    return code_of(probe, body)["sums"]["taken"]
+
+
 def settled_lines(probe, body, function=True):
-    """Of a program whose first line is 1, in a function or in a module."""
+    """Of a program whose first line is 1, in a function or in a module: lines of variables."""
     if function:
-        source = "def f(net, rows, n):\n" + "".join(f" {line}\n" for line in body.splitlines())
-        return [line - 1 for line in probe.code(in_its_file(source)["f"].__code__)["settled"]]
-    return probe.code(compile_in_its_file(body))["settled"]
+        return lines_in_function(probe, body, "settled")
+    return probe.code(compile_in_its_file(body))["sums"]["settled"]
 
 
 SUM = """for task in rows:
@@ -152,7 +164,7 @@ def test_a_sum_that_a_function_within_has_too(probe):
  total.backward()
  return lambda: total
 """
-    assert probe.code(in_its_file(source)["f"].__code__)["settled"] == [4]
+    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["settled"] == [4]
 
 
 def test_code_that_is_too_long_to_be_asked_about(probe):
@@ -166,5 +178,73 @@ def test_where_a_library_calls_backward(probe):
     source = "def f(rows):\n total = 0\n for x in rows:\n  total += x\n total.backward()\n"
     namespace = {}
     exec(compile(source, os.__file__, "exec"), namespace)
-    assert probe.code(namespace["f"].__code__)["settled"] == []
-    assert probe.code(in_its_file(source)["f"].__code__)["settled"] == [4]
+    assert probe.code(namespace["f"].__code__)["sums"]["settled"] == []
+    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["settled"] == [4]
+
+
+GIVEN = """total = 0
+for x in rows:
+ loss = net(x)
+ total = total + net(x)
+{}
+"""
+
+
+@pytest.mark.parametrize("end", [
+    "return total", "return total / n", "mean = total / n; print(mean.item()); return mean", "return total, n",
+    "if n == 0: return None\nreturn total", "return net.scale(total)", "total /= n; return total",
+    "return total / n if n else total",
+])
+def test_a_sum_that_is_returned(probe, end):
+    assert lines_in_function(probe, GIVEN.format(end), "given")[0] == 4
+    assert settled_lines(probe, GIVEN.format(end)) == []
+
+
+@pytest.mark.parametrize("end", [
+    "return n", "return total.item()", "return total.detach()", "return float(total) / n", "total = 0; return total",
+    "rows.append(total); return n", "print(total)", "return net, n", "return lambda: total",
+    "net(n).backward(retain_graph=True); return total",
+])
+def test_a_sum_that_is_not_returned(probe, end):
+    assert 4 not in lines_in_function(probe, GIVEN.format(end), "given")
+
+
+def test_a_sum_that_is_returned_for_show(probe):
+    assert 4 in lines_in_function(probe, GIVEN.format("return total"), "given")
+    shown = GIVEN.replace(" + net(x)", " + loss").replace("loss = net(x)", "loss = net(x); loss.backward()")
+    assert 4 not in lines_in_function(probe, shown.format("return total"), "given")
+    taken = GIVEN.replace(" total = total + net(x)", " total = total + net(x); total.backward()")
+    assert 4 not in lines_in_function(probe, taken.format("return total"), "given")
+
+
+def test_a_sum_of_more_than_this_function(probe):
+    source = """def f(rows, net):
+ global total
+ for x in rows:
+  total = total + net(x)
+ return total
+"""
+    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["given"] == []
+
+
+@pytest.mark.parametrize("call", ["f(rows, n)", "f(n)", "f()", "f(rows=n)", "net.f(rows)", "net.f()",
+                                  "net.f(len(rows))", "(f(n) / 3)", "net.scale(f(n))", "net.loss.f(rows[0])"])
+@pytest.mark.parametrize("use", [
+    "{}.backward()", "loss = {}; loss.backward()", "loss = {} / n; print(loss.item()); loss.backward()",
+    "loss, n = {}; net.zero_grad(); loss.backward()", "loss = {}; net.manual_backward(loss)",
+    "loss = {}\n if n: loss.backward()",
+])
+def test_a_call_that_returns_what_is_taken(probe, call, use):
+    assert "f" in taken_calls(probe, "for x in rows:\n " + use.format(call))
+    assert "f" in taken_calls(probe, use.format(call).replace("\n ", "\n"))
+
+
+@pytest.mark.parametrize("call", ["f(rows, n)", "f()", "net.f(rows)", "net.f()", "net.f(len(rows))"])
+@pytest.mark.parametrize("use", [
+    "{}", "print({})", "loss = {}; print(loss)", "rows.append({}); n.backward()", "loss = {}; n.backward()",
+    "loss = {}; loss = 0; loss.backward()", "loss = {}.item(); (loss * n).backward()",
+    "loss = float({}); loss.backward()", "n = {}\nn.backward()", "loss = {}; loss.detach().backward()",
+    "loss = {}; loss.backward(retain_graph=True)", "loss.backward(); loss = {}", "loss = {}; loss.backward",
+])
+def test_a_call_that_returns_what_is_not(probe, call, use):
+    assert "f" not in taken_calls(probe, "for x in rows:\n " + use.format(call))

@@ -5,8 +5,6 @@
 
 #include "../tables/phrase.h"
 
-enum { UNIT_MASK = (1 << 21) - 1 };
-
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)
 {
@@ -30,7 +28,7 @@ cm_pass_add(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
             .owner = cm_pass_text(pass, owner),
             .within = cm_pass_text(pass, within),
             .line = cm_line_table_at(&pass->lines, pass->unit),
-            .unit = (uint32_t)pass->unit & UNIT_MASK};
+            .unit = (uint32_t)pass->unit & CM_PASS_UNITS};
     }
 }
 

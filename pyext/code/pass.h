@@ -12,7 +12,10 @@
 #include "sieve.h"
 #include "spans.h"
 
-enum { CM_PASS_NUMBERS = 8 };
+enum {
+    CM_PASS_NUMBERS = 8,
+    CM_PASS_UNITS = (1 << 20) - 1, /* a store knows its one up to here */
+};
 
 struct cm_pass {
     const struct cm_bytecode *tables;

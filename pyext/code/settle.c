@@ -17,7 +17,11 @@ enum {
     MOST_READ = 32,       /* in a statement, or of one kind */
     MOST_SUMS = 32,       /* of one code; a counter is one too */
     MOST_LOOKS = 1 << 20, /* at instructions */
+    MOST_LOOKS_AT_CALLS = 1 << 16,
 };
+
+/* Of a sum. */
+enum fate { KEPT, GIVEN, TAKEN };
 
 /* Of one instruction; what is set is set before the other is read. */
 struct variables {
@@ -26,10 +30,10 @@ struct variables {
 
 struct search {
     const struct cm_pass *pass;
-    uint32_t looks;
+    uint32_t looks, most_looks;
     struct cm_text_id names[MOST_SUMS];
     Py_ssize_t units[MOST_SUMS]; /* where they are set */
-    bool settled[MOST_SUMS];
+    enum fate fates[MOST_SUMS];
     unsigned count;
 };
 
@@ -41,13 +45,13 @@ struct reading {
     bool inside;             /* the loop: what is cut off there may not be */
     bool cuts;               /* it leaves the graph behind */
     bool autograd;           /* its name was the last one to be loaded */
-    bool taken;
+    enum fate fate;
 };
 
 static bool
 next(struct search *self, struct cm_instruction *one)
 {
-    return self->looks++ < MOST_LOOKS
+    return self->looks++ < self->most_looks
            && cm_instruction_next(self->pass->tables, self->pass->code, one);
 }
 
@@ -166,6 +170,16 @@ ends_statement(enum action action)
 }
 
 static void
+note_fate(struct reading *self, enum action action)
+{
+    if (self->reads && !self->cuts) {
+        self->fate = self->calls            ? TAKEN
+                     : action == ACT_RETURN ? GIVEN
+                                            : self->fate;
+    }
+}
+
+static void
 read_one(struct reading *self, const struct cm_instruction *one)
 {
     struct variables variables = variables_of(self->code, one);
@@ -181,25 +195,26 @@ read_one(struct reading *self, const struct cm_instruction *one)
     }
     self->calls |= calls_taker(self, one);
     self->cuts |= !self->inside && cuts_off(one->action, name);
-    self->taken |= self->reads && self->calls && !self->cuts;
+    note_fate(self, one->action);
     self->autograd = name != NULL && cm_str_is(name, "autograd");
 }
 
-/* Between these a backward() is called of the sum, or of what is made of it. */
-static bool
-is_taken(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to,
-         bool inside)
+/* Whether between these a backward() is called of the sum, or of what is made of
+ * it. */
+static enum fate
+fate_between(struct search *search, PyObject *sum, Py_ssize_t from,
+             Py_ssize_t to, bool inside)
 {
     struct reading self = {.code = search->pass->code,
                            .made = {sum},
                            .made_count = 1,
                            .inside = inside};
     struct cm_instruction one = {.next = from};
-    while (!self.taken && self.made_count > 0 && next(search, &one)
+    while (self.fate != TAKEN && self.made_count > 0 && next(search, &one)
            && one.unit < to) {
         read_one(&self, &one);
     }
-    return self.taken;
+    return self.fate;
 }
 
 /* ---- what is summed up to be shown */
@@ -337,18 +352,89 @@ end_around(const struct cm_pass *pass, uint32_t loop)
     return end;
 }
 
-static bool
-is_settled(struct search *self, PyObject *name, uint32_t loop)
+static enum fate
+fate_behind(struct search *self, PyObject *name, uint32_t loop)
 {
     const struct cm_spans *spans = &self->pass->spans;
     Py_ssize_t end = spans->loops[loop].end;
     Py_ssize_t first = spans->loops[loop].first;
-    return is_taken(self, name, end, end_around(self->pass, loop), false)
-           && !is_taken(self, name, first, end, true)
-           && !is_shown(self, name, first, end);
+    enum fate fate =
+        fate_between(self, name, end, end_around(self->pass, loop), false);
+    bool ends = fate != KEPT
+                && fate_between(self, name, first, end, true) != TAKEN
+                && !is_shown(self, name, first, end);
+    return ends ? fate : KEPT;
 }
 
-/* ---- all of it */
+/* ---- what a call returns */
+
+/* Where the turn ends that this stands in, or the code. */
+static Py_ssize_t
+end_of_turn(const struct cm_pass *pass, Py_ssize_t unit)
+{
+    const struct cm_spans *spans = &pass->spans;
+    Py_ssize_t end = Py_SIZE(pass->code);
+    for (uint32_t i = 0; i < spans->loop_count; i++) {
+        if (is_within(spans, i, unit) && spans->loops[i].end < end) {
+            end = spans->loops[i].end;
+        }
+    }
+    return end;
+}
+
+/* Of f in x.f(...), the first call behind that, which may be an argument's;
+ * else the instruction is the call.  False: another statement begins. */
+static bool
+find_call(struct search *self, const struct cm_store *store,
+          struct cm_instruction *one)
+{
+    bool method = store->kind == CM_STORE_CALL, found = true;
+    while (found && method) {
+        found = next(self, one) && !ends_statement(one->action);
+        method =
+            one->action != ACT_TAKE_CALL && one->action != ACT_TAKE_CALL_KEYS;
+    }
+    return found;
+}
+
+/* `self`: what is known of its statement so far. */
+static bool
+is_taken(struct search *search, const struct cm_store *store,
+         struct reading self, struct cm_instruction one)
+{
+    Py_ssize_t end = end_of_turn(search->pass, one.unit);
+    bool found = find_call(search, store, &one);
+    self.reads = true;
+    while (found && self.fate != TAKEN && (self.reads || self.made_count > 0)
+           && next(search, &one) && one.unit < end) {
+        read_one(&self, &one);
+    }
+    return self.fate == TAKEN;
+}
+
+/* Stores are in the order of the instructions. */
+static void
+mark_calls(struct cm_pass *pass)
+{
+    struct search search = {.pass = pass, .most_looks = MOST_LOOKS_AT_CALLS};
+    struct reading reading = {.code = pass->code};
+    struct cm_instruction one = {0};
+    bool more = next(&search, &one);
+    for (uint32_t i = 0; more && i < pass->count; i++) {
+        struct cm_store *store = &pass->stores[i];
+        bool call =
+            store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND;
+        for (; call && more && one.unit < (Py_ssize_t)store->unit;
+             more = next(&search, &one)) {
+            read_one(&reading, &one);
+        }
+        if (call && more) {
+            store->settled = is_taken(&search, store, reading, one);
+        }
+    }
+}
+
+/* ---- sums */
 
 static void
 add_sum(struct search *self, PyObject *name, Py_ssize_t unit)
@@ -360,21 +446,22 @@ add_sum(struct search *self, PyObject *name, Py_ssize_t unit)
     if (loop < none) {
         self->names[self->count] = cm_pass_text(self->pass, name);
         self->units[self->count] = unit;
-        self->settled[self->count++] = is_settled(self, name, loop);
+        self->fates[self->count++] = fate_behind(self, name, loop);
     }
 }
 
-/* The store is one of the sums, and all that go by its name are settled. */
-static bool
-is_one(const struct search *self, const struct cm_store *store)
+/* Where the store is one of the sums: of all that go by its name. */
+static enum fate
+fate_of(const struct search *self, const struct cm_store *store)
 {
-    bool any = false, all = true;
+    bool any = false;
+    enum fate least = TAKEN;
     for (unsigned i = 0; i < self->count; i++) {
         bool same = cm_text_same(self->names[i], store->name);
         any |= same && self->units[i] == (Py_ssize_t)store->unit;
-        all &= !same || self->settled[i];
+        least = same && self->fates[i] < least ? self->fates[i] : least;
     }
-    return any && all;
+    return any ? least : KEPT;
 }
 
 /* False: not all of them, as far as is known. */
@@ -389,6 +476,26 @@ find_sums(struct search *self)
     }
     return self->count < MOST_SUMS && self->looks < MOST_LOOKS;
 }
+
+static void
+mark_sums(struct cm_pass *pass)
+{
+    struct search search = {.pass = pass, .most_looks = MOST_LOOKS};
+    if (!find_sums(&search)) {
+        return;
+    }
+    for (uint32_t i = 0; search.count != 0 && i < pass->count; i++) {
+        struct cm_store *store = &pass->stores[i];
+        bool local = store->kind == CM_STORE_LOCAL;
+        bool variable = local || store->kind == CM_STORE_CELL
+                        || store->kind == CM_STORE_GLOBAL;
+        enum fate fate = variable ? fate_of(&search, store) : KEPT;
+        store->settled |= fate == TAKEN;
+        store->given |= fate == GIVEN && local;
+    }
+}
+
+/* ---- all of it */
 
 /* Then a graph that has been taken may be kept all the same. */
 static bool
@@ -408,18 +515,17 @@ retains_graphs(const PyCodeObject *code)
 void
 cm_settle_mark(struct cm_pass *pass)
 {
-    struct search search = {.pass = pass};
     uint32_t loops = pass->spans.loop_count;
-    if (!pass->own || loops == 0 || loops == CM_SPANS_LOOPS
-        || !cm_str_any_is_one_of(pass->code->co_names, takers)
-        || retains_graphs(pass->code) || !find_sums(&search)) {
+    bool takes = cm_str_any_is_one_of(pass->code->co_names, takers);
+    bool returns = loops != 0 && pass->spans.return_count != 0;
+    if (!pass->own || !(takes || returns) || loops == CM_SPANS_LOOPS
+        || Py_SIZE(pass->code) > CM_PASS_UNITS || retains_graphs(pass->code)) {
         return;
     }
-    for (uint32_t i = 0; search.count != 0 && i < pass->count; i++) {
-        struct cm_store *store = &pass->stores[i];
-        bool variable = store->kind == CM_STORE_LOCAL
-                        || store->kind == CM_STORE_CELL
-                        || store->kind == CM_STORE_GLOBAL;
-        store->settled = variable && is_one(&search, store);
+    if (takes) {
+        mark_calls(pass);
+    }
+    if (loops != 0) {
+        mark_sums(pass);
     }
 }

@@ -169,7 +169,13 @@ is_found(const struct cm_store *store)
 static bool
 is_settled(const struct cm_store *store)
 {
-    return store->settled;
+    return store->settled && store->kind <= CM_STORE_GLOBAL;
+}
+
+static bool
+is_given(const struct cm_store *store)
+{
+    return store->given;
 }
 
 /* The lines of those that are like that. */
@@ -186,6 +192,31 @@ lines_of(const struct cm_code *record, bool (*is)(const struct cm_store *))
         Py_XDECREF(line);
     }
     return lines;
+}
+
+/* The functions of calls: what they return is taken. */
+static PyObject *
+taken_calls(const struct cm_code *record)
+{
+    PyObject *names = PyList_New(0);
+    for (uint32_t i = 0; names != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        bool taken = store->settled && store->kind > CM_STORE_GLOBAL;
+        PyObject *name = text(store->name);
+        if (name == NULL || (taken && PyList_Append(names, name) < 0)) {
+            Py_CLEAR(names);
+        }
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyObject *
+sums_of(const struct cm_code *record)
+{
+    return Py_BuildValue(
+        "{s:N,s:N,s:N}", "settled", lines_of(record, is_settled), "given",
+        lines_of(record, is_given), "taken", taken_calls(record));
 }
 
 /* (line, less) of each comparison of attributes. */
@@ -288,7 +319,7 @@ code(PyObject *self, PyObject *object)
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
         "own", own_stores(record), "less", less_stores(record), "found",
-        lines_of(record, is_found), "settled", lines_of(record, is_settled));
+        lines_of(record, is_found), "sums", sums_of(record));
 }
 
 /* (code, kind, name, other_self, function, whether that reads or sets)
