@@ -47,7 +47,7 @@ enum cm_store_kind {
                          * not known where no argument has a name */
     CM_STORE_PARAMETER, /* NAME is parameter `decides` */
     CM_STORE_ALIAS,     /* NAME = x: a second name of it */
-    CM_STORE_RETURN,    /* return x[a:b] */
+    CM_STORE_RETURN,    /* return x[a:b], return [] */
     CM_STORE_COMPARE,   /* y.NAME is compared with the last of y.x */
 };
 
@@ -69,7 +69,7 @@ struct cm_store {
     uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None`;
                             * CM_STORE_HAND, _ALIAS: f"{x}", not x itself */
-    uint32_t empty : 1;    /* a new container: `x = []`, `x = {}` */
+    uint32_t empty : 1;    /* a new container: `x = []`, `return {}` */
     uint32_t repeated : 1; /* within a loop of this code */
     uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]`;
                             * CM_STORE_HAND: NAME is taken from an object */

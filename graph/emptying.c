@@ -476,15 +476,16 @@ cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
     return emptied;
 }
 
-/* return items[-n:], or items = items[-n:] before that. */
+/* return items[-n:], or items = items[-n:] before that; `return []`. */
 static bool
 returns_part(const struct cm_holding *self, const struct cm_alias *alias)
 {
     const char *name = cm_way_text(self, alias->name);
     for (uint32_t i = 0; i < alias->code->store_count; i++) {
         const struct cm_store *store = &alias->code->stores[i];
-        bool returned = store->kind == CM_STORE_RETURN
-                        && cm_way_is(self, store->owner, name);
+        bool returned =
+            store->kind == CM_STORE_RETURN
+            && (store->empty || cm_way_is(self, store->owner, name));
         bool set = store->kind == CM_STORE_LOCAL && store->trimmed
                    && cm_way_is(self, store->name, name);
         if (returned || set) {
@@ -500,12 +501,17 @@ cm_emptying_leaves_part(const struct cm_holding *self,
                         const char *name)
 {
     const struct cm_store *set = &code->stores[at];
+    const struct cm_store *handed = NULL;
     struct cm_aliases all = {.count = 0};
     bool part = false;
     for (uint32_t i = at; set->made && i-- > 0;) {
         const struct cm_store *store = &code->stores[i];
         if (store->line == set->line && store->kind == CM_STORE_HAND
             && cm_emptying_is_about(self, store, name)) {
+            if (handed != NULL && !cm_text_same(handed->name, store->name)) {
+                return false; /* x = merge(x, last(x)) */
+            }
+            handed = store;
             add_parameters(self, store, &all);
         }
     }

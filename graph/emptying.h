@@ -17,7 +17,7 @@ bool cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
                     uint32_t at, const char *name);
 
 /* What goes by the name is handed to a function in the line of this store, which
- * gives back a part of it: `x = last(x)`. */
+ * gives back a part of it, or a new one: `x = last(x)`, `x = flush(x)`. */
 bool cm_emptying_leaves_part(const struct cm_holding *self,
                              const struct cm_code *code, uint32_t at,
                              const char *name);

@@ -136,6 +136,36 @@ test_a_function_gives_back_a_part(void **state)
     assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "items", 6));
 }
 
+/* `outputs = flush(outputs)`; or `outputs = merge(outputs, flush(outputs))`. */
+static bool
+is_set_to_a_new_one(bool merged, bool empty)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store lines[] = {
+        store(&way, CM_STORE_HAND, "flush", "outputs", 5),
+        store(&way, CM_STORE_HAND, merged ? "merge" : "flush", "outputs", 5),
+        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 5)};
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_PARAMETER, "items", "", 8),
+        store(&way, CM_STORE_RETURN, "", "", 9)};
+    lines[2].made = true;
+    stores[1].empty = empty;
+    struct cm_code_id codes[3] = {add_code(&way, "add", lines, 3, false),
+                                  add_code(&way, "flush", stores, 2, false),
+                                  add_code(&way, "merge", stores, 1, false)};
+    return is_emptied_by_all(&way, codes, 3);
+}
+
+static void
+test_a_function_gives_back_a_new_one(void **state)
+{
+    (void)state;
+    assert_true(is_set_to_a_new_one(false, true));
+    assert_false(is_set_to_a_new_one(false, false));
+    assert_false(is_set_to_a_new_one(true, true));
+}
+
 /* put() has a line of `fill`, and one that takes an item out in a loop. */
 struct draining {
     enum cm_store_kind fill;
@@ -505,6 +535,7 @@ main(void)
         cmocka_unit_test(test_what_a_method_is_bound_to_counts),
         cmocka_unit_test(test_a_second_name),
         cmocka_unit_test(test_a_function_gives_back_a_part),
+        cmocka_unit_test(test_a_function_gives_back_a_new_one),
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_what_goes_stays_behind_the_rest),
         cmocka_unit_test(test_a_chain_is_made_anew),

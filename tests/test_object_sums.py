@@ -15,18 +15,18 @@ def code_of(probe, body):
 
 
 def lines_in_function(probe, body, mark):
-    return sorted({line - 1 for line in code_of(probe, body)["sums"][mark]})
+    return sorted({line - 1 for line in code_of(probe, body)["marked"][mark]})
 
 
 def taken_calls(probe, body):
-    return code_of(probe, body)["sums"]["taken"]
+    return code_of(probe, body)["marked"]["taken"]
 
 
 def settled_lines(probe, body, function=True):
     """Of a program whose first line is 1, in a function or in a module: lines of variables."""
     if function:
         return lines_in_function(probe, body, "settled")
-    return probe.code(compile_in_its_file(body))["sums"]["settled"]
+    return probe.code(compile_in_its_file(body))["marked"]["settled"]
 
 
 SUM = """for task in rows:
@@ -164,7 +164,7 @@ def test_a_sum_that_a_function_within_has_too(probe):
  total.backward()
  return lambda: total
 """
-    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["settled"] == [4]
+    assert probe.code(in_its_file(source)["f"].__code__)["marked"]["settled"] == [4]
 
 
 def test_code_that_is_too_long_to_be_asked_about(probe):
@@ -178,8 +178,8 @@ def test_where_a_library_calls_backward(probe):
     source = "def f(rows):\n total = 0\n for x in rows:\n  total += x\n total.backward()\n"
     namespace = {}
     exec(compile(source, os.__file__, "exec"), namespace)
-    assert probe.code(namespace["f"].__code__)["sums"]["settled"] == []
-    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["settled"] == [4]
+    assert probe.code(namespace["f"].__code__)["marked"]["settled"] == []
+    assert probe.code(in_its_file(source)["f"].__code__)["marked"]["settled"] == [4]
 
 
 GIVEN = """total = 0
@@ -224,7 +224,7 @@ def test_a_sum_of_more_than_this_function(probe):
   total = total + net(x)
  return total
 """
-    assert probe.code(in_its_file(source)["f"].__code__)["sums"]["given"] == []
+    assert probe.code(in_its_file(source)["f"].__code__)["marked"]["given"] == []
 
 
 @pytest.mark.parametrize("call", ["f(rows, n)", "f(n)", "f()", "f(rows=n)", "net.f(rows)", "net.f()",

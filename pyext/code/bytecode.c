@@ -418,9 +418,7 @@ run_build(struct cm_pass *pass, enum action action, unsigned argument)
 static void
 leave(struct cm_pass *pass, enum action action)
 {
-    if (pass->own && pass->stack[0].part) {
-        cm_pass_add(pass, CM_STORE_RETURN, NULL, pass->stack[0].of, NULL);
-    }
+    cm_pass_add_return(pass, action == ACT_RETURN);
     if (action == ACT_RETURN && pass->stack[0].constant == NULL) {
         cm_spans_return(&pass->spans, pass->unit);
     }
@@ -548,6 +546,7 @@ static void
 forget_units(struct cm_pass *pass, bool complete)
 {
     cm_spans_close(&pass->spans);
+    cm_pass_end_returns(pass, complete);
     if (complete) {
         cm_settle_mark(pass);
     }

@@ -198,3 +198,31 @@ cm_instruction_name(const PyCodeObject *code, const struct cm_instruction *one)
     }
     return cm_instruction_item(code->co_names, one->argument >> flags);
 }
+
+struct cm_variables
+cm_instruction_variables(const PyCodeObject *code,
+                         const struct cm_instruction *one)
+{
+    PyObject *locals = code->co_localsplusnames;
+    PyObject *local = cm_instruction_item(locals, one->argument);
+    PyObject *high = cm_instruction_item(locals, one->argument >> 4);
+    PyObject *low = cm_instruction_item(locals, one->argument & 15);
+    PyObject *name = cm_instruction_name(code, one);
+    switch (one->action) {
+    case ACT_LOAD_LOCAL: return (struct cm_variables){.read = {local}};
+    case ACT_LOAD_TWO: return (struct cm_variables){.read = {high, low}};
+    case ACT_LOAD_NAME:
+    case ACT_LOAD_GLOBAL: return (struct cm_variables){.read = {name}};
+    case ACT_STORE_AND_LOAD:
+        return (struct cm_variables){.set = {high}, .read = {low}};
+    case ACT_STORE_TWO: return (struct cm_variables){.set = {high, low}};
+    case ACT_STORE_LOCAL:
+    case ACT_STORE_CELL:
+    case ACT_DELETE_LOCAL:
+    case ACT_DELETE_CELL: return (struct cm_variables){.set = {local}};
+    case ACT_STORE_NAME:
+    case ACT_STORE_GLOBAL:
+    case ACT_DELETE_NAME: return (struct cm_variables){.set = {name}};
+    default: return (struct cm_variables){0};
+    }
+}

@@ -85,6 +85,12 @@ PyObject *cm_instruction_item(PyObject *tuple, unsigned index);
  * NAME of x.NAME. */
 PyObject *cm_instruction_name(const PyCodeObject *code,
                               const struct cm_instruction *one);
+/* Variables that it sets or deletes, and then reads; borrowed. */
+struct cm_variables {
+    PyObject *set[2], *read[2];
+};
+struct cm_variables cm_instruction_variables(const PyCodeObject *code,
+                                             const struct cm_instruction *one);
 /* x.NAME is loaded to be called. */
 static inline bool
 cm_instruction_is_method(const struct cm_instruction *one)

@@ -4,6 +4,7 @@
 #include "pass.h"
 
 #include "../tables/phrase.h"
+#include "opcodes.h"
 
 struct cm_text_id
 cm_pass_text(const struct cm_pass *pass, PyObject *string)
@@ -303,5 +304,79 @@ cm_pass_add_parameters(struct cm_pass *pass)
                       .kind = CM_STORE_PARAMETER,
                       .name = cm_pass_text(pass, PyTuple_GET_ITEM(names, i)),
                       .decides = (uint32_t)i});
+    }
+}
+
+/* ---- what is returned */
+
+/* The last one that sets this variable. */
+static const struct cm_store *
+last_of(const struct cm_pass *pass, struct cm_text_id name)
+{
+    const struct cm_store *found = NULL;
+    for (uint32_t i = pass->count; found == NULL && i > 0; i--) {
+        const struct cm_store *store = &pass->stores[i - 1];
+        bool sets =
+            store->kind == CM_STORE_LOCAL && cm_text_same(store->name, name);
+        found = sets ? store : NULL;
+    }
+    return found;
+}
+
+/* So many instructions read it, between this one and that of the pass. */
+static unsigned
+reads_since(const struct cm_pass *pass, Py_ssize_t unit, const PyObject *name)
+{
+    struct cm_instruction one = {.next = unit};
+    unsigned reads = 0;
+    while (cm_instruction_next(pass->tables, pass->code, &one)
+           && one.unit < pass->unit) {
+        struct cm_variables variables =
+            cm_instruction_variables(pass->code, &one);
+        reads += variables.read[0] == name;
+        reads += variables.read[1] == name;
+    }
+    return reads;
+}
+
+/* `x = []`, some statements that read no x, `return x`. */
+static bool
+is_left_empty(const struct cm_pass *pass, const struct pushed *value)
+{
+    bool variable = value->name != NULL && !value->attribute;
+    const struct cm_store *store =
+        variable ? last_of(pass, cm_pass_text(pass, value->name)) : NULL;
+    return store != NULL && store->empty
+           && reads_since(pass, (Py_ssize_t)store->unit, value->name) == 1;
+}
+
+void
+cm_pass_add_return(struct cm_pass *pass, bool returns)
+{
+    const struct pushed value = pass->stack[0];
+    uint32_t before = pass->count;
+    bool empty =
+        pass->own && returns && !value.part
+        && ((value.empty && value.fresh) || is_left_empty(pass, &value));
+    if (pass->own && (value.part || empty)) {
+        cm_pass_add(pass, CM_STORE_RETURN, NULL, value.part ? value.of : NULL,
+                    NULL);
+    }
+    if (pass->count > before) {
+        pass->stores[before].empty = empty;
+    }
+}
+
+void
+cm_pass_end_returns(struct cm_pass *pass, bool complete)
+{
+    uint32_t count = 0, all = pass->spans.return_count;
+    for (uint32_t i = 0; i < pass->count; i++) {
+        count +=
+            pass->stores[i].kind == CM_STORE_RETURN && pass->stores[i].empty;
+    }
+    bool known = complete && count == all && all < CM_SPANS_RETURNS;
+    for (uint32_t i = 0; !known && i < pass->count; i++) {
+        pass->stores[i].empty &= pass->stores[i].kind != CM_STORE_RETURN;
     }
 }

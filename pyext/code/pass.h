@@ -86,5 +86,10 @@ void cm_pass_join(struct cm_pass *pass);
 /* Those of a call, as far as they have names. */
 void cm_pass_add_arguments(struct cm_pass *pass, unsigned arguments);
 void cm_pass_add_parameters(struct cm_pass *pass);
+/* The code is left, `returns`: with what was pushed last. */
+void cm_pass_add_return(struct cm_pass *pass, bool returns);
+/* Once all code is read: where it may return something else too, `if not rows:
+ * return []` says nothing. */
+void cm_pass_end_returns(struct cm_pass *pass, bool complete);
 
 #endif

@@ -23,11 +23,6 @@ enum {
 /* Of a sum. */
 enum fate { KEPT, GIVEN, TAKEN };
 
-/* Of one instruction; what is set is set before the other is read. */
-struct variables {
-    PyObject *set[2], *read[2];
-};
-
 struct search {
     const struct cm_pass *pass;
     uint32_t looks, most_looks;
@@ -53,33 +48,6 @@ next(struct search *self, struct cm_instruction *one)
 {
     return self->looks++ < self->most_looks
            && cm_instruction_next(self->pass->tables, self->pass->code, one);
-}
-
-static struct variables
-variables_of(const PyCodeObject *code, const struct cm_instruction *one)
-{
-    PyObject *locals = code->co_localsplusnames;
-    PyObject *local = cm_instruction_item(locals, one->argument);
-    PyObject *high = cm_instruction_item(locals, one->argument >> 4);
-    PyObject *low = cm_instruction_item(locals, one->argument & 15);
-    PyObject *name = cm_instruction_name(code, one);
-    switch (one->action) {
-    case ACT_LOAD_LOCAL: return (struct variables){.read = {local}};
-    case ACT_LOAD_TWO: return (struct variables){.read = {high, low}};
-    case ACT_LOAD_NAME:
-    case ACT_LOAD_GLOBAL: return (struct variables){.read = {name}};
-    case ACT_STORE_AND_LOAD:
-        return (struct variables){.set = {high}, .read = {low}};
-    case ACT_STORE_TWO: return (struct variables){.set = {high, low}};
-    case ACT_STORE_LOCAL:
-    case ACT_STORE_CELL:
-    case ACT_DELETE_LOCAL:
-    case ACT_DELETE_CELL: return (struct variables){.set = {local}};
-    case ACT_STORE_NAME:
-    case ACT_STORE_GLOBAL:
-    case ACT_DELETE_NAME: return (struct variables){.set = {name}};
-    default: return (struct variables){0};
-    }
 }
 
 /* ---- what takes the sum */
@@ -182,7 +150,7 @@ note_fate(struct reading *self, enum action action)
 static void
 read_one(struct reading *self, const struct cm_instruction *one)
 {
-    struct variables variables = variables_of(self->code, one);
+    struct cm_variables variables = cm_instruction_variables(self->code, one);
     PyObject *name = loaded_by(self->code, one);
     begin(self, is_store(one->action));
     set(self, variables.set[0]);
@@ -278,7 +246,7 @@ is_shown(struct search *search, PyObject *sum, Py_ssize_t from, Py_ssize_t to)
                  added = {.count = 0};
     struct cm_instruction one = {.next = from};
     while (next(search, &one) && one.unit < to) {
-        struct variables variables = variables_of(code, &one);
+        struct cm_variables variables = cm_instruction_variables(code, &one);
         if (variables.set[0] == sum || variables.set[1] == sum) {
             add_all(&added, &read);
         }
@@ -302,7 +270,8 @@ is_carried(struct search *self, PyObject *name, uint32_t loop)
     const struct cm_spans *spans = &self->pass->spans;
     struct cm_instruction one = {.next = spans->loops[loop].first};
     while (next(self, &one) && one.unit < spans->loops[loop].end) {
-        struct variables variables = variables_of(self->pass->code, &one);
+        struct cm_variables variables =
+            cm_instruction_variables(self->pass->code, &one);
         if (variables.set[0] == name || variables.set[1] == name) {
             return false;
         }
@@ -470,7 +439,8 @@ find_sums(struct search *self)
 {
     struct cm_instruction one = {0};
     while (self->count < MOST_SUMS && next(self, &one)) {
-        struct variables variables = variables_of(self->pass->code, &one);
+        struct cm_variables variables =
+            cm_instruction_variables(self->pass->code, &one);
         add_sum(self, variables.set[0], one.unit);
         add_sum(self, variables.set[1], one.unit);
     }

@@ -167,6 +167,12 @@ is_found(const struct cm_store *store)
 }
 
 static bool
+is_empty_return(const struct cm_store *store)
+{
+    return store->kind == CM_STORE_RETURN && store->empty;
+}
+
+static bool
 is_settled(const struct cm_store *store)
 {
     return store->settled && store->kind <= CM_STORE_GLOBAL;
@@ -212,11 +218,12 @@ taken_calls(const struct cm_code *record)
 }
 
 static PyObject *
-sums_of(const struct cm_code *record)
+marks_of(const struct cm_code *record)
 {
     return Py_BuildValue(
-        "{s:N,s:N,s:N}", "settled", lines_of(record, is_settled), "given",
-        lines_of(record, is_given), "taken", taken_calls(record));
+        "{s:N,s:N,s:N,s:N}", "settled", lines_of(record, is_settled), "given",
+        lines_of(record, is_given), "taken", taken_calls(record),
+        "empty_returns", lines_of(record, is_empty_return));
 }
 
 /* (line, less) of each comparison of attributes. */
@@ -319,7 +326,7 @@ code(PyObject *self, PyObject *object)
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
         "own", own_stores(record), "less", less_stores(record), "found",
-        lines_of(record, is_found), "sums", sums_of(record));
+        lines_of(record, is_found), "marked", marks_of(record));
 }
 
 /* (code, kind, name, other_self, function, whether that reads or sets)
