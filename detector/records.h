@@ -61,14 +61,16 @@ struct cm_store {
     struct cm_text_id within;
     /* k of x[k] and `k in x`, where it is a variable; of CM_STORE_ATTRIBUTE the
      * attribute that an operation makes it of: "sum" in self.avg = self.sum / n
-     * and in self.sum += x; of F(...).NAME(...) F */
+     * and in self.sum += x; of F(...).NAME(...) F; of CM_STORE_HAND, _ALIAS
+     * k, where x is y[k] or a part of that, as in NAME, z = y[k] */
     struct cm_text_id key;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
      * it; CM_STORE_CALL, of heappop(x) and its like: the arguments. */
     uint32_t decides;
     uint32_t constant : 1; /* a constant is stored, as in `self.x = None`;
-                            * CM_STORE_HAND, _ALIAS: f"{x}", not x itself */
+                            * CM_STORE_HAND, _ALIAS: f"{x}" or x.to(y), not x
+                            * itself */
     uint32_t empty : 1;    /* a new container: `x = []`, `return {}` */
     uint32_t repeated : 1; /* within a loop of this code */
     uint32_t made : 1;     /* by the expression: `x = Node()`, `x = [y]`;
@@ -87,8 +89,10 @@ struct cm_store {
                            * backward() takes it; CM_STORE_CALL, _HAND: one
                            * takes what is returned, in the same turn */
     uint32_t given : 1;   /* a local: as settled, but the code returns it, or
-                         * what is made of it */
-    uint32_t unit : 20;   /* its instruction, for bytecode.c alone */
+                           * what is made of it */
+    uint32_t sized : 1;   /* of what `key` names, a variable, it is a size:
+                           * len(k), k.shape[1], k.size(1) */
+    uint32_t unit : 19;   /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

@@ -543,7 +543,7 @@ cm_emptying_helpers(const struct cm_holding *self, struct cm_text_id *names,
             cm_records_code(self->records, self->codes[i]);
         for (uint32_t k = 0; k < code->store_count && count < capacity; k++) {
             const struct cm_store *store = &code->stores[k];
-            if (store->kind == CM_STORE_HAND
+            if (store->kind == CM_STORE_HAND && !store->sized
                 && !is_listed(names, count, store->name)) {
                 names[count++] = store->name;
             }

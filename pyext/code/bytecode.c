@@ -56,10 +56,12 @@ static void
 push_attribute(struct cm_pass *pass, PyObject *name)
 {
     PyObject *object = pass->stack[0].name;
+    PyObject *sizes = cm_pushed_sizes(&pass->stack[0], name, "shape");
     pop(pass, 1);
     push(pass, name, NULL);
     pass->stack[0].attribute = true;
     pass->stack[0].object = object;
+    pass->stack[0].sizes = sizes;
 }
 
 static void
@@ -94,7 +96,9 @@ push_item(struct cm_pass *pass)
         push_part(pass, container.name);
         return;
     }
-    cm_pass_push(pass, cm_pushed_item(container.name, &key));
+    struct pushed item = cm_pushed_item(container.name, &key);
+    item.size = container.sizes;
+    cm_pass_push(pass, item);
 }
 
 /* `except E as NAME` ends with NAME = None and del NAME: no store. */
@@ -241,12 +245,15 @@ run_method(struct cm_pass *pass, PyObject *name)
     cm_pass_add_call(pass, name, &bound);
     pop(pass, 1);
     push(pass, NULL, NULL);
-    cm_pass_push(pass, (struct pushed){.called = name,
-                                       .object = bound.name,
-                                       .within = bound.within,
-                                       .part = bound.part,
-                                       .of = bound.of,
-                                       .whole = cm_pushed_whole(&bound)});
+    cm_pass_push(
+        pass, (struct pushed){.called = name,
+                              .object = bound.name,
+                              .from = cm_pushed_moved(&bound, name),
+                              .sizes = cm_pushed_sizes(&bound, name, "size"),
+                              .within = bound.within,
+                              .part = bound.part,
+                              .of = bound.of,
+                              .whole = cm_pushed_whole(&bound)});
 }
 
 static void

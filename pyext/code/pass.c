@@ -44,13 +44,26 @@ cm_pass_add_call(struct cm_pass *pass, PyObject *name,
     }
 }
 
+/* By which key it was taken, or of what it is a size. */
+static void
+add_taken(const struct cm_pass *pass, const struct pushed *value,
+          struct cm_store *store)
+{
+    store->sized = value->size != NULL;
+    store->key =
+        cm_pass_text(pass, value->size != NULL ? value->size : value->key);
+}
+
 void
 cm_pass_add_key(struct cm_pass *pass, enum cm_store_kind kind, PyObject *name,
                 const struct pushed *of, const struct pushed *key)
 {
     uint32_t before = pass->count;
     cm_pass_add(pass, kind, name, of->name, of->within);
-    if (pass->count > before && !key->attribute) {
+    if (pass->count > before && key->name == NULL && key->size != NULL) {
+        add_taken(pass, key, &pass->stores[before]);
+    }
+    else if (pass->count > before && !key->attribute) {
         pass->stores[before].trimmed = key->modulo;
         pass->stores[before].key =
             cm_pass_text(pass, key->name != NULL ? key->name : key->from);
@@ -204,7 +217,8 @@ cm_pass_join(struct cm_pass *pass)
 static bool
 has_name(const struct pushed *value)
 {
-    return value->name != NULL || value->within != NULL || value->from != NULL;
+    return value->name != NULL || value->within != NULL || value->from != NULL
+           || value->size != NULL;
 }
 
 static PyObject *
@@ -226,6 +240,7 @@ cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
     }
     if (pass->count > before) {
         pass->stores[before].constant = value.from != NULL;
+        add_taken(pass, &value, &pass->stores[before]);
     }
 }
 
@@ -259,14 +274,15 @@ static void
 hand(struct cm_pass *pass, PyObject *function, unsigned which,
      const struct pushed *argument, bool method)
 {
-    add_numbered(
-        pass, (struct cm_store){.kind = CM_STORE_HAND,
-                                .name = cm_pass_text(pass, function),
-                                .owner = cm_pass_text(pass, name_in(argument)),
-                                .within = cm_pass_text(pass, argument->within),
-                                .decides = which,
-                                .constant = argument->from != NULL,
-                                .made = method});
+    struct cm_store store = {.kind = CM_STORE_HAND,
+                             .name = cm_pass_text(pass, function),
+                             .owner = cm_pass_text(pass, name_in(argument)),
+                             .within = cm_pass_text(pass, argument->within),
+                             .decides = which,
+                             .constant = argument->from != NULL,
+                             .made = method};
+    add_taken(pass, argument, &store);
+    add_numbered(pass, store);
 }
 
 void

@@ -33,7 +33,10 @@ struct pushed {
     PyObject *called;  /* a method: its name */
     PyObject *object;  /* y of y.x, an attribute or a method */
     PyObject *by;      /* f of f(...), what a call has made */
-    PyObject *from;    /* a text or a tuple: the one variable in it */
+    PyObject *from;    /* a text or a tuple: the one variable in it; x.to(y) */
+    PyObject *size;    /* len(x), x.shape[1], x.size(1): the variable x */
+    PyObject *sizes;   /* x.shape, x.size(), or the method: likewise */
+    PyObject *key;     /* of an item: the variable k of y[k] */
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
     /* of a * x + b * y, each that is multiplied */
@@ -49,6 +52,25 @@ struct pushed {
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */
 
+/* NAME of x, a variable, says all its sizes. */
+static inline PyObject *
+cm_pushed_sizes(const struct pushed *of, PyObject *name, const char *wanted)
+{
+    return !of->attribute && of->name != NULL && cm_str_is(name, wanted)
+               ? of->name
+               : NULL;
+}
+
+/* NAME of x.NAME(...), which is as large as x, a variable. */
+static inline PyObject *
+cm_pushed_moved(const struct pushed *of, PyObject *name)
+{
+    static const char *const names[] = {
+        "to",   "cuda",   "cpu",   "pin_memory", "float",      "half",
+        "long", "detach", "clone", "bfloat16",   "contiguous", NULL};
+    return !of->attribute && cm_str_is_one_of(name, names) ? of->name : NULL;
+}
+
 /* x[key], where x goes by this name: y['x'] is remembered as x too. */
 static inline struct pushed
 cm_pushed_item(PyObject *of, const struct pushed *key)
@@ -56,6 +78,7 @@ cm_pushed_item(PyObject *of, const struct pushed *key)
     bool named = key->constant != NULL && PyUnicode_CheckExact(key->constant);
     return (struct pushed){.name = named ? key->constant : NULL,
                            .within = of,
+                           .key = key->attribute ? NULL : key->name,
                            .chosen = key->name != NULL || key->made,
                            .attribute = true};
 }
@@ -100,7 +123,7 @@ cm_pushed_swap(struct pushed stack[CM_PUSHED_DEPTH], unsigned with)
 }
 
 /* a, b = 4, None: the items of a constant, the first one on top; or parts of
- * what a loop goes over. */
+ * what a loop goes over, of x.shape, of y[k]. */
 static inline void
 cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
 {
@@ -108,8 +131,16 @@ cm_pushed_unpack(struct pushed stack[CM_PUSHED_DEPTH], unsigned count)
     PyObject *items = whole.constant;
     bool known = items != NULL && PyTuple_CheckExact(items)
                  && PyTuple_GET_SIZE(items) == (Py_ssize_t)count;
-    cm_pushed_pop(stack, known || whole.turn ? 1 : CM_PUSHED_DEPTH);
-    for (unsigned i = known || whole.turn ? count : 0; i > 0; i--) {
+    bool parts =
+        known || whole.turn || whole.sizes != NULL || whole.key != NULL;
+    cm_pushed_pop(stack, parts ? 1 : CM_PUSHED_DEPTH);
+    if (parts && !known && !whole.turn) {
+        whole = (struct pushed){.fresh = whole.fresh,
+                                .within = whole.within,
+                                .key = whole.key,
+                                .size = whole.sizes};
+    }
+    for (unsigned i = parts ? count : 0; i > 0; i--) {
         whole.constant = known ? PyTuple_GET_ITEM(items, i - 1) : NULL;
         whole.few = false;
         cm_pushed_push(stack, whole);

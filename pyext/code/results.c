@@ -122,6 +122,22 @@ add_call(struct cm_pass *pass, PyObject *function, const struct pushed *first,
     }
 }
 
+/* x.size(), x.size(1); x.to(device) is as large as x. */
+static void
+add_sizes(const struct cm_pass *pass, unsigned arguments,
+          struct pushed *result)
+{
+    struct pushed method = {0};
+    if (arguments < CM_PUSHED_DEPTH) {
+        method = pass->stack[arguments];
+    }
+    if (method.called != NULL) {
+        result->from = method.from;
+        result->sizes = arguments == 0 ? method.sizes : NULL;
+        result->size = arguments != 0 ? method.sizes : NULL;
+    }
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -139,6 +155,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         result.empty = makes_empty(function, arguments);
         result.by = function;
     }
+    add_sizes(pass, arguments, &result);
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
         cm_pass_add_arguments(pass, arguments);
         return result;
@@ -147,6 +164,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     if (cm_str_is(function, "len")) {
         result.length = true;
         result.of = first->name;
+        result.size = first->attribute ? NULL : first->name;
     }
     else if (cm_str_is(function, "vars")) {
         result.name = function;
@@ -170,7 +188,8 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     }
     else {
         bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
-        result.from = text ? cm_pushed_source(pass->stack, arguments) : NULL;
+        result.from =
+            text ? cm_pushed_source(pass->stack, arguments) : result.from;
         result.of = part_by(function, pass->stack, arguments);
         result.part = result.of != NULL;
         cm_pass_add_arguments(pass, arguments);
@@ -236,6 +255,9 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     if (operation == MINUS && left->length) {
         result.length = result.excess = true;
         result.of = left->of;
+    }
+    if ((operation == MINUS || operation == PLUS) && right->constant != NULL) {
+        result.size = left->size;
     }
     result.before = operation == MINUS && !left->length && !right->few;
     scale(&result, left, right, operation);

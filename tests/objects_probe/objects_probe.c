@@ -267,6 +267,33 @@ own_stores(const struct cm_code *record)
     return own;
 }
 
+/* (kind, name, key, sized) of what was taken by a key, or is a size. */
+static PyObject *
+taken_stores(const struct cm_code *record)
+{
+    PyObject *taken = PyList_New(0);
+    for (uint32_t i = 0; taken != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        bool own = store->kind >= CM_STORE_HAND && store->key.index != 0;
+        PyObject *item =
+            Py_BuildValue("iNNi", (int)store->kind, text(store->name),
+                          text(store->key), (int)store->sized);
+        if (item == NULL
+            || ((own || store->sized) && PyList_Append(taken, item) < 0)) {
+            Py_CLEAR(taken);
+        }
+        Py_XDECREF(item);
+    }
+    return taken;
+}
+
+static PyObject *
+marks_of(const struct cm_store *store)
+{
+    return Py_BuildValue("iii", (int)store->constant, (int)store->empty,
+                         (int)store->repeated);
+}
+
 static PyObject *
 code(PyObject *self, PyObject *object)
 {
@@ -295,9 +322,7 @@ code(PyObject *self, PyObject *object)
         PyObject *container = text(store->within);
         PyObject *key = Py_BuildValue("NIi", text(store->key), store->decides,
                                       (int)store->carried);
-        PyObject *mark =
-            Py_BuildValue("iii", (int)store->constant, (int)store->empty,
-                          (int)store->repeated);
+        PyObject *mark = marks_of(store);
         PyObject *value =
             Py_BuildValue("ii", (int)store->made, (int)store->trimmed);
         PyObject *turn = Py_BuildValue("iii", (int)store->turn,
@@ -319,14 +344,16 @@ code(PyObject *self, PyObject *object)
         Py_XDECREF(turn);
     }
     return Py_BuildValue(
-        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}",
+        "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:"
+        "N}",
         "id", (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
         record->library ? Py_True : Py_False, "stores", stores, "within",
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
-        "own", own_stores(record), "less", less_stores(record), "found",
-        lines_of(record, is_found), "marked", marks_of(record));
+        "own", own_stores(record), "taken", taken_stores(record), "less",
+        less_stores(record), "found", lines_of(record, is_found), "marked",
+        marks_of(record));
 }
 
 /* (code, kind, name, other_self, function, whether that reads or sets)
