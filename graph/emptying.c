@@ -388,10 +388,9 @@ parameter_of_object(const struct cm_holding *self,
                : (struct cm_text_id){0};
 }
 
-/* trim(x), cache(x), and x.run() of self in run(). */
-static bool
-gives(const struct cm_holding *self, const struct cm_code *caller,
-      const struct cm_store *store, const struct cm_alias *to)
+bool
+cm_emptying_gives(const struct cm_holding *self, const struct cm_code *caller,
+                  const struct cm_store *store, const struct cm_alias *to)
 {
     struct cm_text_id parameter = {0};
     if (store->kind == CM_STORE_HAND) {
@@ -403,8 +402,7 @@ gives(const struct cm_holding *self, const struct cm_code *caller,
              && cm_repeat_calls(self, caller, store, to->code)) {
         parameter = receiver_of(self, to->code);
     }
-    return parameter.index != 0 && store->owner.index != 0
-           && cm_text_same(parameter, to->name);
+    return parameter.index != 0 && cm_text_same(parameter, to->name);
 }
 
 void
@@ -417,7 +415,8 @@ cm_emptying_add_callers(const struct cm_holding *self,
             cm_records_code(self->records, self->codes[i]);
         for (uint32_t k = 0; !caller->library && k < caller->store_count;
              k++) {
-            if (gives(self, caller, &caller->stores[k], to)) {
+            if (caller->stores[k].owner.index != 0
+                && cm_emptying_gives(self, caller, &caller->stores[k], to)) {
                 cm_aliases_add(all, caller, caller->stores[k].owner);
             }
         }

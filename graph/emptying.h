@@ -41,6 +41,12 @@ struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,
                                         const struct cm_store *handed);
 
+/* The caller's line hands something to the code of `to` under that name: trim(x),
+ * cache(x), and x.run() of self in run(). */
+bool cm_emptying_gives(const struct cm_holding *self,
+                       const struct cm_code *caller,
+                       const struct cm_store *store,
+                       const struct cm_alias *to);
 /* What callers hand to the code of `to` under that name, a parameter of it;
  * of self, what they call it on. */
 void cm_emptying_add_callers(const struct cm_holding *self,

@@ -4,17 +4,15 @@
 /* By the names in one function: it asks for a key (`k in memo`, memo.get(k),
  * memo[k]) and stores one after that; or any function asks `k in memo`.  Keys
  * in order are a data set's where the same variable is an index of something
- * else, self.rows[k], or where a loop that is run again and again makes them:
- * `for k in ...` in another loop, also of who hands k on.  O(stores). */
+ * else, self.rows[k], or where key.c knows what makes them.  O(stores). */
 
 #include "memo.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "alias.h"
 #include "emptying.h"
-#include "repeat.h"
+#include "key.h"
 #include "way.h"
 
 struct memo {
@@ -22,6 +20,7 @@ struct memo {
     struct cm_name name;
     struct cm_text_id key; /* of the line that stores */
     bool asked, stored, indexes, again;
+    bool others; /* a line stores under a key of which nothing is known */
 };
 
 static bool
@@ -51,7 +50,9 @@ read_code(struct memo *self, const struct cm_code *code)
         self->asked |= (stores && asked)
                        || (store->kind == CM_STORE_ASK && is_its(self, store));
         self->stored |= stores;
-        self->key = stores && store->key.index != 0 ? store->key : self->key;
+        self->key = stores && store->key.index != 0 && !store->sized
+                        ? store->key
+                        : self->key;
     }
 }
 
@@ -101,60 +102,32 @@ look_for_index(struct memo *self, const struct cm_code *code)
     }
 }
 
-/* ---- keys that come again */
+/* ---- keys that come from a set */
 
-/* A data set is asked for its items, by number. */
 static bool
-is_index(const struct cm_holding *self, const struct cm_code *code,
-         const struct cm_store *store)
+is_known(const struct cm_holding *self, const struct cm_code *code,
+         struct cm_text_id key)
 {
-    return store->decides == 1 && cm_way_is(self, code->name, "__getitem__");
+    return cm_key_always_comes_again(self, code, key)
+           || cm_key_is_size(self, code, key)
+           || cm_key_is_item(self, code, key);
 }
 
-/* By this store the variable has what it has had before; else what that is
- * known by elsewhere is added. */
-static bool
-is_set_again(const struct cm_holding *self, const struct cm_alias *variable,
-             const struct cm_store *store, struct cm_aliases *all)
-{
-    if (store->kind == CM_STORE_ALIAS && store->owner.index != 0) {
-        cm_aliases_add(all, variable->code, store->owner);
-    }
-    else if (store->kind == CM_STORE_PARAMETER) {
-        cm_emptying_add_callers(self, variable, all);
-    }
-    return (store->turn
-            && (store->nested || cm_repeat_is_called(self, variable->code)))
-           || (store->kind == CM_STORE_PARAMETER
-               && is_index(self, variable->code, store));
-}
-
-/* The variable has in this code what it has had before. */
-static bool
-comes_again(const struct cm_holding *self, const struct cm_code *code,
-            struct cm_text_id name)
-{
-    struct cm_aliases all = {.count = name.index != 0,
-                             .items = {{.code = code, .name = name}}};
-    bool again = false;
-    for (size_t i = 0; !again && i < all.count; i++) {
-        const struct cm_alias variable = all.items[i];
-        for (uint32_t k = 0; !again && k < variable.code->store_count; k++) {
-            const struct cm_store *store = &variable.code->stores[k];
-            again = cm_text_same(store->name, variable.name)
-                    && is_set_again(self, &variable, store, &all);
-        }
-    }
-    return again;
-}
-
+/* Of what comes again one line is enough. */
 static void
-look_for_again(struct memo *self, const struct cm_code *code)
+look_at_keys(struct memo *self, const struct cm_code *code)
 {
+    const struct cm_holding *holding = self->holding;
     for (uint32_t i = 0; !self->again && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
-        self->again = store->kind == CM_STORE_ITEM && is_its(self, store)
-                      && comes_again(self->holding, code, store->key);
+        if (store->kind == CM_STORE_ITEM && is_its(self, store)) {
+            self->again =
+                !store->sized && cm_key_comes_again(holding, code, store->key);
+            self->others |= store->sized
+                                ? !cm_key_is_of_data(holding, code, store->key)
+                                : !is_known(holding, code, store->key);
+        }
+        self->others |= cm_emptying_adds(holding, store, self->name.text);
     }
 }
 
@@ -206,15 +179,49 @@ cm_memo_fills(const struct cm_holding *self)
     uint8_t keys = cm_way_step(self, self->at)->keys;
     if (keys == CM_KEYS_COUNTED) {
         read_all(&memo, look_for_index);
-        read_all(&memo, look_for_again);
+        read_all(&memo, look_at_keys);
     }
-    return keys == CM_KEYS_OF_A_SET || memo.indexes || memo.again;
+    return keys == CM_KEYS_OF_A_SET
+           || (keys == CM_KEYS_COUNTED
+               && (memo.indexes || memo.again || !memo.others));
+}
+
+static bool
+has_known_arguments(const struct cm_holding *self, const struct cm_code *code)
+{
+    bool any = false, known = true;
+    for (uint32_t i = 0; known && i < code->store_count; i++) {
+        if (code->stores[i].kind == CM_STORE_PARAMETER) {
+            any = true;
+            known = is_known(self, code, code->stores[i].name);
+        }
+    }
+    return any && known;
+}
+
+/* The function whose results it keeps, by its name. */
+static bool
+is_called_with_known(const struct cm_holding *self)
+{
+    const char *name = cm_way_cached(self);
+    bool known = false;
+    for (size_t i = 0; !known && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        known = !code->library && cm_way_is(self, code->qualified_name, name)
+                && has_known_arguments(self, code);
+    }
+    return known;
 }
 
 bool
 cm_memo_fills_cache(const struct cm_holding *self)
 {
     size_t cache = self->count > 1 ? cm_way_lru_cache(self) : 0;
-    return cache != 0 && self->at == cache + 1 && has_new_keys(self)
-           && cm_way_step(self, self->at)->keys == CM_KEYS_OF_A_SET;
+    if (cache == 0 || self->at != cache + 1 || !has_new_keys(self)) {
+        return false;
+    }
+    uint8_t keys = cm_way_step(self, self->at)->keys;
+    return keys == CM_KEYS_OF_A_SET
+           || (keys == CM_KEYS_COUNTED && is_called_with_known(self));
 }

@@ -232,6 +232,43 @@ test_keys_that_an_object_is_called_with(void **state)
     assert_false(comes_again(&one));
 }
 
+/* for x in ...: memo[len(x)] = y, and a second line that stores. */
+static bool
+fills_by_sizes(bool turn, const char *key, bool sized, enum cm_store_kind kind)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store lines[] = {store(&way, CM_STORE_LOCAL, "x", "", 2),
+                               store(&way, CM_STORE_ASK, "", "memo", 3),
+                               store(&way, CM_STORE_ITEM, "", "memo", 4),
+                               store(&way, kind, "setdefault", "memo", 5)};
+    lines[0].turn = turn;
+    lines[2].key = text(&way, "x");
+    lines[2].sized = true;
+    lines[3].key = text(&way, key);
+    lines[3].sized = sized;
+    struct cm_code_id code = add_code(&way, "fit", lines, 4, false);
+    way.steps[2].keys = CM_KEYS_COUNTED;
+    way.holding.codes = &code;
+    way.holding.code_count = 1;
+    bool result = cm_memo_fills(&way.holding);
+    cm_records_free(way.records);
+    return result;
+}
+
+static void
+test_keys_that_are_sizes(void **state)
+{
+    (void)state;
+    assert_true(fills_by_sizes(true, "x", true, CM_STORE_ITEM));
+    assert_true(fills_by_sizes(true, "", false, CM_STORE_REMOVE));
+    assert_false(fills_by_sizes(false, "x", true, CM_STORE_ITEM));
+    assert_false(fills_by_sizes(true, "n", true, CM_STORE_ITEM));
+    assert_false(fills_by_sizes(true, "n", false, CM_STORE_ITEM));
+    assert_false(fills_by_sizes(true, "", false, CM_STORE_ITEM));
+    assert_false(fills_by_sizes(true, "", false, CM_STORE_CALL));
+}
+
 /* {k: None for k in names}, whose values are set; what also adds keys is none. */
 static void
 test_keys_without_a_value_yet(void **state)
@@ -290,6 +327,54 @@ test_caches(void **state)
                              CM_KEYS_OF_A_SET, 0));
 }
 
+/* embed(word, other), which a loop within a loop calls; `again`: what another
+ * line hands it. */
+static bool
+fills_cache_of(const char *function, const char *handed, const char *other,
+               bool nested, const char *again)
+{
+    struct way way;
+    way_init(&way,
+             "M||module a;O|.embed|lru_cache of embed;D|cache|dict of 9|9;"
+             "T|['la']|Tensor [4]",
+             2);
+    struct cm_store own[] = {store(&way, CM_STORE_PARAMETER, "word", "", 1),
+                             store(&way, CM_STORE_PARAMETER, "other", "", 1)};
+    struct cm_store loop[] = {
+        store(&way, CM_STORE_LOCAL, "w", "", 5),
+        store(&way, CM_STORE_HAND, "embed", handed, 6),
+        store(&way, CM_STORE_HAND, "embed", other ? other : "", 6)};
+    own[1].decides = loop[2].decides = 1;
+    loop[0].turn = true;
+    loop[0].nested = nested;
+    struct cm_store line = store(&way, CM_STORE_HAND, "embed", again, 9);
+    struct cm_code_id codes[3] = {
+        add_code(&way, function, own, other != NULL ? 2 : 1, false),
+        add_code(&way, "main", loop, other != NULL ? 3 : 2, false),
+        add_code(&way, "serve", &line, 1, false)};
+    way.steps[2].keys = CM_KEYS_COUNTED;
+    way.holding.codes = codes;
+    way.holding.code_count = again[0] != '\0' ? 3 : 2;
+    bool found = cm_memo_fills_cache(&way.holding);
+    way.steps[2].keys = CM_KEYS_UNKNOWN;
+    assert_false(cm_memo_fills_cache(&way.holding));
+    cm_records_free(way.records);
+    return found;
+}
+
+static void
+test_caches_of_what_comes_again(void **state)
+{
+    (void)state;
+    assert_true(fills_cache_of("embed", "w", NULL, true, ""));
+    assert_true(fills_cache_of("embed", "w", "w", true, ""));
+    assert_false(fills_cache_of("embed", "w", NULL, false, ""));
+    assert_false(fills_cache_of("embed", "step", NULL, true, ""));
+    assert_false(fills_cache_of("embed", "w", "step", true, ""));
+    assert_false(fills_cache_of("other", "w", NULL, true, ""));
+    assert_false(fills_cache_of("embed", "w", NULL, true, "step"));
+}
+
 int
 main(void)
 {
@@ -302,7 +387,9 @@ main(void)
         cmocka_unit_test(test_keys_of_a_loop_that_runs_again),
         cmocka_unit_test(test_keys_without_a_value_yet),
         cmocka_unit_test(test_keys_that_an_object_is_called_with),
+        cmocka_unit_test(test_keys_that_are_sizes),
         cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_caches_of_what_comes_again),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
