@@ -210,12 +210,26 @@ take_from_line(struct origin *self, struct cm_aliases *all,
     }
 }
 
+/* x[k] = y */
+static bool
+has_new_items(const struct cm_alias *variable)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < variable->code->store_count; i++) {
+        const struct cm_store *store = &variable->code->stores[i];
+        found = store->kind == CM_STORE_ITEM && store->name.index == 0
+                && cm_text_same(store->owner, variable->name);
+    }
+    return found;
+}
+
 /* All lines that set it. */
 static void
 take_all(struct origin *self, struct cm_aliases *all,
          const struct cm_alias *variable)
 {
     bool set = false;
+    self->unknown |= all == &self->data && has_new_items(variable);
     for (uint32_t i = 0; !self->unknown && i < variable->code->store_count;
          i++) {
         const struct cm_store *store = &variable->code->stores[i];

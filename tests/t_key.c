@@ -200,8 +200,13 @@ test_what_a_loop_goes_over_is_filled(void **state)
     one.caller[0] = (struct line){.kind = CM_STORE_PARAMETER, .name = "memo"};
     one.caller[1] = (struct line){.kind = CM_STORE_ITEM, .owner = "memo"};
     assert_true(is(cm_key_is_size, &one, "n"));
-    one.caller[1].key = "memo"; /* memo[len(memo)] = y */
-    one.caller[1].sized = true;
+    one.lines[3] = one.caller[1]; /* the memo itself: n = len(memo) */
+    one.lines[0].name = one.lines[2].key = "memo";
+    assert_false(is(cm_key_is_size, &one, "n"));
+    one = in_a_loop();
+    one.caller[0] = (struct line){.kind = CM_STORE_ITEM, .owner = "memo"};
+    one.caller[0].key = "memo"; /* memo[len(memo)] = y */
+    one.caller[0].sized = true;
     assert_false(is(cm_key_is_size, &one, "n"));
 }
 
