@@ -57,7 +57,8 @@ struct cm_store {
     /* The name x when it is plain, e.g. "self"; for an item or a call also
      * the last name of y.x: "links" in self.links.append(...). */
     struct cm_text_id owner;
-    /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown. */
+    /* Where x is an item, z['k'] or y.z[i]: "z"; x is then "k", or unknown;
+     * where `turn`, z of `for NAME in z`, enumerate(z). */
     struct cm_text_id within;
     /* k of x[k] and `k in x`, where it is a variable; of CM_STORE_ATTRIBUTE the
      * attribute that an operation makes it of: "sum" in self.avg = self.sum / n

@@ -179,12 +179,59 @@ take_from_callers(struct origin *self, struct cm_aliases *all,
     self->unknown |= !called;
 }
 
+/* The code makes the rows longer that it goes over: rows = [cat(x, y) for x in
+ * rows].  Of an attribute all but __init__ may. */
+static bool
+makes_longer(const struct cm_code *code, struct cm_text_id rows)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool anew = store->carried
+                    || (store->kind != CM_STORE_LOCAL && store->repeated);
+        found = cm_text_same(store->name, rows) && is_variable(store)
+                && !store->turn && anew;
+    }
+    return found;
+}
+
+static bool
+sets_attribute(const struct cm_holding *self, struct cm_text_id rows)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        found = !code->library && !cm_way_is(self, code->name, "__init__")
+                && cm_repeat_has(code, CM_STORE_ATTRIBUTE, rows);
+    }
+    return found;
+}
+
+/* Also where callers hand them on. */
+static bool
+grow_in_loop(const struct cm_holding *self, const struct cm_code *code,
+             struct cm_text_id rows)
+{
+    struct cm_aliases all = {.count = rows.index != 0,
+                             .items = {{code, rows}}};
+    bool longer = false;
+    for (size_t i = 0; !longer && i < all.count; i++) {
+        const struct cm_alias variable = all.items[i];
+        longer = makes_longer(variable.code, variable.name)
+                 || sets_attribute(self, variable.name);
+        cm_emptying_add_callers(self, &variable, &all);
+    }
+    return longer;
+}
+
 /* `for NAME in ...` */
 static bool
 is_turn_of(const struct origin *self, const struct cm_aliases *all,
            const struct cm_code *code, const struct cm_store *store)
 {
-    return all == &self->data
+    return (all == &self->data
+            && !grow_in_loop(self->holding, code, store->within))
            || (all == &self->turns
                && is_turn_again(self->holding, code, store));
 }

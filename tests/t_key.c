@@ -17,7 +17,7 @@ struct line {
     enum cm_store_kind kind;
     const char *name, *owner, *within, *key;
     uint32_t line, decides;
-    bool turn, sized, constant;
+    bool turn, sized, constant, carried;
 };
 
 enum { MOST_LINES = 6 };
@@ -46,6 +46,7 @@ code_of(struct way *way, const char *name, const struct line *lines)
         one->turn = line->turn;
         one->sized = line->sized;
         one->constant = line->constant;
+        one->carried = line->carried;
         one->made = line->kind == CM_STORE_HAND;
     }
     snprintf(method, sizeof method, "Rows.%s", name);
@@ -182,6 +183,25 @@ test_what_a_loop_goes_over_is_set_anew(void **state)
     one.lines[0].line = 9;
     assert_false(is(cm_key_is_size, &one, "n"));
     one.lines[4].key = "m";
+    assert_true(is(cm_key_is_size, &one, "n"));
+}
+
+/* rows = [torch.cat([x, y]) for x in rows], while one goes over them. */
+static void
+test_what_a_loop_goes_over_gets_longer(void **state)
+{
+    struct program one = in_a_loop();
+    (void)state;
+    one.lines[0].within = "rows";
+    one.lines[3] = (struct line){.kind = CM_STORE_LOCAL, .name = "rows"};
+    assert_true(is(cm_key_is_size, &one, "n"));
+    one.lines[3].carried = true;
+    assert_false(is(cm_key_is_size, &one, "n"));
+    one.lines[3].name = "others";
+    assert_true(is(cm_key_is_size, &one, "n"));
+    one.caller[0] = (struct line){.kind = CM_STORE_ATTRIBUTE, .name = "rows"};
+    assert_false(is(cm_key_is_size, &one, "n"));
+    one.caller[0].name = "others";
     assert_true(is(cm_key_is_size, &one, "n"));
 }
 
@@ -378,6 +398,7 @@ main(void)
         cmocka_unit_test(test_what_is_as_large),
         cmocka_unit_test(test_what_a_loop_goes_over_may_grow),
         cmocka_unit_test(test_what_a_loop_goes_over_is_set_anew),
+        cmocka_unit_test(test_what_a_loop_goes_over_gets_longer),
         cmocka_unit_test(test_what_a_loop_goes_over_is_filled),
         cmocka_unit_test(test_sizes_that_callers_hand_on),
         cmocka_unit_test(test_a_size_of_what_callers_hand_on),

@@ -66,6 +66,15 @@ class Longer(Masks):
             self.mask(rest.shape[1])
             yield
 
+class Beams(Masks):
+    def fit(self, data):
+        beams = [torch.ones(1, 1)]
+        for x in data:
+            beams = [torch.cat([beam, beam[:, :1]], 1) for beam in beams]
+            for beam in beams:
+                self.mask(beam.shape[1])
+            yield
+
 class Items(Memo):
     def load(self, key):
         if key not in self.memo:
@@ -136,7 +145,7 @@ def run(name, turns):
 # fmt: off
 ROWS = [
     ("Masks().fit(data)", "growing"), ("Lengths().fit(data)", "growing"), ("Past().fit(data)", "leak"),
-    ("Steps().fit(data)", "leak"), ("Longer().fit(data)", "leak"),
+    ("Steps().fit(data)", "leak"), ("Longer().fit(data)", "leak"), ("Beams().fit(data)", "leak"),
     ("items(Items(paths))", "growing"), ("items(Numbered(paths))", "leak"),
     ("epochs()", "growing"), ("sizes()", "growing"), ("steps()", "leak"),
 ]

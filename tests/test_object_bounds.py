@@ -437,6 +437,20 @@ def test_what_is_a_size_of_what(probe):
         (STORE_ITEM, "", "x", 1), (STORE_ITEM, "", "x", 1), (STORE_ASK, "", "x", 1)]
 
 
+def test_what_loops_go_over(probe):
+    source = """def f(self, rows):
+ for a in rows: pass
+ for i, (b, c) in enumerate(self.rows): pass
+ for d in made(): pass
+ for e in range(4): pass
+ while rows:
+  for h in rows: pass
+"""
+    told = {name: of for _, name, of, _ in probe.code(function_of(source).__code__)["taken"]}
+    assert not {"rows", "self"} & {told.pop("d"), told.pop("e")}
+    assert told == {"a": "rows", "i": "rows", "b": "rows", "c": "rows", "h": "rows"}
+
+
 def test_what_is_taken_by_a_variable(probe):
     source = """def f(self, i):
  path = self.paths[i]

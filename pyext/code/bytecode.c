@@ -482,8 +482,10 @@ act(struct cm_pass *pass, enum action action, unsigned argument)
         rearrange(pass, action, argument);
     }
     else if (action == ACT_TURN) {
+        PyObject *over = cm_pushed_whole(&pass->stack[0]);
         forget(pass);
         pass->stack[0].turn = true;
+        pass->stack[0].over = over;
     }
     else if (action >= ACT_SLICE && action <= ACT_CONTAINS) {
         run_part(pass, action, argument);

@@ -146,6 +146,7 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].empty = value.empty && value.fresh;
         pass->stores[before].made = value.made;
         pass->stores[before].turn = value.turn;
+        pass->stores[before].within = cm_pass_text(pass, value.over);
         pass->stores[before].trimmed = trimmed;
         bool scaled =
             cm_pushed_scales(&value, name, kind == CM_STORE_ATTRIBUTE);

@@ -44,10 +44,11 @@ struct pushed {
         PyObject *name;
         bool attribute;
     } scaled[CM_PUSHED_SCALED];
-    bool turn;   /* of a loop: what it goes over */
-    bool listed; /* the function of a comprehension */
-    bool sieved; /* and that leaves items out */
-    bool enters; /* the __enter__() of a `with` */
+    bool turn;      /* of a loop: what it goes over */
+    PyObject *over; /* of that: the name, or the one in enumerate(x) */
+    bool listed;    /* the function of a comprehension */
+    bool sieved;    /* and that leaves items out */
+    bool enters;    /* the __enter__() of a `with` */
 };
 
 #define CM_PUSHED_DEPTH 8 /* things that are remembered, the last one first */

@@ -267,7 +267,8 @@ own_stores(const struct cm_code *record)
     return own;
 }
 
-/* (kind, name, key, sized) of what was taken by a key, or is a size. */
+/* (kind, name, key, sized) of what was taken by a key, or is a size; of a loop's
+ * variable what that goes over is its key. */
 static PyObject *
 taken_stores(const struct cm_code *record)
 {
@@ -275,16 +276,24 @@ taken_stores(const struct cm_code *record)
     for (uint32_t i = 0; taken != NULL && i < record->store_count; i++) {
         const struct cm_store *store = &record->stores[i];
         bool own = store->kind >= CM_STORE_HAND && store->key.index != 0;
+        struct cm_text_id key = store->turn ? store->within : store->key;
         PyObject *item =
             Py_BuildValue("iNNi", (int)store->kind, text(store->name),
-                          text(store->key), (int)store->sized);
+                          text(key), (int)store->sized);
         if (item == NULL
-            || ((own || store->sized) && PyList_Append(taken, item) < 0)) {
+            || ((own || store->sized || store->turn)
+                && PyList_Append(taken, item) < 0)) {
             Py_CLEAR(taken);
         }
         Py_XDECREF(item);
     }
     return taken;
+}
+
+static PyObject *
+container_of(const struct cm_store *store)
+{
+    return text(store->turn ? (struct cm_text_id){0} : store->within);
 }
 
 static PyObject *
@@ -319,7 +328,7 @@ code(PyObject *self, PyObject *object)
         PyObject *item =
             Py_BuildValue("iNNI", (int)store->kind, text(store->name),
                           text(store->owner), (unsigned)store->line);
-        PyObject *container = text(store->within);
+        PyObject *container = container_of(store);
         PyObject *key = Py_BuildValue("NIi", text(store->key), store->decides,
                                       (int)store->carried);
         PyObject *mark = marks_of(store);
