@@ -80,7 +80,7 @@ def include_follows_the_arrows(files=None):
             if ROOT not in target.parents:
                 yield f"{name_of(path)}: includes {header}, which is not ours"
                 continue
-            other = target.relative_to(ROOT).parts[0]
+            other = folder_of(target)
             if other != folder and other not in ARROWS[folder]:
                 yield f"{name_of(path)}: {folder} may not include {other}/"
 

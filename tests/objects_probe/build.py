@@ -18,6 +18,7 @@ PYEXT = {
 }
 SOURCES = [
     "tests/objects_probe/objects_probe.c",
+    "tests/objects_probe/stores.c",
     *(f"pyext/{room}/{name}.c" for room, names in PYEXT.items() for name in names.split()),
     *sorted(str(path.relative_to(ROOT))
             for path in (ROOT / "detector").glob("*.c")),
