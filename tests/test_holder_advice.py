@@ -451,7 +451,7 @@ def metrics_by_name():
     return ask(list(metrics["train"].values()), depth=1)
 
 
-@program("kept scalars", "`curve.append(x.item())`")
+@program("kept scalars", "append a number instead: `curve.append((...).item())`")
 def numbers_for_a_plot():
     curve = []
     for _ in range(9):
