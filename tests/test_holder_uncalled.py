@@ -55,6 +55,8 @@ CASES = {
     "later{n} = [kept{n}.drop{n}_all{n}]": OTHER,
     "later{n} = (Kept{n}.drop{n}_all{n},)": OTHER,
     "def out{n}():\n    def within(kept): kept.drop{n}_all{n}()\n    return within": OTHER,
+    "exec('def later{n}(kept): return kept.drop{n}_all{n}')": OTHER,
+    "exec('def later{n}(kept): return kept.drop{n}_all{n}', json.__dict__)": NOT_CALLED,
     "def later{n}(kept): kept.drop{n}()": NOT_CALLED,
     "def later{n}(kept, what): getattr(kept, 'on_' + what)()": NOT_CALLED,
     "def later{n}(kept): return 'drop{n}' + '_one'": NOT_CALLED,

@@ -45,6 +45,22 @@ add_code_whole(struct cm_program *self, PyCodeObject *code)
     }
 }
 
+/* What is written at run time is in no file: the module's that has it written, as
+ * of a dataclass's methods. */
+static PyObject *
+file_of(PyObject *function, const PyCodeObject *code)
+{
+    PyObject *globals = PyFunction_GET_GLOBALS(function);
+    bool written = PyUnicode_Check(code->co_filename)
+                   && PyUnicode_GET_LENGTH(code->co_filename) != 0
+                   && PyUnicode_READ_CHAR(code->co_filename, 0) == '<';
+    PyObject *file = written && globals != NULL && PyDict_CheckExact(globals)
+                         ? cm_dict_find(globals, "__file__")
+                         : NULL;
+    return file != NULL && PyUnicode_CheckExact(file) ? file
+                                                      : code->co_filename;
+}
+
 /* Neighbours of the walk are of one file, as a rule. */
 static void
 add_functions(struct cm_program *self)
@@ -58,9 +74,10 @@ add_functions(struct cm_program *self)
         if (code == NULL || code == last) {
             continue;
         }
-        if (code->co_filename != file) {
-            file = code->co_filename;
-            library = cm_is_library(reach->roots->objects, code->co_filename);
+        PyObject *its = file_of(reach->objects[i], code);
+        if (its != file) {
+            file = its;
+            library = cm_is_library(reach->roots->objects, its);
         }
         last = code;
         if (!library) {
