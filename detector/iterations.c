@@ -2,6 +2,9 @@
  * Copyright the cumem authors */
 
 #include "iterations.h"
+
+#include <math.h>
+
 #include "hot.h"
 
 /* An optimizer that steps so often alone has lost the others: they are done
@@ -247,6 +250,14 @@ cm_iterations_time(struct cm_iterations *self, uint64_t now_ns)
     self->slice_ns = cm_iterations_slice_ns(self)
                      << ((self->done + 1) % SLICES == 0 ? 1 : 0);
     return end(self, CM_BY_TIME);
+}
+
+double
+cm_iterations_clock(double slices)
+{
+    double longer = fmin(floor(slices / SLICES), 60); /* of years */
+    double whole = SLICES * (exp2(longer) - 1);
+    return whole + exp2(longer) * (slices - SLICES * longer);
 }
 
 int64_t

@@ -64,6 +64,9 @@ bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);
 /* How long slices are by now. */
 uint64_t cm_iterations_slice_ns(const struct cm_iterations *self);
 
+/* How long so many slices take, in first ones. */
+double cm_iterations_clock(double slices);
+
 /* Where an epoch that began at `since` is over at the latest: a thousand of the
  * program's iterations later.  Slices would take years for so many: they have
  * half an hour, and the run must be twice as long as it was. */

@@ -199,10 +199,19 @@ cm_series_add(struct cm_series *self, int64_t iteration, uint64_t count,
 
 /* ---- at the forward */
 
-static uint8_t
-one_more(uint8_t run)
+static int64_t
+before(int64_t iteration)
 {
-    return run == UINT8_MAX ? run : (uint8_t)(run + 1);
+    return (int64_t)((uint64_t)iteration - 1);
+}
+
+static void
+lengthen(uint8_t *run, int64_t *began_after, int64_t iteration)
+{
+    if (*run == 0) {
+        *began_after = before(iteration);
+    }
+    *run = (uint8_t)(*run + (*run < UINT8_MAX));
 }
 
 void
@@ -226,8 +235,13 @@ cm_series_note_forward(struct cm_series *self, int64_t iteration,
     bool replaced =
         self->recent_count > 0
         && (uint64_t)iteration - (uint64_t)self->last_iteration <= 1;
-    self->forwards_run = one_more(self->forwards_run);
-    self->replaced_run = replaced ? one_more(self->replaced_run) : 0;
+    lengthen(&self->forwards_run, &self->kept_before, iteration);
+    if (replaced) {
+        lengthen(&self->replaced_run, &self->replaced_before, iteration);
+    }
+    else {
+        self->replaced_run = 0;
+    }
     self->forwards[self->forwards_next] =
         (struct cm_series_forward){.iteration = iteration, .bytes = bytes};
     self->forwards_next =
@@ -295,6 +309,20 @@ cm_series_newest(const struct cm_series *self)
         (void)cm_series_get(self, cm_series_count(self) - 1, &newest);
     }
     return newest;
+}
+
+void
+cm_series_note_unasked(struct cm_series *self, uint64_t bytes)
+{
+    struct cm_series_point point;
+    for (size_t i = cm_series_count(self); i > 0; i--) {
+        if (!cm_series_get(self, i - 1, &point) || point.low_bytes < bytes) {
+            break;
+        }
+        if (self->forwards_run > 0 && point.iteration <= self->kept_before) {
+            self->kept_before = before(point.iteration);
+        }
+    }
 }
 
 /* What grows has new highest values again and again.  Of noise the n-th value

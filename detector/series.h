@@ -78,6 +78,7 @@ struct cm_series {
     uint8_t block_left, low_rises; /* a bit for each eight changes */
     uint32_t suspect_after, ask_after; /* since when, and when again */
     bool suspected;
+    int64_t kept_before, replaced_before; /* the last before each run */
     struct cm_series_forward forwards[CM_SERIES_FORWARDS];
     struct cm_series_span spans[CM_SERIES_SPANS];
     struct cm_series_change recent[CM_SERIES_RECENT]; /* a ring */
@@ -93,6 +94,10 @@ void cm_series_add(struct cm_series *self, int64_t iteration, uint64_t count,
  * 0 bytes too, or not at all: both end the run. */
 void cm_series_note_forward(struct cm_series *self, int64_t iteration,
                             uint64_t bytes);
+
+/* Nobody asked at the forwards before the last one: it has been kept for as
+ * long as the series has held so much. */
+void cm_series_note_unasked(struct cm_series *self, uint64_t bytes);
 
 size_t cm_series_count(const struct cm_series *self);
 /* The point `number` from 0, oldest first; false: there is none. */

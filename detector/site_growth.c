@@ -289,6 +289,7 @@ judge(struct cm_growth *self, const struct cm_series *series,
 {
     struct cm_verdict_rules rules = cm_verdict_defaults;
     rules.only_replaced = category != CM_GRADIENT;
+    rules.slices = self->slices;
     if (category == CM_OUTSIDE) { /* asked seldom: unknown since, not flat */
         now = series->last_iteration;
     }
@@ -461,9 +462,8 @@ note_gradient(struct cm_growth *self,
 {
     struct cm_growth_state *state = &self->states[gradient->series];
     uint64_t kept = state->bytes != 0 ? kept_gradients(state, now) : 0;
-    if (are_gathered(state, kept, now)) {
-        kept = 0;
-    }
+    kept = are_gathered(state, kept, now) ? 0 : kept;
+    bool asked = state->looked;
     state->forward_bytes = now;
     state->looked = true;
     if (kept == 0 && !state->kept) {
@@ -475,6 +475,9 @@ note_gradient(struct cm_growth *self,
     state->kept = kept != 0;
     self->calm = self->calm && kept == 0;
     cm_series_note_forward(series, iteration, kept);
+    if (!asked) {
+        cm_series_note_unasked(series, state->other_bytes + kept / 2);
+    }
     if (is_open(state) || cm_series_suspect(series, iteration)) {
         suspect(self, series);
     }
@@ -552,14 +555,6 @@ tell_gradients_alone(const struct cm_growth_state *state,
     }
 }
 
-/* Nothing made it suspect since, nor has a forward found gradients of it: only
- * so many are judged at one boundary, but who does not clear one clears none. */
-static bool
-has_nothing_to_tell(const struct cm_growth_state *state)
-{
-    return state->verdict == CM_VERDICT_OK && !state->kept;
-}
-
 enum cm_status
 cm_growth_rows(struct cm_growth *self, int64_t now,
                struct cm_growth_row **result, size_t *count)
@@ -573,7 +568,10 @@ cm_growth_rows(struct cm_growth *self, int64_t now,
     }
     for (size_t i = 0; i < series_count && i < self->state_capacity; i++) {
         uint32_t site, device;
-        if (has_nothing_to_tell(&self->states[i])) {
+        /* Only so many are judged at one boundary, but who does not clear one
+         * gradient clears none. */
+        if (self->states[i].verdict == CM_VERDICT_OK
+            && !self->states[i].kept) {
             continue;
         }
         struct cm_growth_row row = {

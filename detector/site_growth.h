@@ -80,6 +80,7 @@ struct cm_growth {
     size_t gradient_count, gradient_capacity, use_capacity;
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
+    bool slices;        /* iterations are those of time: the owner says so */
     bool forward_noted; /* since the last boundary */
     bool calm; /* nothing was suspect at the last boundary, and no gradients
                 * have been kept since: what comes next may be left out */

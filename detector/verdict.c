@@ -27,6 +27,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "iterations.h"
 #include "slope.h"
 
 enum {
@@ -479,13 +480,28 @@ since_of(const struct cm_series *series, const struct rows *rows, size_t start)
     return whole && start + 1 < rows->count ? row[1].at - 1 : row->at;
 }
 
+/* What grows at an even pace grows more in each longer slice. */
+static size_t
+start_by_clock(const struct cm_series *series, const struct finding *found)
+{
+    struct rows rows = *found->rows;
+    for (size_t i = 0; i < rows.count; i++) {
+        rows.items[i].at = cm_iterations_clock((double)series->first_iteration
+                                               + rows.items[i].at);
+    }
+    return start_of(&rows, &found->window,
+                    slope_of(&rows, found->window.first, false));
+}
+
 static void
 describe(const struct cm_series *series, const struct finding *found,
+         const struct cm_verdict_rules *rules,
          struct cm_verdict_result *result)
 {
     const struct rows *rows = found->rows;
     double slope = slope_of(rows, found->window.first, false);
-    size_t start = start_of(rows, &found->window, slope);
+    size_t start = rules->slices ? start_by_clock(series, found)
+                                 : start_of(rows, &found->window, slope);
     result->since_iteration =
         (int64_t)((uint64_t)series->first_iteration
                   + (uint64_t)since_of(series, rows, start));
@@ -517,7 +533,8 @@ lingers(const struct cm_series *series, int64_t now,
     }
     *result = (struct cm_verdict_result){
         .verdict = CM_VERDICT_LINGERING,
-        .since_iteration = (int64_t)((uint64_t)last.iteration - run),
+        .since_iteration = rules->only_replaced ? series->replaced_before
+                                                : series->kept_before,
         .confidence = 1 - 1 / (1 + (double)run),
         .lingering_bytes = least,
     };
@@ -555,13 +572,13 @@ cm_verdict(const struct cm_series *series, int64_t now,
     find_growth(series, time_of(series, now), rules, scales, &found);
     result->verdict = found.verdict;
     if (found.verdict == CM_VERDICT_LEAK) {
-        describe(series, &found, result);
+        describe(series, &found, rules, result);
     }
     else if (lingers(series, now, rules, result)) {
         return;
     }
     else if (found.verdict == CM_VERDICT_GROWING) {
-        describe(series, &found, result);
+        describe(series, &found, rules, result);
     }
     else if (has_settled(series, &scales[1], rules)) {
         result->verdict = CM_VERDICT_SETTLED;

@@ -36,6 +36,7 @@ struct cm_verdict_rules {
     /* Lingering needs that the site allocates anew in each iteration; false
      * for gradients, which no forward needs. */
     bool only_replaced;
+    bool slices; /* iterations are those of time, which get longer */
 
     double min_rises; /* of the level: so many that ten iterations suffice */
 

@@ -226,6 +226,9 @@ lengthens_its_slices_with_the_run(void **state)
         uint64_t slice = cm_iterations_slice_ns(&iterations);
         assert_in_range(slice, 0, (now - SECOND) / 16 + TENTH);
         assert_in_range(64 * slice, now - SECOND, UINT64_MAX);
+        uint64_t clock =
+            (uint64_t)(cm_iterations_clock((double)iterations.done) * TENTH);
+        assert_in_range(now - SECOND - clock, 0, slice - 1);
     }
     assert_in_range(iterations.done, 300, 500);
 }

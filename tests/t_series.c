@@ -189,6 +189,26 @@ counts_forwards_in_a_row(void **state)
     assert_int_equal(cm_series_forward(&series, 0).bytes, 0);
 }
 
+/* What is a gradient may be known long after it is one. */
+static void
+keeps_since_it_holds_where_nobody_asked(void **state)
+{
+    (void)state;
+    struct cm_series series = {0};
+    for (int64_t i = 5; i < 200; i++) {
+        cm_series_add(&series, i, (uint64_t)i, i < 81 ? 1 : MIB);
+    }
+    cm_series_note_unasked(&series, MIB);
+    cm_series_note_forward(&series, 199, MIB);
+    assert_int_equal(series.kept_before, 198);
+    cm_series_note_unasked(&series, 2 * MIB);
+    assert_int_equal(series.kept_before, 198);
+    cm_series_note_unasked(&series, MIB);
+    assert_in_range(series.kept_before, 80, 80 + series.stride);
+    cm_series_note_unasked(&series, 0);
+    assert_int_equal(series.kept_before, 4);
+}
+
 static void
 counts_no_further_than_it_can(void **state)
 {
@@ -376,6 +396,7 @@ main(void)
         cmocka_unit_test(clamps_what_cannot_be),
         cmocka_unit_test(remembers_a_rise_that_was_taken_back),
         cmocka_unit_test(counts_forwards_in_a_row),
+        cmocka_unit_test(keeps_since_it_holds_where_nobody_asked),
         cmocka_unit_test(counts_no_further_than_it_can),
         cmocka_unit_test(suspects_what_grows_and_little_else),
         cmocka_unit_test(suspects_when_it_is_seldom_asked),

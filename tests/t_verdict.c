@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../detector/iterations.h"
 #include "growth_fit.h"
 
 enum { MIB = 1 << 20, SERIES = 100 };
@@ -186,6 +187,24 @@ calls_state_that_came_late_settled(void **state)
     assert_false(cm_series_suspect(&series, 60));
 }
 
+/* A MiB in each of the first slices: eight in each of the last ones. */
+static void
+grows_since_the_beginning_though_slices_get_longer(void **state)
+{
+    (void)state;
+    struct cm_series series = {0};
+    struct cm_verdict_rules rules = cm_verdict_defaults;
+    struct cm_verdict_result result;
+    rules.slices = true;
+    for (int64_t i = 1; i < 125; i++) {
+        uint64_t held = (uint64_t)cm_iterations_clock((double)i);
+        cm_series_add(&series, i, held, held * MIB);
+    }
+    cm_verdict(&series, 124, &rules, &result);
+    assert_int_equal(result.verdict, CM_VERDICT_LEAK);
+    assert_in_range(result.since_iteration, 1, 4);
+}
+
 /* ---- lingering */
 
 static void
@@ -205,6 +224,26 @@ names_what_is_kept_through_the_next_forward(void **state)
         }
     }
     assert_int_equal(verdict_of(&series, 30).verdict, CM_VERDICT_OK);
+}
+
+/* The count of forwards has an end, since when it is so does not move. */
+static void
+lingers_since_the_same_iteration_for_long(void **state)
+{
+    (void)state;
+    struct cm_series series = {0};
+    struct cm_verdict_rules rules = cm_verdict_defaults;
+    struct cm_verdict_result result;
+    for (int64_t i = 20; i < 1020; i++) {
+        cm_series_note_forward(&series, i, i > 40 ? 90 * MIB : 0);
+        cm_series_add(&series, i, 160, 90 * MIB);
+    }
+    for (int replaced = 0; replaced < 2; replaced++) {
+        rules.only_replaced = replaced != 0;
+        cm_verdict(&series, 1019, &rules, &result);
+        assert_int_equal(result.verdict, CM_VERDICT_LINGERING);
+        assert_int_equal(result.since_iteration, 40);
+    }
 }
 
 /* Parameters are live at each forward too: only what is made anew could have
@@ -279,6 +318,7 @@ answers_whatever_the_numbers(void **state)
         }
         rules.warmup = (int64_t)growth_bits(&random);
         rules.only_replaced = growth_pick(&random, 0, 1);
+        rules.slices = growth_pick(&random, 0, 1);
         now = growth_pick(&random, 0, 1) ? now : (int64_t)growth_bits(&random);
         (void)cm_series_suspect(&series, now);
         cm_verdict(&series, now, &rules, &result);
@@ -420,6 +460,8 @@ main(int argc, char **argv)
         cmocka_unit_test(finds_where_growth_began),
         cmocka_unit_test(calls_state_that_came_late_settled),
         cmocka_unit_test(names_what_is_kept_through_the_next_forward),
+        cmocka_unit_test(lingers_since_the_same_iteration_for_long),
+        cmocka_unit_test(grows_since_the_beginning_though_slices_get_longer),
         cmocka_unit_test(leaves_alone_what_stands_still),
         cmocka_unit_test(needs_three_forwards_alike),
         cmocka_unit_test(calls_a_leak_that_lingers_a_leak),

@@ -461,6 +461,28 @@ assert f"call {calls[edge]} right after" in row["advice"], row
 """, cwd=tmp_path)
 
 
+def test_lingering_of_a_second_phase(tmp_path):
+    """It trains what the first one did, by another line: when that is known to be gradients, it
+    has them for long."""
+    run_ok(LOOP + """
+with cumem.observe_tensor_cycles(print):
+    model = torch.nn.Linear(1024, 512)
+    first = torch.optim.Adam(model.parameters())
+    for step in range(40):
+        model(torch.randn(8, 1024)).sum().backward()
+        first.step()
+        first.zero_grad()
+    second = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(40):
+        loss = model(torch.randn(8, 1024)).sum()
+        second.zero_grad()
+        loss.backward()
+        second.step()
+    row, = [row for row in cumem.growth() if row["verdict"] == "lingering"]
+assert row["since_iteration"] == 40 and row["series"][0][0] == 41, row
+""", cwd=tmp_path)
+
+
 def test_parameters_that_nobody_trains(tmp_path):
     run_ok(LOOP + """
 with cumem.observe_tensor_cycles(print):

@@ -213,6 +213,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     int last = known ? cm_blocks_devices(blocks) : 0;
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
+    self->growth.slices = self->iterations.by == CM_BY_TIME;
     for (int i = first; i < last; i++) {
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
     }
