@@ -62,8 +62,9 @@ struct cm_store {
     struct cm_text_id within;
     /* k of x[k] and `k in x`, where it is a variable; of CM_STORE_ATTRIBUTE the
      * attribute that an operation makes it of: "sum" in self.avg = self.sum / n
-     * and in self.sum += x; of F(...).NAME(...) F; of CM_STORE_HAND, _ALIAS
-     * k, where x is y[k] or a part of that, as in NAME, z = y[k] */
+     * and in self.sum += x; of F(...).NAME(...) F, of y.x.NAME(...) y; of
+     * CM_STORE_HAND, _ALIAS k, where x is y[k] or a part of that, as in
+     * NAME, z = y[k] */
     struct cm_text_id key;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind

@@ -8,6 +8,7 @@
 
 #include "gradient.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "name.h"
@@ -105,31 +106,42 @@ calls(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
-/* Not a model, which can be cleared too. */
-static const char *
-cleared_in(const struct cm_holding *self, const struct cm_code *code)
+static uint32_t
+lines_between(uint32_t one, uint32_t other)
 {
+    return one < other ? other - one : one - other;
+}
+
+/* Not a model, which can be cleared too.  Of several phases in one function
+ * each has its own: the nearest one. */
+static const struct cm_store *
+cleared_in(const struct cm_holding *self, const struct cm_frame *frame)
+{
+    const struct cm_code *code = cm_records_code(self->records, frame->code);
+    const struct cm_store *found = NULL;
     for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         if (store->kind == CM_STORE_CALL && store->owner.index != 0
             && cm_way_is(self, store->name, "zero_grad")
-            && calls(self, code, "step", store->owner)) {
-            return cm_way_text(self, store->owner);
+            && calls(self, code, "step", store->owner)
+            && (found == NULL
+                || lines_between(store->line, frame->line)
+                       < lines_between(found->line, frame->line))) {
+            found = store;
         }
     }
-    return NULL;
+    return found;
 }
 
 /* The optimizer that the functions which were running step and clear, at the
  * wrong place or to zeros. */
-static const char *
+static const struct cm_store *
 cleared_on_stack(const struct cm_holding *self)
 {
     const struct cm_site *site = cm_records_site(self->records, self->site);
-    const char *found = NULL;
+    const struct cm_store *found = NULL;
     for (uint32_t i = 0; i < site->frame_count && found == NULL; i++) {
-        found = cleared_in(
-            self, cm_records_code(self->records, site->frames[i].code));
+        found = cleared_in(self, &site->frames[i]);
     }
     return found;
 }
@@ -146,14 +158,31 @@ say_of_optimizer(const char *name)
                        name, name);
 }
 
+/* As that line writes it: "opt", "self.opt". */
+static char *
+say_as_it_is_cleared(const struct cm_holding *self,
+                     const struct cm_store *call)
+{
+    char name[CM_WAY_TEXT_BYTES];
+    bool of_object = call->key.index != 0;
+    snprintf(name, sizeof name, "%.*s%s%s", CM_WAY_TEXT_BYTES / 2,
+             of_object ? cm_way_text(self, call->key) : "",
+             of_object ? "." : "", cm_way_text(self, call->owner));
+    return say_of_optimizer(name);
+}
+
 /* Of several optimizers one may be cleared in time. */
 char *
 cm_gradient_say(const struct cm_holding *self)
 {
     size_t at = named_optimizer(self);
     size_t module = self->of_several ? module_of(self) : 0;
-    const char *cleared = self->of_several ? NULL : cleared_on_stack(self);
+    const struct cm_store *cleared =
+        self->of_several ? NULL : cleared_on_stack(self);
     struct cm_way_name name = {0};
+    if (cleared != NULL) {
+        return say_as_it_is_cleared(self, cleared);
+    }
     if (at != 0 || module != 0) {
         cm_way_name_at(self, at != 0 ? at : module, &name);
     }
@@ -162,9 +191,7 @@ cm_gradient_say(const struct cm_holding *self)
                            "of %s right after its step(), " WHY,
                            name.text);
     }
-    return say_of_optimizer(name.step != 0    ? name.text
-                            : cleared != NULL ? cleared
-                                              : "optimizer");
+    return say_of_optimizer(name.step != 0 ? name.text : "optimizer");
 }
 
 char *

@@ -51,17 +51,19 @@ test_no_line_of_torch_is_told(void **state)
 }
 
 static const struct call {
-    const char *clears, *steps;
+    const char *clears, *steps, *of;
     bool library, several;
     const char *advice;
 } call_rows[] = {
-    {"opt", "opt", false, false,
+    {"opt", "opt", "", false, false,
      "call opt.zero_grad(set_to_none=True) right after opt.step(), or before "
      "the forward pass"},
-    {"model", "opt", false, false, "call optimizer.zero_grad("},
-    {"", "", false, false, "call optimizer.zero_grad("},
-    {"opt", "opt", true, false, "call optimizer.zero_grad("},
-    {"opt", "opt", false, true, "on the optimizer of model right after"},
+    {"opt", "opt", "self", false, false,
+     "call self.opt.zero_grad(set_to_none=True) right after self.opt.step(),"},
+    {"model", "opt", "", false, false, "call optimizer.zero_grad("},
+    {"", "", "", false, false, "call optimizer.zero_grad("},
+    {"opt", "opt", "", true, false, "call optimizer.zero_grad("},
+    {"opt", "opt", "", false, true, "on the optimizer of model right after"},
 };
 
 /* By the function that clears them too late: as it calls the optimizer. */
@@ -78,10 +80,35 @@ test_optimizer_that_is_cleared_is_named(void **state)
             store(&way, CM_STORE_CALL, "zero_grad", row->clears, 16),
             store(&way, CM_STORE_CALL, "backward", "total", 17),
             store(&way, CM_STORE_CALL, "step", row->steps, 18)};
+        calls[0].key = text(&way, row->of);
         set_running(&way, add_code(&way, "train", calls, 3, row->library), 17);
         way.holding.category = "gradient";
         way.holding.of_several = row->several;
         assert_advice(&way, "gradient not cleared", row->advice);
+        cm_records_free(way.records);
+    }
+}
+
+/* Of two loops in one function, each with an optimizer of its own. */
+static void
+test_optimizer_of_the_loop_that_runs_is_named(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < 2; first++) {
+        struct way way;
+
+        way_init(&way, NET, 2);
+        struct cm_store calls[] = {
+            store(&way, CM_STORE_CALL, "zero_grad", "meta", 15),
+            store(&way, CM_STORE_CALL, "step", "meta", 17),
+            store(&way, CM_STORE_CALL, "zero_grad", "inner", 21),
+            store(&way, CM_STORE_CALL, "step", "inner", 23)};
+        set_running(&way, add_code(&way, "train", calls, 4, false),
+                    first != 0 ? 16 : 22);
+        way.holding.category = "gradient";
+        assert_advice(&way, "gradient not cleared",
+                      first != 0 ? "call meta.zero_grad("
+                                 : "call inner.zero_grad(");
         cm_records_free(way.records);
     }
 }
@@ -92,6 +119,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_line_of_torch_is_told),
         cmocka_unit_test(test_optimizer_that_is_cleared_is_named),
+        cmocka_unit_test(test_optimizer_of_the_loop_that_runs_is_named),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

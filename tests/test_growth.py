@@ -483,6 +483,26 @@ assert row["since_iteration"] == 40 and row["series"][0][0] == 41, row
 """, cwd=tmp_path)
 
 
+def test_lingering_names_the_optimizer_as_its_line_does(tmp_path):
+    run_ok(LOOP + """
+class Trainer:
+    def __init__(self):
+        self.net = torch.nn.Linear(1024, 512)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+    def train(self):
+        for _ in range(20):
+            loss = self.net(torch.randn(8, 1024)).sum()
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+        return cumem.growth()
+with cumem.observe_tensor_cycles(print):
+    row, = Trainer().train()
+assert row["advice"].startswith("call self.opt.zero_grad(set_to_none=True) right after "
+                                "self.opt.step(), "), row
+""", cwd=tmp_path)
+
+
 def test_parameters_that_nobody_trains(tmp_path):
     run_ok(LOOP + """
 with cumem.observe_tensor_cycles(print):

@@ -55,13 +55,13 @@ forget(struct cm_pass *pass)
 static void
 push_attribute(struct cm_pass *pass, PyObject *name)
 {
-    PyObject *object = pass->stack[0].name;
-    PyObject *sizes = cm_pushed_sizes(&pass->stack[0], name, "shape");
+    struct pushed of = pass->stack[0];
     pop(pass, 1);
     push(pass, name, NULL);
     pass->stack[0].attribute = true;
-    pass->stack[0].object = object;
-    pass->stack[0].sizes = sizes;
+    pass->stack[0].object = of.name;
+    pass->stack[0].plain = of.attribute ? NULL : of.name;
+    pass->stack[0].sizes = cm_pushed_sizes(&of, name, "shape");
 }
 
 static void

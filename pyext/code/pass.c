@@ -42,6 +42,9 @@ cm_pass_add_call(struct cm_pass *pass, PyObject *name,
     if (pass->count > before && bound->fresh) {
         pass->stores[before].key = cm_pass_text(pass, bound->by);
     }
+    if (pass->count > before && bound->attribute && bound->name != NULL) {
+        pass->stores[before].key = cm_pass_text(pass, bound->plain);
+    }
 }
 
 /* By which key it was taken, or of what it is a size. */

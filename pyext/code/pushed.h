@@ -32,6 +32,7 @@ struct pushed {
     PyObject *of;      /* x of these two; NULL: what has no name */
     PyObject *called;  /* a method: its name */
     PyObject *object;  /* y of y.x, an attribute or a method */
+    PyObject *plain;   /* the same, where that is a variable */
     PyObject *by;      /* f of f(...), what a call has made */
     PyObject *from;    /* a text or a tuple: the one variable in it; x.to(y) */
     PyObject *size;    /* len(x), x.shape[1], x.size(1): the variable x */
