@@ -19,6 +19,10 @@ enum { FEW = 4 };
  * it: who comes again within that many is no sign. */
 enum { ROW = 24 };
 
+/* So many in a row, and nobody has come again since: who did was a new one too,
+ * where one that is gone had been. */
+enum { NEWCOMERS = 4 };
+
 /* So many of each length: ten of them are a sixth to a third of the run. */
 enum { SLICES = 32 };
 
@@ -138,14 +142,26 @@ drop_done(struct cm_iterations *self)
     }
 }
 
-/* One that was not known: how its steps begin. */
-static uint32_t
-add(struct cm_iterations *self, uintptr_t optimizer)
+/* An address is no name: a model of a sweep has that of one that was let go. */
+static void
+note_newcomer(struct cm_iterations *self, uintptr_t optimizer)
 {
     if (has_passed(self, optimizer, self->fresh ? ROW : 0)) {
         self->come_again = true;
         self->fresh = false;
+        self->newcomers = 0;
     }
+    else if (++self->newcomers > NEWCOMERS && self->come_again) {
+        self->come_again = false;
+        self->passed_count = 0;
+    }
+}
+
+/* One that was not known: how its steps begin. */
+static uint32_t
+add(struct cm_iterations *self, uintptr_t optimizer)
+{
+    note_newcomer(self, optimizer);
     drop_done(self);
     drop_passed(self);
     drop_row(self);
@@ -170,6 +186,7 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
     if (at == self->active_count) {
         return add(self, optimizer);
     }
+    self->newcomers = at + 1 == self->active_count ? self->newcomers : 0;
     self->active[at].all_steps++;
     self->active[at].last = self->all_steps;
     return ++self->active[at].steps;

@@ -43,8 +43,9 @@ struct cm_iterations {
     uint64_t newest_at; /* the number of the first step of who came last */
     uintptr_t passed[CM_MOST_PASSED]; /* who was taken for done with */
     size_t passed_count;              /* ever */
-    bool come_again; /* one of these came again: they take turns */
-    bool fresh;      /* each step is a new one's */
+    bool come_again;    /* one of these came again: they take turns, */
+    uint32_t newcomers; /* until so many come in a row and nobody again */
+    bool fresh;         /* each step is a new one's */
     bool taken_over; /* one with many steps was done with when many of another
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */

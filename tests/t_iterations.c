@@ -124,6 +124,27 @@ counts_each_trial_of_a_sweep(void **state)
     assert_int_equal(after(&pairs, "EFEFEFGHGHGHIJIJIJ"), 3);
 }
 
+/* Cross validation lets go of its models, whose addresses come again; then the
+ * models of a search are kept. */
+static void
+counts_trials_after_some_that_were_let_go(void **state)
+{
+    (void)state;
+    struct cm_iterations sweep = {0}, agents = {0};
+    after(&sweep, "AAABBBCCCAAABBBCCCDDDAAABBB");
+    assert_true(sweep.come_again);
+    after(&sweep, "EEEFFFGGGHHHIIIJJJ");
+    assert_false(sweep.come_again);
+    assert_int_equal(after(&sweep, "KKKLLLMMMNNNOOOPPP"), 6);
+    after(&agents, "AAABBBCCCDDDEEEFFFGGGHHHAAABBBCCCDDDEEEFFFGGGHHH");
+    assert_true(agents.come_again);
+    after(&agents, "XXX");
+    assert_in_range(after(&agents, "AAABBBCCCDDDEEEFFFGGGHHHXXX"
+                                   "AAABBBCCCDDDEEEFFFGGGHHHXXX"),
+                    1, 3);
+    assert_true(agents.come_again);
+}
+
 /* Each sample has a model and an optimizer that steps once. */
 static void
 counts_each_step_that_is_a_new_ones(void **state)
@@ -283,6 +304,7 @@ main(void)
         cmocka_unit_test(counts_each_trial_of_a_sweep),
         cmocka_unit_test(counts_each_step_of_a_long_trial),
         cmocka_unit_test(lets_a_late_one_in_once_it_has_come),
+        cmocka_unit_test(counts_trials_after_some_that_were_let_go),
         cmocka_unit_test(counts_each_step_that_is_a_new_ones),
         cmocka_unit_test(counts_many_that_come_again),
         cmocka_unit_test(keeps_those_that_take_turns),
