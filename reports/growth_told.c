@@ -5,8 +5,10 @@
 #include "growth_told.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "../detector/alloc.h"
+#include "../detector/index.h"
 #include "../detector/size.h"
 #include "fault.h"
 #include "filenames.h"
@@ -35,18 +37,65 @@ find(const struct cm_growth_told *self, uint64_t fingerprint)
     return NULL;
 }
 
-/* What was told of one of the fault's lines last; 0: nothing. */
 static uint64_t
-told_bytes(const struct cm_growth_told *self,
+mix_text(uint64_t key, const char *text)
+{
+    uint32_t seed = (uint32_t)key;
+    size_t length = strlen(text);
+
+    return key * UINT64_C(0x9e3779b97f4a7c15)
+           + ((uint64_t)cm_hash(seed, text, length) << 32
+              | cm_hash(~seed, text, length));
+}
+
+/* By names and size, as each trial has its own.  0: it is something else, or
+ * nobody knows them by a name. */
+static uint64_t
+gradients_of(const struct cm_leak *leak, const struct cm_leak_growth *growth)
+{
+    bool lingers =
+        cm_growth_verdict(leak, growth) == CM_GROWTH_LINGERING
+        && strcmp(cm_leak_text(leak, growth->category), "gradient") == 0;
+    uint64_t key =
+        mix_text(growth->peak_bytes, cm_leak_text(leak, growth->device));
+
+    for (size_t i = 0; i < growth->name_count; i++) {
+        key = mix_text(key, cm_leak_text(leak, growth->names[i]));
+    }
+    return lingers && growth->name_count != 0 ? key : 0;
+}
+
+/* What was told of it last, or of the same gradients by another line. */
+static uint64_t
+told_of(const struct cm_growth_told *self, uint64_t fingerprint,
+        uint64_t gradients)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        const struct cm_growth_told_entry *entry = &self->items[i];
+
+        if ((entry->fingerprint == fingerprint
+             || (gradients != 0 && entry->gradients == gradients))
+            && entry->bytes > most) {
+            most = entry->bytes;
+        }
+    }
+    return most;
+}
+
+/* Of one of the fault's lines; 0: nothing. */
+static uint64_t
+told_bytes(const struct cm_growth_told *self, const struct cm_leak *leak,
            const struct cm_leak_growth *first)
 {
     uint64_t most = 0;
 
     for (uint32_t i = 0; i < cm_fault_lines(first); i++) {
-        const struct cm_growth_told_entry *entry =
-            find(self, first[i].fingerprint);
+        uint64_t told =
+            told_of(self, first[i].fingerprint, gradients_of(leak, &first[i]));
 
-        most = entry != NULL && entry->bytes > most ? entry->bytes : most;
+        most = told > most ? told : most;
     }
     return most;
 }
@@ -88,6 +137,7 @@ remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
             (struct cm_growth_told_entry){.fingerprint = what->fingerprint};
     }
     entry->bytes = what->bytes;
+    entry->gradients = what->gradients;
     entry->fault = entry->leak ? entry->fault : what->fault;
     return true;
 }
@@ -95,8 +145,9 @@ remember(struct cm_growth_told *self, const struct cm_growth_told_entry *what,
 /* All of its lines are known from then on, so that none is told alone when
  * another one has most of the bytes, or is gone. */
 static bool
-remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
-             uint64_t bytes, enum cm_status *status)
+remember_all(struct cm_growth_told *self, const struct cm_leak *leak,
+             const struct cm_leak_growth *first, uint64_t bytes,
+             enum cm_status *status)
 {
     struct cm_growth_told_entry what = {.bytes = bytes,
                                         .fault = fault_told(self, first)};
@@ -104,17 +155,18 @@ remember_all(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
     for (uint32_t i = 0; *status == CM_OK && i < cm_fault_lines(first); i++) {
         what.fingerprint = first[i].fingerprint;
+        what.gradients = gradients_of(leak, &first[i]);
         known = remember(self, &what, status) && known;
     }
     return known;
 }
 
 static enum cm_status
-announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
-         struct cm_ledger_news *news)
+announce(struct cm_growth_told *self, const struct cm_leak *leak,
+         const struct cm_leak_growth *first, struct cm_ledger_news *news)
 {
     uint64_t bytes = cm_fault_sum(first).bytes;
-    uint64_t told = told_bytes(self, first);
+    uint64_t told = told_bytes(self, leak, first);
     bool is_news = told == 0 || bytes / 2 >= told;
     enum cm_status status =
         cm_grow((void **)&news->fingerprints, &news->capacity, news->count + 1,
@@ -122,7 +174,7 @@ announce(struct cm_growth_told *self, const struct cm_leak_growth *first,
 
     bytes = bytes > 0 ? bytes : 1;
     if (status == CM_OK
-        && remember_all(self, first, is_news ? bytes : told, &status)
+        && remember_all(self, leak, first, is_news ? bytes : told, &status)
         && is_news) {
         news->fingerprints[news->count++] = first->fingerprint;
     }
@@ -140,7 +192,7 @@ cm_growth_announce(struct cm_growth_told *self, const struct cm_leak *leak,
         const struct cm_leak_growth *first = &leak->growth[i];
 
         if (cm_growth_is_fault(cm_growth_verdict(leak, first))) {
-            status = announce(self, first, news);
+            status = announce(self, leak, first, news);
         }
         i += cm_fault_lines(first);
     }

@@ -21,8 +21,9 @@ struct cm_growth_told_entry {
     uint64_t fingerprint, bytes; /* bytes when it was last told; 0: to be told
                                   * again when it grows again */
     uint64_t fault;              /* the fingerprint of its first line */
-    uint32_t stops;              /* how often somebody heard that it stopped */
-    bool leak; /* heard of as one, and not since that it stopped */
+    uint64_t gradients; /* that linger, by names and size; 0: not known */
+    uint32_t stops;     /* how often somebody heard that it stopped */
+    bool leak;          /* heard of as one, and not since that it stopped */
 };
 
 /* A zeroed value is valid and empty. */
@@ -33,8 +34,9 @@ struct cm_growth_told {
 void cm_growth_told_release(struct cm_growth_told *self);
 
 /* Appends the fingerprints of faults (fault.h) none of whose lines was ever
- * told, or whose bytes are twice what they were then.  Of growth that is not
- * sure nobody is told. */
+ * told, or whose bytes are twice what they were then.  The gradients of the
+ * same parameters linger once, by whatever line, as they are one finding of a
+ * document.  Of growth that is not sure nobody is told. */
 enum cm_status cm_growth_announce(struct cm_growth_told *self,
                                   const struct cm_leak *leak,
                                   struct cm_ledger_news *news) CM_CHECKED;

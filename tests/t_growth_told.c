@@ -3,6 +3,7 @@
 #include "leak_case.h"
 
 #include "../reports/fault.h"
+#include "../reports/growth.h"
 #include "../reports/growth_told.h"
 #include "fail_each.h"
 
@@ -27,6 +28,39 @@ test_new_and_doubled_faults_are_told(void **state)
     assert_true(news.fingerprints[2] == leak.growth[1].fingerprint);
     leak.growth[0].verdict = leak.growth[1].verdict = leak.growth[4].verdict;
     assert_false(cm_growth_has_fault(&leak));
+    cm_growth_told_release(&told);
+    cm_ledger_news_release(&news);
+    cm_leak_release(&leak);
+}
+
+/* A later phase steps the same parameters by a line of its own. */
+static void
+test_the_same_gradients_linger_once(void **state)
+{
+    struct cm_leak leak = leak_of(LEAK_GROWTH);
+    struct cm_growth_told told = {0};
+    struct cm_ledger_news news = {0};
+    struct cm_leak_growth *lingering = &leak.growth[1];
+
+    (void)state;
+    assert_int_equal(cm_growth_verdict(&leak, lingering), CM_GROWTH_LINGERING);
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 2);
+    lingering->fingerprint++;
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 2);
+    lingering->fingerprint++;
+    lingering->names[0] = cm_texts_intern(leak.texts, "head.weight.grad");
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 3);
+    lingering->fingerprint++;
+    lingering->peak_bytes++;
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 4);
+    lingering->fingerprint++;
+    lingering->name_count = 0;
+    assert_int_equal(cm_growth_announce(&told, &leak, &news), CM_OK);
+    assert_int_equal(news.count, 5);
     cm_growth_told_release(&told);
     cm_ledger_news_release(&news);
     cm_leak_release(&leak);
@@ -307,6 +341,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_and_doubled_faults_are_told),
+        cmocka_unit_test(test_the_same_gradients_linger_once),
         cmocka_unit_test(test_a_fault_of_several_lines_is_told_once),
         cmocka_unit_test(test_what_stopped_is_told_once),
         cmocka_unit_test(test_a_fault_that_goes_on_has_not_stopped),
