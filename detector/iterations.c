@@ -199,6 +199,16 @@ cm_iterations_steps(const struct cm_iterations *self, uintptr_t optimizer)
     return at < self->active_count ? self->active[at].all_steps : 0;
 }
 
+bool
+cm_iterations_are_several(const struct cm_iterations *self)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->active_count; i++) {
+        count += self->active[i].last >= self->newest_at;
+    }
+    return count > 1;
+}
+
 static bool
 all_stepped(const struct cm_iterations *self)
 {

@@ -59,6 +59,9 @@ bool cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer);
 /* How often it stepped since it was first seen; 0: it is not known. */
 uint64_t cm_iterations_steps(const struct cm_iterations *self,
                              uintptr_t optimizer);
+/* Whether several have stepped since the last one came: who has not is done
+ * with, as the last trial's of a sweep. */
+bool cm_iterations_are_several(const struct cm_iterations *self);
 bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
 /* Whether that would say so; constant, and cheap. */
 bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);

@@ -40,6 +40,24 @@ counts_several_optimizers_once(void **state)
     assert_int_equal(after(&iterations, "BABA"), 2);
 }
 
+/* Not those that are done with: the last trial's, a phase's. */
+static void
+are_several_where_they_go_on(void **state)
+{
+    (void)state;
+    struct cm_iterations two = {0}, sweep = {0}, phases = {0};
+    after(&two, "AB");
+    assert_false(cm_iterations_are_several(&two)); /* not known yet */
+    after(&two, "AB");
+    assert_true(cm_iterations_are_several(&two));
+    after(&sweep, "AAABBBCCC");
+    assert_false(cm_iterations_are_several(&sweep));
+    after(&phases, "AABBBB");
+    assert_false(cm_iterations_are_several(&phases));
+    after(&phases, "A");
+    assert_true(cm_iterations_are_several(&phases));
+}
+
 /* What is cleared before the first one's part is gone by then. */
 static void
 ends_where_the_last_of_them_steps(void **state)
@@ -298,6 +316,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_with_each_step_of_one_optimizer),
         cmocka_unit_test(counts_several_optimizers_once),
+        cmocka_unit_test(are_several_where_they_go_on),
         cmocka_unit_test(ends_where_the_last_of_them_steps),
         cmocka_unit_test(counts_a_critic_with_its_generator),
         cmocka_unit_test(forgets_an_optimizer_that_is_done_with),

@@ -375,7 +375,8 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .chained = chained,
         .hidden = self->hidden,
         .hidden_count = self->hidden_count,
-        .several_optimizers = self->session->iterations.active_count > 1,
+        .several_optimizers =
+            cm_iterations_are_several(&self->session->iterations),
         .bounds = cm_holders_bounds,
     };
     query.bounds.max_edges = 0;
