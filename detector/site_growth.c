@@ -104,9 +104,9 @@ add_bytes(struct cm_growth *self, uint32_t device, enum cm_category category,
     self->bytes[device][CM_OTHER] += sign > 0 ? other : -other;
 }
 
-/* NULL: no series is known to be this site's. */
-static struct cm_growth_state *
-known_state(const struct cm_growth *self, int device, struct cm_site_id site)
+struct cm_growth_state *
+cm_growth_known(const struct cm_growth *self, int device,
+                struct cm_site_id site)
 {
     const struct cm_growth_numbers *numbers = &self->numbers[device + 1];
     uint32_t number =
@@ -118,7 +118,7 @@ bool
 cm_growth_may_keep(const struct cm_growth *self, int device,
                    struct cm_site_id site)
 {
-    const struct cm_growth_state *state = known_state(self, device, site);
+    const struct cm_growth_state *state = cm_growth_known(self, device, site);
     return state == NULL || state->kept || !state->looked;
 }
 
@@ -126,7 +126,7 @@ bool
 cm_growth_is_renewed(const struct cm_growth *self, int device,
                      struct cm_site_id site)
 {
-    const struct cm_growth_state *state = known_state(self, device, site);
+    const struct cm_growth_state *state = cm_growth_known(self, device, site);
     return state != NULL && state->renewed;
 }
 
@@ -134,35 +134,10 @@ void
 cm_growth_renew(struct cm_growth *self, int device, struct cm_site_id site,
                 bool renewed)
 {
-    struct cm_growth_state *state = known_state(self, device, site);
+    struct cm_growth_state *state = cm_growth_known(self, device, site);
     if (state != NULL) {
         state->renewed = renewed;
     }
-}
-
-/* Of less items there may be no more again. */
-enum cm_growth_items
-cm_growth_note_items(struct cm_growth *self, int device,
-                     struct cm_site_id site, const struct cm_growth_fill *fill,
-                     int64_t *lasts)
-{
-    struct cm_growth_state *state = known_state(self, device, site);
-    *lasts = 0;
-    if (state == NULL || fill->items == 0) {
-        return CM_GROWTH_MORE_ITEMS;
-    }
-    if (state->items == 0 || fill->items < state->items) {
-        state->items = fill->items;
-        state->hung = fill->hung;
-        state->items_at = fill->iterations + (fill->between ? 0 : 1);
-    }
-    *lasts = fill->iterations - state->items_at;
-    bool room = fill->hung <= fill->items + fill->items / 8 + 2;
-    bool same = fill->items == state->items && room;
-    return same && *lasts > 0 && fill->hung > state->hung
-               ? CM_GROWTH_SAME_ITEMS
-           : same && fill->items > fill->hung ? CM_GROWTH_NEW_ITEMS
-                                              : CM_GROWTH_MORE_ITEMS;
 }
 
 /* Without memory it is sought in the table again. */
@@ -197,7 +172,8 @@ note_site(struct cm_growth *self, int device, int64_t iteration,
           const struct cm_site_use *use)
 {
     struct cm_series *series;
-    if (says_nothing_new(self, known_state(self, device, use->site), use)) {
+    if (says_nothing_new(self, cm_growth_known(self, device, use->site),
+                         use)) {
         return;
     }
     if (cm_series_table_get(&self->table, use->site.index,

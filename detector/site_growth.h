@@ -33,6 +33,14 @@ enum cm_category {
 
 extern const char *const cm_category_names[CM_CATEGORIES];
 
+/* What a site allocated hangs from items of one container. */
+struct cm_growth_fill {
+    uint64_t items;     /* 0: it does not hang so */
+    uint64_t hung;      /* of these */
+    int64_t iterations; /* that are done */
+    bool between;       /* two of them; else one goes on */
+};
+
 struct cm_growth_state {
     uint8_t verdict; /* enum cm_verdict, the last one */
     uint8_t told;    /* the last one that made a look due */
@@ -45,6 +53,7 @@ struct cm_growth_state {
     uint64_t bytes, count, peak_bytes;
     uint64_t items, hung; /* the fewest of cm_growth_note_items(); 0: none */
     int64_t items_at;     /* the iteration that was whole then, or goes on */
+    struct cm_growth_fill each; /* of cm_growth_note_each(), to compare with */
     /* Of a site that allocates gradients or optimizer state: theirs when they
      * were last counted, and what else of it was live then, such as a
      * workspace of cuBLAS that a backward pass left, or old optimizers'; of
@@ -127,6 +136,10 @@ void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
 void cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
                        uint64_t bytes);
 
+/* NULL: no series is known to be this site's. */
+struct cm_growth_state *cm_growth_known(const struct cm_growth *self,
+                                        int device, struct cm_site_id site);
+
 /* Whether what it allocated may have been kept through the last forward pass:
  * false where none of it was, though it was looked at. */
 bool cm_growth_may_keep(const struct cm_growth *self, int device,
@@ -137,24 +150,6 @@ bool cm_growth_is_renewed(const struct cm_growth *self, int device,
                           struct cm_site_id site);
 void cm_growth_renew(struct cm_growth *self, int device,
                      struct cm_site_id site, bool renewed);
-/* What it allocated hangs from items of one container, each of which gets it
- * once. */
-struct cm_growth_fill {
-    uint64_t items;     /* 0: it does not hang so */
-    uint64_t hung;      /* of these */
-    int64_t iterations; /* that are done */
-    bool between;       /* two of them; else one goes on */
-};
-enum cm_growth_items {
-    CM_GROWTH_MORE_ITEMS, /* or all have it as far as is known */
-    CM_GROWTH_NEW_ITEMS,  /* no whole iteration since, or no more have it */
-    CM_GROWTH_SAME_ITEMS, /* as many, of which more have it by now */
-};
-/* *lasts: whole iterations since there were fewest, or less than 1. */
-enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
-                                          struct cm_site_id site,
-                                          const struct cm_growth_fill *fill,
-                                          int64_t *lasts);
 /* What the site allocates is this of the model's. */
 void cm_growth_categorize(struct cm_growth *self, struct cm_site_id site,
                           enum cm_category category);

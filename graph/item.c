@@ -8,6 +8,8 @@
 
 #include "item.h"
 
+#include "bound.h"
+#include "emptying.h"
 #include "name.h"
 #include "place.h"
 #include "way.h"
@@ -151,6 +153,35 @@ cm_item_fills(const struct cm_holding *self)
            && self->autograd_depth == 0 && !self->chained && self->chain == 0
            && !cm_way_is_category(self, CM_HOLDING_LARGER)
            && !cm_item_is_given(self);
+}
+
+/* Those that are over: how many are there at a time is not known. */
+static bool
+are_taken_out(const struct cm_holding *self)
+{
+    struct cm_name name = cm_way_name_of(self, self->at);
+    bool taken = false;
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !taken && k < code->store_count; k++) {
+            taken = cm_emptying_removes(self, &code->stores[k], name.text);
+        }
+    }
+    return taken;
+}
+
+bool
+cm_item_has_bound_alone(const struct cm_holding *self)
+{
+    const struct cm_holding_step *place = cm_way_step(self, self->at);
+    struct cm_holding above = *self;
+    above.count = self->at + 1;
+    return place->counted && place->items < self->through
+           && (place->keys == CM_KEYS_UNKNOWN
+               || place->keys == CM_KEYS_COUNTED)
+           && !are_taken_out(self) && !cm_bound_is_known(&above)
+           && !cm_bound_is_emptied(&above);
 }
 
 uint32_t

@@ -16,6 +16,11 @@
  * the container does not get more items, which is not known here. */
 bool cm_item_fills(const struct cm_holding *self);
 
+/* What bounds or empties it (bound.h) stands below an item, and is none of the
+ * items: a table of hooks, each with a dict that is emptied.  Not where their
+ * keys say that no more of them will come, or a line takes them out. */
+bool cm_item_has_bound_alone(const struct cm_holding *self);
+
 bool cm_item_is_given(const struct cm_holding *self);
 char *cm_item_say(const struct cm_holding *self);
 /* The lines that give it; how many. */

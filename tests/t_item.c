@@ -159,6 +159,73 @@ test_items_fill(void **state)
     cm_records_free(way.records);
 }
 
+/* What bounds a list of hooks: snapshot() sets the dict of each anew. */
+static bool
+has_bound_alone(enum cm_holding_keys keys, enum cm_store_kind kind,
+                const char *name, const char *owner, uint32_t through)
+{
+    struct way way;
+
+    way_init(&way,
+             "M||module a;L|.hooks|list of 90|90;O|[5]|Probe;"
+             "D|.rows|dict of 2|2;T|['a']|Tensor [4]",
+             1);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_ATTRIBUTE, "rows", "self", 9),
+        store(&way, kind, name, owner, 20)};
+    stores[0].empty = true;
+    set_running(&way, add_code(&way, "__init__", &stores[0], 1, false), 9);
+    way.steps[1].keys = (uint8_t)keys;
+    way.holding.through = through;
+    struct cm_code_id codes[] = {add_code(&way, "reset", stores, 2, false)};
+    way.holding.codes = codes;
+    way.holding.code_count = 1;
+    bool found = cm_bound_is_emptied(&way.holding)
+                 && cm_item_has_bound_alone(&way.holding);
+    cm_records_free(way.records);
+    return found;
+}
+
+static void
+test_items_are_bounded_alone(void **state)
+{
+    (void)state;
+    assert_true(has_bound_alone(CM_KEYS_UNKNOWN, CM_STORE_CALL, "append",
+                                "hooks", 180));
+    /* As many as there are in the set; one hangs from each. */
+    assert_false(has_bound_alone(CM_KEYS_OF_A_SET, CM_STORE_CALL, "append",
+                                 "hooks", 180));
+    assert_false(has_bound_alone(CM_KEYS_UNKNOWN, CM_STORE_CALL, "append",
+                                 "hooks", 90));
+    /* All are emptied, too, or taken out one by one. */
+    assert_false(has_bound_alone(CM_KEYS_UNKNOWN, CM_STORE_CALL, "clear",
+                                 "hooks", 180));
+    assert_false(
+        has_bound_alone(CM_KEYS_UNKNOWN, CM_STORE_CALL, "pop", "hooks", 180));
+}
+
+/* A deque below an item, or above it. */
+static void
+test_deques_are_bounded_alone(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "M||module a;L|.tracks|list of 90|90;O|[5]|Track;"
+             "L|.last|collections.deque of 3|3;T|[0]|Tensor [4]",
+             1);
+    way.holding.through = 270;
+    way.steps[3].bounded = true;
+    assert_true(cm_bound_is_known(&way.holding));
+    assert_true(cm_item_has_bound_alone(&way.holding));
+    way.steps[1].bounded = true;
+    assert_false(cm_item_has_bound_alone(&way.holding));
+    way.steps[1].bounded = way.steps[1].counted = false;
+    assert_false(cm_item_has_bound_alone(&way.holding));
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
@@ -168,6 +235,8 @@ main(void)
         cmocka_unit_test(test_both),
         cmocka_unit_test(test_filled_by_its_owner),
         cmocka_unit_test(test_items_fill),
+        cmocka_unit_test(test_items_are_bounded_alone),
+        cmocka_unit_test(test_deques_are_bounded_alone),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -128,80 +128,6 @@ tells_a_leak_within_ten_iterations_of_its_start(void **state)
     end(&job);
 }
 
-static enum cm_growth_items
-hangs(struct job *job, uint64_t items, uint64_t hung, int64_t iterations)
-{
-    int64_t lasts;
-    struct cm_growth_fill fill = {items, hung, iterations, true};
-    struct cm_site_id site = {7};
-    return cm_growth_note_items(&job->growth, 0, site, &fill, &lasts);
-}
-
-static void
-knows_whether_there_are_more_items(void **state)
-{
-    (void)state;
-    struct job job = begin();
-    /* It has no series yet. */
-    assert_int_equal(hangs(&job, 90, 5, 3), CM_GROWTH_MORE_ITEMS);
-    allocate(&job, 7, MIB);
-    step(&job);
-    assert_int_equal(hangs(&job, 90, 5, 4), CM_GROWTH_NEW_ITEMS);
-    assert_int_equal(hangs(&job, 90, 6, 4), CM_GROWTH_NEW_ITEMS);
-    assert_int_equal(hangs(&job, 90, 6, 5), CM_GROWTH_SAME_ITEMS);
-    assert_int_equal(hangs(&job, 90, 90, 6), CM_GROWTH_SAME_ITEMS);
-    assert_int_equal(hangs(&job, 91, 7, 7), CM_GROWTH_MORE_ITEMS);
-    /* Fewer are looked at anew. */
-    assert_int_equal(hangs(&job, 80, 7, 8), CM_GROWTH_NEW_ITEMS);
-    assert_int_equal(hangs(&job, 90, 9, 9), CM_GROWTH_MORE_ITEMS);
-    assert_int_equal(hangs(&job, 0, 9, 10), CM_GROWTH_MORE_ITEMS);
-    assert_int_equal(hangs(&job, 80, 9, 11), CM_GROWTH_SAME_ITEMS);
-    assert_int_equal(hangs(&job, 80, 93, 12), CM_GROWTH_MORE_ITEMS);
-    end(&job);
-}
-
-/* Where each has it, it is the items that grow, seen once or again. */
-static void
-knows_when_each_item_has_it(void **state)
-{
-    (void)state;
-    struct job job = begin();
-    allocate(&job, 7, MIB);
-    step(&job);
-    assert_int_equal(hangs(&job, 9, 9, 9), CM_GROWTH_MORE_ITEMS);
-    assert_int_equal(hangs(&job, 9, 9, 10), CM_GROWTH_MORE_ITEMS);
-    assert_int_equal(hangs(&job, 11, 10, 11), CM_GROWTH_MORE_ITEMS);
-    end(&job);
-}
-
-/* An item every few iterations: none came, and nothing hangs from one more. */
-static void
-waits_until_more_hangs_there(void **state)
-{
-    (void)state;
-    struct job job = begin();
-    allocate(&job, 7, MIB);
-    step(&job);
-    int64_t lasts;
-    struct cm_site_id site = {7};
-    struct cm_growth_fill fill = {90, 5, 6, false}; /* within the seventh */
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, &fill, &lasts),
-                     CM_GROWTH_NEW_ITEMS);
-    fill.hung = 6;
-    fill.iterations = 7; /* the end of that */
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, &fill, &lasts),
-                     CM_GROWTH_NEW_ITEMS);
-    fill.hung = 5;
-    fill.iterations = 9;
-    assert_int_equal(cm_growth_note_items(&job.growth, 0, site, &fill, &lasts),
-                     CM_GROWTH_NEW_ITEMS);
-    assert_int_equal(lasts, 2);
-    assert_int_equal(
-        cm_growth_note_items(&job.growth, 1, site, &fill, &lasts),
-        CM_GROWTH_MORE_ITEMS); /* of another device nothing is known */
-    end(&job);
-}
-
 static void
 remembers_what_each_turn_sets_anew(void **state)
 {
@@ -578,9 +504,6 @@ main(void)
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
         cmocka_unit_test(remembers_what_each_turn_sets_anew),
-        cmocka_unit_test(knows_whether_there_are_more_items),
-        cmocka_unit_test(knows_when_each_item_has_it),
-        cmocka_unit_test(waits_until_more_hangs_there),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),
         cmocka_unit_test(tells_the_gradients_of_many_lines_at_once),

@@ -6,7 +6,7 @@ import pytest
 from process import NODES, run_ok
 
 PROGRAM = NODES + """
-import functools
+import collections, functools
 
 def made():
     return torch.ones(64, 256).tanh()
@@ -23,12 +23,26 @@ class Client:
         self.last = made()
         self.all.append(self.last)
 
+class Probe:
+    def __init__(self, born=0):
+        self.kept, self.born = [], born
+    def see(self):
+        self.kept.append(made())
+    def snapshot(self):
+        kept = self.kept
+        self.kept = []
+        return kept
+
+class Track(Probe):
+    def __init__(self, born=0):
+        self.kept, self.born = collections.deque(maxlen=2), born
+
 model = torch.nn.Linear(16, 16)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 told = []
 
 def run(turns, old, look, add):
-    rows = [(Client if add is update else Lazy)() for _ in range(old)]
+    rows = [kinds.get(add, Lazy)() for _ in range(old)]
     with cumem.observe_tensor_cycles(lambda page: None):
         for turn in range(turns):
             model(torch.ones(4, 16)).sum().backward()
@@ -51,6 +65,34 @@ def each(rows, turn):
 
 def update(rows, turn):
     rows[turn].update()
+
+def seen(row):
+    for _ in range(2):
+        row.see()
+    return row
+
+def probe(rows, turn):
+    rows.append(seen(Probe()))
+    seen(Probe()).snapshot()
+
+def track(rows, turn):
+    rows.append(seen(Track()))
+
+def probe_each(rows, turn):
+    rows[turn % len(rows)].see()
+    seen(Probe()).snapshot()
+
+class Tracks:
+    def __init__(self):
+        self.all = []
+    def step(self, rows, turn):
+        self.all.append(seen(Track(turn)))
+        for one in list(self.all):
+            if one.born + 50 <= turn:
+                self.all.remove(one)
+
+track_for_a_time = Tracks().step
+kinds = {update: Client, probe_each: Probe}
 """
 LINE = 1 + PROGRAM[:PROGRAM.index("torch.ones(64")].count("\n")
 
@@ -60,7 +102,12 @@ LINE = 1 + PROGRAM[:PROGRAM.index("torch.ones(64")].count("\n")
     ("40, 50, {38, 39}, new", ["growing", "leak"]),  # the first of two does not know yet
     ("90, 50, range(60, 90), new_now_and_then", None),
     ("40, 90, {20, 30, 39}, update", ["leak"] * 3),  # each keeps all that it had, too
-    ("40, 90, {20, 30, 39}, each", ["growing"] * 3)])
+    ("40, 90, {20, 30, 39}, each", ["growing"] * 3),
+    # What bounds each of them bounds not all, which two looks know.
+    ("40, 0, {15, 39}, probe", ["growing", "leak"]),
+    ("40, 0, {15, 39}, track", ["growing", "leak"]),
+    ("40, 9, {15, 25, 39}, probe_each", ["growing"] * 3),
+    ("40, 0, {15, 25, 39}, track_for_a_time", ["growing"] * 3)])
 def test_whether_items_get_more(run, wanted, tmp_path):
     run_ok(PROGRAM + f"run({run})\n" + f"found = [verdicts.get({LINE}) for verdicts in told]\n"
            + (f"assert found == {wanted}, found" if wanted else

@@ -255,6 +255,15 @@ move_to(size_t at, struct cm_holding *holding, struct cm_holder *holder)
     }
 }
 
+static void
+note_bounds(const struct cm_holding *holding, struct cm_holder *holder)
+{
+    holder->bounded = cm_bound_is_known(holding);
+    holder->of_each = (holder->bounded || holder->emptied)
+                      && cm_item_has_bound_alone(holding);
+    holder->fills = cm_item_fills(holding);
+}
+
 static enum cm_status
 advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -307,8 +316,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         holder->emptied = cm_bound_is_emptied(&holding)
                           && !cm_uncalled_empties(&self->program, &holding);
     }
-    holder->bounded = cm_bound_is_known(&holding);
-    holder->fills = cm_item_fills(&holding);
+    note_bounds(&holding, holder);
     enum cm_status status = cm_holding_advise(&holding, &advice);
     if (status == CM_OK) {
         holder->rule = advice.rule;

@@ -8,6 +8,7 @@
 
 #include "growth_private.h"
 
+#include "../../detector/growth_items.h"
 #include "session_private.h"
 
 static bool
@@ -76,21 +77,29 @@ is_renewed(const struct cm_growth_look *look, const struct cm_growth_row *row,
     return renewed;
 }
 
+/* `some`: its items are asked for. */
+static struct cm_growth_fill
+fill_of(const struct cm_growth_look *look, const struct cm_growth_row *row,
+        const struct cm_holder *holder, bool some)
+{
+    /* What C++ has, or was not sought among so many, hangs there or not. */
+    uint64_t others =
+        row->count > holder->targets ? row->count - holder->targets : 0;
+    return (struct cm_growth_fill){
+        .items = some ? holder->steps[holder->at].items : 0,
+        .hung = holder->through + others,
+        .iterations = look->session->iteration,
+        .between = look->session->between_turns};
+}
+
 static enum cm_growth_items
 items_of(const struct cm_growth_look *look, const struct cm_growth_row *row,
          const struct cm_holder *holder, int64_t *lasts)
 {
     struct cm_session *session = look->session;
     struct cm_site_id site = {row->site};
-    bool some = holder->fills && !cm_growing_has_larger(row);
-    /* What C++ has, or was not sought among so many, hangs there or not. */
-    uint64_t others =
-        row->count > holder->targets ? row->count - holder->targets : 0;
-    struct cm_growth_fill fill = {
-        .items = some ? holder->steps[holder->at].items : 0,
-        .hung = holder->through + others,
-        .iterations = session->iteration,
-        .between = session->between_turns};
+    struct cm_growth_fill fill = fill_of(
+        look, row, holder, holder->fills && !cm_growing_has_larger(row));
     return cm_growth_note_items(&session->growth, row->device, site, &fill,
                                 lasts);
 }
@@ -110,6 +119,19 @@ fills(const struct cm_growth_look *look, enum cm_growth_items items,
     return filling;
 }
 
+/* Ever more items, each with as much as the first had: what bounds or empties
+ * one of them is no end of all.  *lasts: since the first was seen so. */
+static bool
+has_more_items(const struct cm_growth_look *look,
+               const struct cm_growth_row *row, const struct cm_holder *holder,
+               int64_t *lasts)
+{
+    struct cm_site_id site = {row->site};
+    struct cm_growth_fill fill = fill_of(look, row, holder, holder->of_each);
+    return cm_growth_note_each(&look->session->growth, row->device, site,
+                               &fill, lasts);
+}
+
 /* What is given a size is not full yet, and no leak; nor is what a line
  * empties, for as long as an epoch may take: then it is looked at again. */
 void
@@ -121,19 +143,24 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     int64_t lapses =
         cm_iterations_epoch_end(&session->iterations, result->since_iteration);
     bool renewed = is_renewed(look, &self->row, holder);
-    int64_t lasts;
+    int64_t lasts, same;
     enum cm_growth_items items = items_of(look, &self->row, holder, &lasts);
+    bool more = has_more_items(look, &self->row, holder, &same);
     if (result->verdict != CM_VERDICT_LEAK) {
         return;
     }
-    bool known = holder->bounded || is_of_parameters(look, self) || renewed
-                 || fills(look, items, lasts);
-    if (!known && !(holder->emptied && session->iteration < lapses)) {
+    bool known = (holder->bounded && !more) || is_of_parameters(look, self)
+                 || renewed || fills(look, items, lasts);
+    bool emptied = holder->emptied && !more && session->iteration < lapses;
+    if (!known && !emptied) {
         return;
     }
     result->verdict = CM_VERDICT_GROWING;
     self->bounded = true;
     if (!known) {
         look_again(session, lapses);
+    }
+    if (holder->of_each && !look->ending) {
+        look_again(session, session->iteration + (same > 8 ? same : 8));
     }
 }
