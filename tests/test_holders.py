@@ -436,6 +436,18 @@ def test_of_several_owners_the_largest():
     assert ": local `store` (" in str(found.path) and last is not None
 
 
+def test_table_of_several_owners():
+    class Cache:
+        def __init__(self):
+            self.keys = [torch.zeros(4) for _ in range(4)]
+
+    running, sessions = Cache(), {}
+    for number in range(4):
+        sessions[number] = Cache()
+    (found,) = ask([x for each in (*sessions.values(), running) for x in each.keys])
+    assert found.place == ("dict of 4", "local sessions") and found.through == 16
+
+
 def test_two_lists_of_one_object():
     holder = Node()
     holder.wins, holder.losses = [], []

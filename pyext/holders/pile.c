@@ -291,6 +291,17 @@ outside_of_optimizer(struct cm_piles *self, uint32_t group, uint32_t met,
     return other != 0 && is_container(self->reach, other) ? other : place;
 }
 
+/* Of the caches of several sessions not one cache, where the table of sessions
+ * has at least one more like it. */
+static uint32_t
+container_of_several(struct cm_piles *self, uint32_t node)
+{
+    uint32_t outer = node != 0 ? container_with(self, above(self, node),
+                                                2 * self->below[node])
+                               : 0;
+    return outer != 0 ? outer : node;
+}
+
 /* Several owners of what one line makes have most of it together: of their
  * containers the one that has most, if that is a fair share. */
 static uint32_t
@@ -304,8 +315,9 @@ largest_container(struct cm_piles *self, uint32_t group, uint32_t met,
     for (uint32_t t = 0; t < self->reach->target_count; t++) {
         for (uint32_t i = cm_piles_from(self, t);
              self->groups[t] == group && i < cm_piles_to(self, t); i++) {
-            uint32_t node =
-                container_with(self, cm_piles_way(self, i)->parent, fewest);
+            uint32_t node = container_of_several(
+                self,
+                container_with(self, cm_piles_way(self, i)->parent, fewest));
             best = node != 0 && self->below[node] > self->below[best] ? node
                                                                       : best;
         }
