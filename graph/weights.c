@@ -55,6 +55,23 @@ cm_weights_is_checkpoint(const struct cm_holding *self)
     return true;
 }
 
+/* "['state'][3]['exp_avg']": what an optimizer's state_dict() calls them. */
+static bool
+is_optimizer_state(const struct cm_holding *self)
+{
+    static const char *const keys[] = {"['exp_avg']",         "['exp_avg_sq']",
+                                       "['max_exp_avg_sq']",  "['square_avg']",
+                                       "['momentum_buffer']", "['step']"};
+    size_t last = self->count - 1;
+    const char *key = cm_way_text(self, cm_way_step(self, last)->edge);
+    bool known = false;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        known |= strcmp(key, keys[i]) == 0;
+    }
+    return known && self->at + 2 < last
+           && cm_way_is(self, cm_way_step(self, last - 2)->edge, "['state']");
+}
+
 /* container -> dict -> tensor by the name of a parameter: state_dict(), or as
  * many gradients or norms. */
 bool
@@ -69,7 +86,8 @@ cm_weights_pile_up(const struct cm_holding *self)
     const struct cm_holding_step *table = cm_way_step(self, last - 1);
     return table->species == CM_DICT
            && (table->role == CM_VALUE || table->role == CM_ITEM)
-           && is_state_key(cm_way_text(self, cm_way_step(self, last)->edge));
+           && (is_state_key(cm_way_text(self, cm_way_step(self, last)->edge))
+               || is_optimizer_state(self));
 }
 
 char *

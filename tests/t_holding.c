@@ -43,29 +43,6 @@ test_rules(void **state)
     }
 }
 
-static void
-test_weights_by_epoch(void **state)
-{
-    static const char steps[] =
-        "F||a.py:3 main;D|local best|dict of 9|9;"
-        "D|['epoch 3']|dict of 2|2;T|['0.weight']|Tensor [4]";
-    static const char module[] =
-        "F||a.py:3 main;D|local best|dict of 9|9;O|[3]|Linear;"
-        "D|._parameters|dict of 2|2;T|['weight']|Tensor [4]";
-    struct way way;
-
-    (void)state;
-    way_init(&way, steps, 1);
-    assert_advice(&way, "checkpoint kept", "`del best`");
-    way.holding.grows = true;
-    assert_advice(&way, "weights pile up", "the last or the best of best");
-    cm_records_free(way.records);
-    way_init(&way, module, 1);
-    way.holding.grows = true;
-    assert_advice(&way, "container grows", "clear best");
-    cm_records_free(way.records);
-}
-
 /* Who keeps tensors of the CPU is not told to keep tensors of the CPU. */
 static void
 test_less_of_what_is_on_the_cpu(void **state)
@@ -575,7 +552,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_weights_by_epoch),
         cmocka_unit_test(test_less_of_what_is_on_the_cpu),
         cmocka_unit_test(test_optimizer_is_given_more),
         cmocka_unit_test(test_attributes_pile_up),
