@@ -125,6 +125,21 @@ main()
     assert "C extension" not in done.err
 
 
+def test_who_holds_it_is_looked_at_again_before_anybody_is_told(tmp_path):
+    """Seen when it held a few; at the end it is gone."""
+    run_ok(SERVING + """
+def main():
+    answers = {}
+    serve(lambda tensor: answers.setdefault(len(answers), tensor), 60)
+cumem.warn_tensor_cycles()
+main()
+""", cwd=tmp_path)
+    (path,) = tmp_path.glob("leak-*.json")
+    report = json.loads(path.read_text())
+    (row,) = report["growth"]
+    assert row["holder_iteration"] >= report["iteration"] / 3, row
+
+
 def test_what_has_come_to_an_end_is_in_no_report(tmp_path):
     """It was seen to grow before anybody could be told, and is full at the end."""
     done = run_ok(SERVING + """

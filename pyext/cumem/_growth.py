@@ -123,8 +123,8 @@ def look_when_due(why):
 
 def look_early():
     """While it is too early to tell anybody: who holds it may be gone when it is not."""
-    if _budget.is_paid():
-        look(aloud=False)
+    if _core.growing() and _budget.allows("early"):
+        look(aloud=False, why="early")
 
 
 def _rows_of(optimizer, names, trained):

@@ -77,7 +77,7 @@ struct cm_session {
     uint32_t each_tensor;   /* so many more look at the clock one by one */
     bool slice_pending; /* a slice of time is over: at the next safe point */
     bool memory_due;    /* then, too: a collection does not wait for drivers */
-    bool looked_early;  /* while nobody was told yet */
+    int64_t looked_early; /* in this slice, while nobody was told yet */
     int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
     struct cm_growth growth;
     bool between_turns;                 /* an iteration ends just now */

@@ -150,14 +150,14 @@ ask_for_look(struct cm_session *self)
     cm_session_deliver(self, "growth", why);
 }
 
-/* Who holds it is found as long as the function that has it runs; the verdict
- * stays due. */
+/* Who holds it is found as long as the function that has it runs; again when
+ * that has twice as much. */
 static void
 ask_for_early_look(struct cm_session *self)
 {
-    bool doubled = (self->iteration & (self->iteration - 1)) == 0;
-    if (self->growth.due && (doubled || !self->looked_early)) {
-        self->looked_early = true;
+    int64_t seen = self->looked_early;
+    if (seen == 0 ? self->growth.due : self->iteration >= 2 * seen) {
+        self->looked_early = self->iteration;
         cm_session_deliver(self, "early growth", Py_NewRef(Py_None));
     }
 }
