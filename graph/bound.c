@@ -222,9 +222,11 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->clear += cm_emptying_is(self, code, i, place->name)
                         || resets_all(self, code, store, place)
                         || resets(self, code, store, set);
-        /* `x = x[-n:]`, `x = last(x)` */
+        /* `x = x[-n:]`, `x = last(x)`, again and again */
+        bool once =
+            makes || (store->kind == CM_STORE_LOCAL && !store->repeated);
         lines->trim +=
-            set
+            set && !once
             && (store->trimmed
                 || cm_emptying_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;

@@ -180,7 +180,7 @@ take_from_callers(struct origin *self, struct cm_aliases *all,
 }
 
 /* The code makes the rows longer that it goes over: rows = [cat(x, y) for x in
- * rows].  Of an attribute all but __init__ may. */
+ * rows], rows[i] = cat(rows[i], y).  Of an attribute all but __init__ may. */
 static bool
 makes_longer(const struct cm_code *code, struct cm_text_id rows)
 {
@@ -189,8 +189,10 @@ makes_longer(const struct cm_code *code, struct cm_text_id rows)
         const struct cm_store *store = &code->stores[i];
         bool anew = store->carried
                     || (store->kind != CM_STORE_LOCAL && store->repeated);
-        found = cm_text_same(store->name, rows) && is_variable(store)
-                && !store->turn && anew;
+        found = (cm_text_same(store->name, rows) && is_variable(store)
+                 && !store->turn && anew)
+                || (store->kind == CM_STORE_ITEM && store->name.index == 0
+                    && cm_text_same(store->owner, rows));
     }
     return found;
 }

@@ -187,19 +187,28 @@ test_a_method_compares_its_length(void **state)
 
 /* `tail = queue[-n:]` is another's. */
 static bool
-is_trimmed(const char *steps, const char *name, bool trimmed)
+is_trimmed_in(const char *steps, const char *name, bool trimmed, bool repeated)
 {
     struct way way;
     way_init(&way, steps, 1);
     struct cm_store line = store(&way, CM_STORE_LOCAL, name, "", 5);
     line.trimmed = trimmed;
+    line.repeated = repeated;
     return is_emptied_in(&way, &line, 1);
+}
+
+static bool
+is_trimmed(const char *steps, const char *name, bool trimmed)
+{
+    return is_trimmed_in(steps, name, trimmed, true);
 }
 
 static void
 test_a_part_of_it_is_left(void **state)
 {
     (void)state;
+    /* `kept = batch[:1]` before the loop that fills it. */
+    assert_false(is_trimmed_in(variable, "outputs", true, false));
     assert_true(is_trimmed(variable, "outputs", true));
     assert_true(is_trimmed("F||a.py:3 main;T|local outputs|Tensor [4]",
                            "outputs", true));
@@ -215,12 +224,12 @@ test_a_part_is_left_but_the_graph_too(void **state)
     (void)state;
     way_init(&way, "F||a.py:3 main;T|local outputs|Tensor [4]", 1);
     struct cm_store line = store(&way, CM_STORE_LOCAL, "outputs", "", 5);
-    line.trimmed = true;
+    line.trimmed = line.repeated = true;
     way.holding.autograd_depth = 40;
     assert_false(is_emptied_in(&way, &line, 1));
     way_init(&way, variable, 1); /* what goes out of a list takes its own */
     line = store(&way, CM_STORE_LOCAL, "outputs", "", 5);
-    line.trimmed = true;
+    line.trimmed = line.repeated = true;
     way.holding.autograd_depth = 40;
     assert_true(is_emptied_in(&way, &line, 1));
 }

@@ -31,6 +31,7 @@ def test_a_function_that_returns_a_new_container(probe, body):
     "kept = []\n[kept.append(row) for row in rows]\nreturn kept", "rows = []\nrows = n\nreturn rows",
     "kept = []\ndef add(): kept.append(n)\nadd()\nreturn kept", "print([])",
     "if not rows: return []\nreturn [row * n for row in rows]",
+    "if n:\n kept = rows + [n]\nelse:\n kept = []\nprint('done')\nreturn kept",
 ])
 def test_a_function_that_returns_what_it_has(probe, body):
     assert not empty_returns(probe, body)

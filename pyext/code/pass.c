@@ -108,25 +108,33 @@ cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
     }
 }
 
-/* Nothing but a part of a variable that was last set to what a call makes, or
+/* The last one that sets this variable. */
+static const struct cm_store *
+last_of(const struct cm_pass *pass, struct cm_text_id name)
+{
+    const struct cm_store *found = NULL;
+    for (uint32_t i = pass->count; found == NULL && i > 0; i--) {
+        const struct cm_store *store = &pass->stores[i - 1];
+        bool sets =
+            store->kind == CM_STORE_LOCAL && cm_text_same(store->name, name);
+        found = sets ? store : NULL;
+    }
+    return found;
+}
+
+/* Nothing but a part of a variable that was last set to what is made there, or
  * one that was last set to a part of itself. */
 static bool
 is_passing(const struct cm_pass *pass, const struct pushed *value)
 {
-    struct cm_text_id text = cm_pass_text(pass, value->of);
-    uint32_t i = pass->count;
-    while (i > 0
-           && !(pass->stores[i - 1].kind == CM_STORE_LOCAL
-                && cm_text_same(pass->stores[i - 1].name, text))) {
-        i--;
-    }
+    const struct cm_store *last = last_of(pass, cm_pass_text(pass, value->of));
     bool itself = value->name == value->of;
-    return i > 0 && value->whole == NULL && (itself || value->name == NULL)
-           && (pass->stores[i - 1].made
-               || (itself && pass->stores[i - 1].trimmed));
+    return last != NULL && value->whole == NULL
+           && (itself || value->name == NULL)
+           && (last->made || (itself && last->trimmed));
 }
 
-/* x = x[a:b], x = f(x)[a:b]; y = f(x) before x = y[a:b]. */
+/* x = x[a:b], x = f(y)[a:b]; z = f(y) and then x = z[a:b]. */
 static bool
 is_trimmed(const struct cm_pass *pass, PyObject *name,
            const struct pushed *value)
@@ -166,22 +174,41 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
 
 /* ---- second names */
 
-/* By its address: names are interned. */
-static void
-remember_number(struct cm_pass *pass, PyObject *name,
-                const struct pushed *value)
+static bool
+is_number(const struct pushed *value)
 {
-    bool told = value->length || value->before || value->modulo || value->part;
-    uint32_t i = 0;
-    while (i < pass->number_count && pass->numbers[i].name != name) {
-        i++;
+    return value->length || value->before || value->modulo;
+}
+
+/* By its address: names are interned.  Where there is no room, in place of what
+ * is no number; CM_PASS_NUMBERS: nowhere. */
+static uint32_t
+room_for(struct cm_pass *pass, const PyObject *name, bool told)
+{
+    uint32_t room = CM_PASS_NUMBERS;
+    for (uint32_t i = 0; i < pass->number_count; i++) {
+        if (pass->numbers[i].name == name) {
+            return i;
+        }
+        room = is_number(&pass->numbers[i].value) ? room : i;
     }
-    if (i == pass->number_count && told && i < CM_PASS_NUMBERS) {
-        pass->number_count++;
+    if (!told) {
+        return CM_PASS_NUMBERS;
     }
-    if (i < pass->number_count) {
+    return pass->number_count < CM_PASS_NUMBERS ? pass->number_count++ : room;
+}
+
+/* A number, or a part that is cut off there: what a call makes of one is its
+ * own. */
+static void
+remember(struct cm_pass *pass, PyObject *name, const struct pushed *value)
+{
+    bool part = value->part && !value->made;
+    uint32_t i = room_for(pass, name, is_number(value) || part);
+    if (i < CM_PASS_NUMBERS) {
         pass->numbers[i].name = name;
         pass->numbers[i].value = *value;
+        pass->numbers[i].value.part = part;
     }
 }
 
@@ -237,7 +264,7 @@ cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
 {
     uint32_t before;
     cm_pass_add_value(pass, kind, name, NULL, value);
-    remember_number(pass, name, &value);
+    remember(pass, name, &value);
     before = pass->count;
     if (pass->own && has_name(&value)) {
         cm_pass_add(pass, CM_STORE_ALIAS, name, name_in(&value), value.within);
@@ -329,27 +356,14 @@ cm_pass_add_parameters(struct cm_pass *pass)
 
 /* ---- what is returned */
 
-/* The last one that sets this variable. */
-static const struct cm_store *
-last_of(const struct cm_pass *pass, struct cm_text_id name)
-{
-    const struct cm_store *found = NULL;
-    for (uint32_t i = pass->count; found == NULL && i > 0; i--) {
-        const struct cm_store *store = &pass->stores[i - 1];
-        bool sets =
-            store->kind == CM_STORE_LOCAL && cm_text_same(store->name, name);
-        found = sets ? store : NULL;
-    }
-    return found;
-}
-
-/* So many instructions read it, between this one and that of the pass. */
+/* So many instructions read it, at most 2, between this one and that of the
+ * pass. */
 static unsigned
 reads_since(const struct cm_pass *pass, Py_ssize_t unit, const PyObject *name)
 {
     struct cm_instruction one = {.next = unit};
     unsigned reads = 0;
-    while (cm_instruction_next(pass->tables, pass->code, &one)
+    while (reads < 2 && cm_instruction_next(pass->tables, pass->code, &one)
            && one.unit < pass->unit) {
         struct cm_variables variables =
             cm_instruction_variables(pass->code, &one);
@@ -359,14 +373,27 @@ reads_since(const struct cm_pass *pass, Py_ssize_t unit, const PyObject *name)
     return reads;
 }
 
+/* Another branch may have come by. */
+static bool
+is_always_empty(const struct cm_pass *pass, struct cm_text_id name)
+{
+    bool empty = true;
+    for (uint32_t i = 0; empty && i < pass->count; i++) {
+        const struct cm_store *store = &pass->stores[i];
+        empty = store->kind != CM_STORE_LOCAL || store->empty
+                || !cm_text_same(store->name, name);
+    }
+    return empty;
+}
+
 /* `x = []`, some statements that read no x, `return x`. */
 static bool
 is_left_empty(const struct cm_pass *pass, const struct pushed *value)
 {
     bool variable = value->name != NULL && !value->attribute;
-    const struct cm_store *store =
-        variable ? last_of(pass, cm_pass_text(pass, value->name)) : NULL;
-    return store != NULL && store->empty
+    struct cm_text_id name = cm_pass_text(pass, variable ? value->name : NULL);
+    const struct cm_store *store = variable ? last_of(pass, name) : NULL;
+    return store != NULL && is_always_empty(pass, name)
            && reads_since(pass, (Py_ssize_t)store->unit, value->name) == 1;
 }
 

@@ -77,7 +77,7 @@ void cm_pass_add_attribute(struct cm_pass *pass, PyObject *name,
 /* A variable is set. */
 void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
-/* The variable that was pushed last may be such a number. */
+/* The variable that was pushed last may be such a number, or a part. */
 void cm_pass_recall(struct cm_pass *pass);
 /* One branch of an expression ends; the instruction is where both meet: a part
  * by either of them is one. */
