@@ -430,7 +430,7 @@ _Static_assert((int)ROWS <= (int)CM_SLOPE_POINTS, "a window fits");
 static double
 slope_of(const struct rows *rows, size_t first, bool of_count)
 {
-    double x[ROWS], y[ROWS];
+    double x[ROWS] = {0}, y[ROWS] = {0};
     for (size_t i = first; i < rows->count; i++) {
         const struct row *row = &rows->items[i];
         x[i - first] = row->at;
