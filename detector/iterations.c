@@ -19,8 +19,8 @@ enum { FEW = 4 };
  * it: who comes again within that many is no sign. */
 enum { ROW = 24 };
 
-/* So many in a row, and nobody has come again since: who did was a new one too,
- * where one that is gone had been. */
+/* More than so many in a row, and nobody has come again since: who did was a new
+ * one too, where one that is gone had been. */
 enum { NEWCOMERS = 4 };
 
 /* So many of each length: ten of them are a sixth to a third of the run. */

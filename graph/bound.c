@@ -223,8 +223,10 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
                         || resets_all(self, code, store, place)
                         || resets(self, code, store, set);
         /* `x = x[-n:]`, `x = last(x)`, again and again */
-        bool once =
-            makes || (store->kind == CM_STORE_LOCAL && !store->repeated);
+        bool once = makes
+                    || (!store->repeated
+                        && (store->kind == CM_STORE_LOCAL
+                            || cm_way_is(self, code->name, "<module>")));
         lines->trim +=
             set && !once
             && (store->trimmed

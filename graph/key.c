@@ -179,6 +179,19 @@ take_from_callers(struct origin *self, struct cm_aliases *all,
     self->unknown |= !called;
 }
 
+/* rows[i] = cat(rows[i], y): the line reads what it sets. */
+static bool
+extends_item(const struct cm_code *code, const struct cm_store *store)
+{
+    bool reads = false;
+    for (uint32_t i = 0; !reads && i < code->store_count; i++) {
+        const struct cm_store *other = &code->stores[i];
+        reads = other->kind == CM_STORE_READ && other->line == store->line
+                && cm_text_same(other->owner, store->owner);
+    }
+    return reads && store->kind == CM_STORE_ITEM && store->name.index == 0;
+}
+
 /* The code makes the rows longer that it goes over: rows = [cat(x, y) for x in
  * rows], rows[i] = cat(rows[i], y).  Of an attribute all but __init__ may. */
 static bool
@@ -189,10 +202,10 @@ makes_longer(const struct cm_code *code, struct cm_text_id rows)
         const struct cm_store *store = &code->stores[i];
         bool anew = store->carried
                     || (store->kind != CM_STORE_LOCAL && store->repeated);
-        found = (cm_text_same(store->name, rows) && is_variable(store)
-                 && !store->turn && anew)
-                || (store->kind == CM_STORE_ITEM && store->name.index == 0
-                    && cm_text_same(store->owner, rows));
+        found =
+            (cm_text_same(store->name, rows) && is_variable(store)
+             && !store->turn && anew)
+            || (cm_text_same(store->owner, rows) && extends_item(code, store));
     }
     return found;
 }

@@ -456,6 +456,10 @@ def test_two_lists_of_one_object():
     (found,) = ask(holder.wins + holder.losses)
     assert found.place == ("list of 15", ".wins") and found.through == 15
     assert found.advice.startswith("clear wins ")
+    players = {"a": holder, "b": Node()}
+    del holder
+    (found,) = ask(players["a"].wins + players["a"].losses)
+    assert found.place == ("list of 15", ".wins")
 
 
 def test_no_owner_has_a_fair_share():

@@ -291,15 +291,20 @@ outside_of_optimizer(struct cm_piles *self, uint32_t group, uint32_t met,
     return other != 0 && is_container(self->reach, other) ? other : place;
 }
 
-/* Of the caches of several sessions not one cache, where the table of sessions
- * has at least one more like it. */
+/* Of the caches of several sessions not one cache, but the table of sessions,
+ * which has at least twice as much; not what `place`, where all of it meets,
+ * hangs from.  The walk has met what is further away later. */
 static uint32_t
-container_of_several(struct cm_piles *self, uint32_t node)
+container_of_several(struct cm_piles *self, uint32_t node, uint32_t place)
 {
+    uint64_t items = 0;
     uint32_t outer = node != 0 ? container_with(self, above(self, node),
                                                 2 * self->below[node])
                                : 0;
-    return outer != 0 ? outer : node;
+    bool several = outer > place
+                   && cm_item_count(self->reach->objects[outer], &items)
+                   && items > 1;
+    return several ? outer : node;
 }
 
 /* Several owners of what one line makes have most of it together: of their
@@ -317,7 +322,8 @@ largest_container(struct cm_piles *self, uint32_t group, uint32_t met,
              self->groups[t] == group && i < cm_piles_to(self, t); i++) {
             uint32_t node = container_of_several(
                 self,
-                container_with(self, cm_piles_way(self, i)->parent, fewest));
+                container_with(self, cm_piles_way(self, i)->parent, fewest),
+                place);
             best = node != 0 && self->below[node] > self->below[best] ? node
                                                                       : best;
         }

@@ -150,8 +150,8 @@ ask_for_look(struct cm_session *self)
     cm_session_deliver(self, "growth", why);
 }
 
-/* Who holds it is found as long as the function that has it runs; again when
- * that has twice as much. */
+/* Who holds it is found as long as the function that has it runs; again after
+ * twice as many slices. */
 static void
 ask_for_early_look(struct cm_session *self)
 {
