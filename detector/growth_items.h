@@ -20,9 +20,9 @@ enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
                                           const struct cm_growth_fill *fill,
                                           int64_t *lasts);
 
-/* There are half as many items more, and eight, than when it was noted first, or
- * since each had another part of it, and each has as much as then.  *lasts: iterations
- * since. */
+/* There are half as many items more, and eight, than when it was noted first,
+ * or since each had another part of it, and each has as much as then.  *lasts:
+ * iterations since. */
 bool cm_growth_note_each(struct cm_growth *self, int device,
                          struct cm_site_id site,
                          const struct cm_growth_fill *fill, int64_t *lasts);

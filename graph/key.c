@@ -179,9 +179,17 @@ take_from_callers(struct origin *self, struct cm_aliases *all,
     self->unknown |= !called;
 }
 
+/* x[k] = y */
+static bool
+sets_item(const struct cm_store *store, struct cm_text_id x)
+{
+    return store->kind == CM_STORE_ITEM && store->name.index == 0
+           && cm_text_same(store->owner, x);
+}
+
 /* rows[i] = cat(rows[i], y): the line reads what it sets. */
 static bool
-extends_item(const struct cm_code *code, const struct cm_store *store)
+reads_item(const struct cm_code *code, const struct cm_store *store)
 {
     bool reads = false;
     for (uint32_t i = 0; !reads && i < code->store_count; i++) {
@@ -189,7 +197,7 @@ extends_item(const struct cm_code *code, const struct cm_store *store)
         reads = other->kind == CM_STORE_READ && other->line == store->line
                 && cm_text_same(other->owner, store->owner);
     }
-    return reads && store->kind == CM_STORE_ITEM && store->name.index == 0;
+    return reads;
 }
 
 /* The code makes the rows longer that it goes over: rows = [cat(x, y) for x in
@@ -202,10 +210,9 @@ makes_longer(const struct cm_code *code, struct cm_text_id rows)
         const struct cm_store *store = &code->stores[i];
         bool anew = store->carried
                     || (store->kind != CM_STORE_LOCAL && store->repeated);
-        found =
-            (cm_text_same(store->name, rows) && is_variable(store)
-             && !store->turn && anew)
-            || (cm_text_same(store->owner, rows) && extends_item(code, store));
+        found = (cm_text_same(store->name, rows) && is_variable(store)
+                 && !store->turn && anew)
+                || (sets_item(store, rows) && reads_item(code, store));
     }
     return found;
 }
@@ -272,15 +279,12 @@ take_from_line(struct origin *self, struct cm_aliases *all,
     }
 }
 
-/* x[k] = y */
 static bool
 has_new_items(const struct cm_alias *variable)
 {
     bool found = false;
     for (uint32_t i = 0; !found && i < variable->code->store_count; i++) {
-        const struct cm_store *store = &variable->code->stores[i];
-        found = store->kind == CM_STORE_ITEM && store->name.index == 0
-                && cm_text_same(store->owner, variable->name);
+        found = sets_item(&variable->code->stores[i], variable->name);
     }
     return found;
 }
