@@ -267,6 +267,7 @@ def ask(number=signal.SIGUSR2):
     while cumem.status()["signal"]["answered"] == before and time.monotonic() < limit:
         pass
     assert cumem.status()["signal"]["answered"] == before + 1, cumem.status()["signal"]
+    assert cumem.flush()  # the program's handlers are called soon, by another thread
 """
 
 

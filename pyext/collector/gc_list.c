@@ -14,6 +14,7 @@
 
 #include "../../detector/alloc.h"
 #include "../../detector/hot.h"
+#include "../tables/fields.h"
 #include "../tables/huge_pages.h"
 
 static PyObject *
@@ -32,7 +33,7 @@ int
 cm_gc_module_init(struct cm_gc_module *self)
 {
     struct cm_gc_module made = {0};
-    made.module = PyImport_ImportModule("gc");
+    made.module = cm_module_of("gc");
     if (made.module == NULL)
         return -1;
     PyObject *names = NULL;

@@ -73,6 +73,7 @@ def note_step(parameters, owned):
     """
     if not parameters:
         return False
+    _forget_gone()
     events, first_ns = _known(_events, parameters[0]) or (0, time.monotonic_ns())
     events += 1
     _events[id(parameters[0])] = weakref.ref(parameters[0]), (events, first_ns)
@@ -90,6 +91,12 @@ def note_step(parameters, owned):
     elif events > _WATCHED:
         _forget()
     return events == _WATCHED and _settle()
+
+
+def _forget_gone():
+    for table in (_versions, _events):
+        for key in [key for key, (known, _) in table.items() if known() is None]:
+            del table[key]
 
 
 def is_told():

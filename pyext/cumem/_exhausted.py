@@ -30,7 +30,8 @@ def cause():
             return None
         if _is_of_memory(known):
             return type.__dict__["__name__"].__get__(type(known)), _asked(known)
-        known = _read(known, "__cause__") or _read(known, "__context__")
+        cause = _read(known, "__cause__")
+        known = cause if cause is not None else _read(known, "__context__")
     return None
 
 

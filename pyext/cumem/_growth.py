@@ -10,7 +10,7 @@ of the program runs.
 
 import weakref
 
-from . import _budget, _copies, _core, _modules
+from . import _budget, _copies, _core, _memory, _modules
 
 PARAMETER, GRADIENT, OPTIMIZER = range(1, 4)
 OPTIMIZER_AGAIN = -OPTIMIZER  # of a parameter for which another optimizer has one
@@ -49,7 +49,7 @@ def growth():
     return rows
 
 
-def note_optimizer(optimizer):
+def note_optimizer(optimizer, warned):
     """Its parameters, their gradients and its state are of the model."""
     if not any(known() is optimizer for known in _optimizers):
         try:
@@ -59,10 +59,8 @@ def note_optimizer(optimizer):
             _core.let_through()
     rows = _rows_of(optimizer, {}, set())
     _core.categories(rows)
-    from . import _runtime
-
     parameters = [tensor for tensor, kind, _ in rows if kind == PARAMETER]
-    if _runtime.is_warned() and _copies.note_step(parameters, _owned):
+    if warned and _copies.note_step(parameters, _owned):
         look_when_due("leak")
 
 
@@ -132,7 +130,7 @@ def _rows_of(optimizer, names, trained):
     was told of by that (`trained`: ids), is left out.  Of what several keep for a
     parameter (`trained`: id and key) that of one is no OPTIMIZER_AGAIN."""
     rows = []
-    own_name = type(optimizer).__name__
+    own_name = type.__dict__["__name__"].__get__(type(optimizer))
     for group in _items(_modules.own(optimizer, "param_groups")):
         for parameter in _items(group.get("params") if type(group) is dict else None):
             if (
@@ -148,9 +146,9 @@ def _rows_of(optimizer, names, trained):
             if gradient is not None:
                 rows.append((gradient, GRADIENT, f"{name}.grad" if name else ""))
     state = _modules.own(optimizer, "state")
-    for parameter, entry in list(dict.items(state)) if isinstance(state, dict) else ():
+    for parameter, entry in list(dict.items(state)) if _modules.is_dict(state) else ():
         name = names.get(id(parameter), "")
-        for key, tensor in list(dict.items(entry)) if isinstance(entry, dict) else ():
+        for key, tensor in list(dict.items(entry)) if _modules.is_dict(entry) else ():
             if _modules.is_tensor(tensor) and len(rows) <= _MOST_ROWS and type(key) is str:
                 again = (id(parameter), key) in trained
                 trained.add((id(parameter), key))
@@ -175,8 +173,6 @@ def _parameters():
 
 def _free_bytes():
     """{device index: bytes that can still be allocated}."""
-    from . import _memory
-
     found = {}
     for index in _memory.devices():
         _, _, free, _, _, _ = _core.process_use(index)

@@ -10,8 +10,7 @@ the program runs, and nothing is kept alive.
 
 import time
 
-from . import _core
-from ._paths import way_to
+from . import _core, _paths
 
 _MOST_LINES = 12
 _MOST_NODES = 1 << 24
@@ -32,7 +31,7 @@ def holders():
     )["holders"]  # fmt: skip
     held = {}
     for line, item in zip(lines, found):
-        way = way_to(item["holder"][: max(item["at"], 1) + 1]) if item["holder"] else _DEAD
+        way = _paths.way_to(item["holder"][: max(item["at"], 1) + 1]) if item["holder"] else _DEAD
         if not way.startswith(_DEAD):  # the scan that follows tells of those
             held[way] = max(held.get(way, 0), line.held_by(item))
     return sorted(held.items(), key=lambda pair: -pair[1])[:_TOLD]

@@ -24,8 +24,9 @@ _sayer = None  # the thread that says them
 
 def warn(text):
     """Have the program's handlers get `text`: now where they are ours alone, else soon."""
-    if _is_ours(logging.getLogger("cumem")):
-        _say(text)
+    logger = logging.Logger.manager.loggerDict.get("cumem")  # getLogger() takes a lock of logging's
+    if _is_ours(logger):
+        _say_ourselves(logger, text)
         return
     _waiting.append(text)
     if _saying.acquire(blocking=False):
@@ -54,7 +55,23 @@ def begin_anew():
 
 
 def _is_ours(logger):
-    return not logger.propagate and all(isinstance(handler, _start._OwnHandler) for handler in logger.handlers)
+    """Whether nobody but us has a part in it, and none of its locks is needed."""
+    return (
+        type(logger) is logging.Logger
+        and not logger.propagate
+        and not logger.filters
+        and all(type(handler) is _start._OwnHandler for handler in logger.handlers)
+    )
+
+
+def _say_ourselves(logger, text):
+    """As Logger.warning() would, which takes logging's lock when it first asks for the level."""
+    level = logging.WARNING
+    if logger.disabled or logger.manager.disable >= level or logger.getEffectiveLevel() > level:
+        return
+    record = logging.LogRecord("cumem", level, __file__, 0, text, (), None)
+    for handler in logger.handlers:
+        handler.emit(record)
 
 
 def _say(text):

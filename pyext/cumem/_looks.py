@@ -7,7 +7,7 @@ import os
 import re
 import signal
 
-from . import _core, _settings
+from . import _core, _log, _memory, _settings
 
 _LEAST_BYTES = 256 << 20
 _SHARE_OF_DEVICE = 20  # a twentieth
@@ -79,8 +79,6 @@ def _threshold():
 
 
 def _device_bytes():
-    from . import _memory
-
     totals = [_core.process_use(index)[0] or _memory._total(index) or 0 for index in _memory.devices()]
     if totals:
         return min(totals)
@@ -91,4 +89,4 @@ def answer(scan):
     """A signal asked: scan, write the report even where nothing was found, say where it is."""
     scan()
     path = _core.status()["report"]
-    _settings.warn_of([f"asked by a signal: {path or 'the report could not be written'}"])
+    _log.warn(f"cumem: asked by a signal: {path or 'the report could not be written'}")

@@ -19,7 +19,12 @@ def own(thing, name):
     except AttributeError:
         _core.let_through()
         return None
-    return dict.get(found, name) if isinstance(found, dict) else None
+    return dict.get(found, name) if is_dict(found) else None
+
+
+def is_dict(thing):
+    """By its type: isinstance() asks a `__class__` that the program may have written."""
+    return issubclass(type(thing), dict)
 
 
 def is_tensor(thing):
@@ -53,7 +58,7 @@ def roots(modules):
 def _children(module):
     found = own(module, "_modules")
     return [pair for pair in list(dict.items(found)) if pair[1] is not None] \
-        if isinstance(found, dict) else []  # fmt: skip
+        if is_dict(found) else []  # fmt: skip
 
 
 def below(root):
@@ -73,7 +78,7 @@ def named(root):
     found = {}
     for module, prefix in below(root):
         parameters = own(module, "_parameters")
-        for key, parameter in list(dict.items(parameters)) if isinstance(parameters, dict) else ():
+        for key, parameter in list(dict.items(parameters)) if is_dict(parameters) else ():
             if parameter is not None and type(key) is str and len(found) < _MOST:
                 found[prefix + key] = parameter
     return found

@@ -2,6 +2,7 @@
 # Copyright the cumem authors
 """What a callback and find_cycles() hand over: the page, the report, the text."""
 
+import json
 import os
 
 from . import _core
@@ -39,8 +40,6 @@ class CycleReport(str):
 
     @property
     def report(self):
-        import json
-
         return json.loads(self._document)
 
     @property

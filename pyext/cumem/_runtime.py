@@ -15,8 +15,10 @@ import sys
 import threading
 import time
 
-from . import (_budget, _core, _driver, _environment, _exhausted, _frameworks, _growth, _log, _looks, _recorder,
-               _settings, _steps)  # fmt: skip
+# All that runs in the traced program is imported here: the core asks for it in collections, where no
+# import is safe, and `__import__` may be the program's own.
+from . import (_budget, _core, _driver, _environment, _exhausted, _frameworks, _growth, _jax, _largest, _log,
+               _looks, _memory, _recorder, _settings, _steps, _torch)  # fmt: skip
 from ._report import CycleReport, give_back, take
 from ._version import __version__
 
@@ -261,7 +263,6 @@ def _union(devices):
 def _prepare():
     """What every use needs once: exit, fork, who we are."""
     if not _attached["exit"]:
-        from . import _jax, _memory, _torch  # the core asks for them in collections: no import there
         atexit.register(_at_exit)
         os.register_at_fork(after_in_child=_in_child)
         _attached["exit"] = True
@@ -314,8 +315,6 @@ def _detach(ending=False):
 def _retag():
     """What did not count before may do so now, with its classes let go of."""
     if hasattr(sys.modules.get("torch"), "compile"):  # torch is whole
-        from . import _torch
-
         _torch.retag()
 
 
@@ -324,8 +323,6 @@ def _tensor_types():
     found = _frameworks.tagged_types()
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "Tensor"):
-        from . import _torch
-
         found += _torch._tensor_types(torch)
     return found
 
@@ -343,7 +340,7 @@ def _deliver(kind, payload):
     elif kind == "device":
         _note_device()
     elif kind == "optimizer":
-        _guarded(_growth.note_optimizer, payload)
+        _guarded(_growth.note_optimizer, payload, is_warned())
     elif kind == "early growth":
         _guarded(_growth.look_early)
     elif kind == "growth":
@@ -406,8 +403,6 @@ def _notice():
     initialized = getattr(cuda, "is_initialized", None)
     if initialized is None or not initialized():
         return
-    from . import _memory
-
     _core.accelerator()
     _steps.attach()
     _memory.note_backend()
@@ -431,8 +426,6 @@ def _note_device():
 
 def _note_memory(snapshot, asked=None):
     """Where the devices' memory is, for the report; `asked`: {index: (bytes that failed, free then)}."""
-    from . import _memory
-
     try:
         if snapshot:
             _memory.note_pools()
@@ -443,8 +436,6 @@ def _note_memory(snapshot, asked=None):
 
 def _note_held():
     """What no object explains, for the report; after _note_memory()."""
-    from . import _memory
-
     try:
         _core.held(_memory.pool_libraries())
     except Exception:
@@ -479,20 +470,24 @@ def _explain(ran_out, asked):
 @contextlib.contextmanager
 def _exhausted_of(error, device, asked):
     """That memory ran out, and who holds most of it; with what is found within told in one text."""
-    from . import _largest
-
     kept = []
     try:
         with _no_collection():
             kept = _largest.holders()
     except Exception:
         _core.unraisable(_exhausted_of)
-    _core.exhausted(error, device, asked, kept)
+    told = [(_encodable(way), size) for way, size in kept]
+    _core.exhausted(_encodable(error), device, asked, told)
     try:
         yield
     finally:
         _core.exhausted_all()
         _core.drain()
+
+
+def _encodable(text):
+    """A file's name that is no UTF-8 has lone surrogates."""
+    return text.encode(errors="replace").decode()
 
 
 class _no_collection:
@@ -508,12 +503,10 @@ def _answer():
     """A signal asked for the report; we are at some point of the main thread.  False: not now."""
     if _lock._is_owned() or _attached["scanning"] or not _lock.acquire(blocking=False):
         return False
-    try:
-        if _handles:
-            _guarded(_growth.look)
-            _looks.answer(lambda: _scan(SCAN))
-    finally:
-        _lock.release()
+    _lock.release()  # an observer may wait for a thread that wants it
+    if _handles:
+        _guarded(_growth.look)
+        _looks.answer(lambda: _scan(SCAN))
     return True
 
 
@@ -550,16 +543,17 @@ def _close():
     with _lock:
         if not _handles:
             return
-        try:
-            cause = _cause()
-            with _exhausted_of(*cause) if cause and "torch" in sys.modules else contextlib.nullcontext():
-                _guarded(_growth.look_now, True)
-                _scan(OOM if cause is not None else EXIT)
-            if (report := _core.close()) is not None:
-                _note_for_run(os.fsencode(report))
-        except Exception:
-            _core.unraisable(_close)
-        finally:
+    try:  # without the lock: an observer may wait for a thread that wants it
+        cause = _cause()
+        with _exhausted_of(*cause) if cause and "torch" in sys.modules else contextlib.nullcontext():
+            _guarded(_growth.look_now, True)
+            _scan(OOM if cause is not None else EXIT)
+        if (report := _core.close()) is not None:
+            _note_for_run(os.fsencode(report))
+    except Exception:
+        _core.unraisable(_close)
+    finally:
+        with _lock:
             _handles.clear()
             _detach(ending=True)
 
@@ -569,7 +563,11 @@ def _cause():
     untold = _attached["untold"]
     if _attached["ran_out"] and untold is None:
         return None
-    cause = _exhausted.cause()
+    try:
+        cause = _exhausted.cause()
+    except Exception:  # the report is written without it
+        _core.unraisable(_exhausted.cause)
+        return None
     if cause is None:
         return None
     _attached["ran_out"] = False  # what is held now is of this failure

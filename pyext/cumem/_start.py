@@ -9,19 +9,19 @@ import os
 class _OwnHandler(logging.Handler):
     """Warnings go to standard error, one write each, whatever the program does to logging."""
 
-    def emit(self, record):
-        from . import _settings
+    def __init__(self, core, settings):
+        super().__init__()
+        self._core, self._settings = core, settings
 
-        rank = _settings.rank()
+    def emit(self, record):
+        rank = self._settings.rank()
         text = record.getMessage()
         if rank >= 0 and not text.startswith("cumem ["):
             text = f"[rank {rank}] {text}"
         try:
             os.write(2, f"{text.rstrip()}\n".encode(errors="replace"))
         except OSError:
-            from . import _core
-
-            _core.let_through()
+            self._core.let_through()
 
 
 def main():
@@ -40,7 +40,7 @@ def _say(text):
 
 
 def _start():
-    from . import _driver, _runtime, _settings
+    from . import _core, _driver, _runtime, _settings
 
     problems = []
     devices = _settings.from_environment("CUMEM_DEVICES", _settings.parse_devices, "auto", problems)
@@ -48,7 +48,7 @@ def _start():
     for problem in problems:
         _say(f"cumem: {problem}")
     logger = logging.getLogger("cumem")
-    logger.addHandler(_OwnHandler())
+    logger.addHandler(_OwnHandler(_core, _settings))
     logger.propagate = False
     _driver.inject()
     _runtime.warn_tensor_cycles(devices=devices, min_bytes=least)

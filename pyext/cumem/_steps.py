@@ -32,13 +32,24 @@ def step(name=None):
     _core.step()
 
 
+step._torchdynamo_disable = True
+
+
 def attach():
     """Hear torch's optimizers; twice is fine."""
     hooks = _hooks()
     if hooks is None or _is_iterated(hooks):
         return
-    hooks[_KEY] = _core.stepped
+    hooks[_KEY] = _stepped
     _core.attached()
+
+
+def _stepped(optimizer, args, kwargs):
+    """In Python, since Dynamo warns of a function in C where an optimizer's step is compiled."""
+    _core.stepped(optimizer, args, kwargs)
+
+
+_stepped._torchdynamo_disable = True
 
 
 def detach():

@@ -101,7 +101,7 @@ def _probe_kept(torch, tensor):
 def _probe_nodes(torch):
     """Where an autograd node keeps its number: from two nodes on the CPU, which never run."""
     with torch.enable_grad(), torch.inference_mode(False):
-        leaf = torch.ones(3, requires_grad=True)
+        leaf = torch.ones(3, device="cpu", requires_grad=True)
         nodes = [(leaf * 2).grad_fn, (leaf + 1).grad_fn, (leaf * leaf).grad_fn]
     number = getattr(nodes[0], "_sequence_nr", None)
     if number is not None:

@@ -8,12 +8,13 @@
 
 #include "../../detector/alloc.h"
 #include "../collector/interceptor.h"
+#include "../tables/fields.h"
 
 /* [new; raises] */
 static PyObject *
 ask_gc(void)
 {
-    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *gc = cm_module_of("gc");
     PyObject *all =
         gc != NULL ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
     Py_XDECREF(gc);

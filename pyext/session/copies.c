@@ -9,6 +9,7 @@
 #include "../../detector/alloc.h"
 #include "../../graph/birth.h"
 #include "../allocations/unhooked.h"
+#include "../tables/phrase.h"
 #include "session_private.h"
 
 #define CONFIDENCE 0.9 /* it may be used once, long after */
@@ -109,19 +110,17 @@ cm_session_alike(struct cm_session *self, PyObject *args)
 
 /* ---- as findings */
 
-/* [0 or -1; raises] borrows the names. */
-static int
+/* Borrows the names. */
+static void
 add_names(struct cm_growing *finding, PyObject *names)
 {
     for (Py_ssize_t i = 0;
          i < PyList_GET_SIZE(names) && finding->name_count < MOST_NAMES; i++) {
-        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
-        if (name == NULL) {
-            return -1;
+        const char *name = cm_str_utf8(PyList_GET_ITEM(names, i));
+        if (name[0] != '\0') {
+            finding->names[finding->name_count++] = name;
         }
-        finding->names[finding->name_count++] = name;
     }
-    return 0;
 }
 
 static int
@@ -158,7 +157,8 @@ add_copy(struct cm_growth_look *look, PyObject *copy)
         PyErr_NoMemory();
         return -1;
     }
-    return add_names(finding, names);
+    add_names(finding, names);
+    return 0;
 }
 
 int

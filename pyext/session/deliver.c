@@ -12,6 +12,7 @@
 #include "../../detector/hot.h"
 #include "../allocations/driver_events.h"
 #include "../tables/interrupts.h"
+#include "../torch/dynamo.h"
 
 void
 cm_session_deliver(struct cm_session *self, const char *kind,
@@ -20,6 +21,7 @@ cm_session_deliver(struct cm_session *self, const char *kind,
     PyObject *callable = Py_XNewRef(self->deliver);
     if (callable != NULL && payload != NULL) {
         cm_interrupts_enter();
+        PyObject *compiling = cm_dynamo_pause();
         PyObject *arguments[] = {PyUnicode_FromString(kind), payload};
         PyObject *answer =
             arguments[0] != NULL
@@ -29,6 +31,7 @@ cm_session_deliver(struct cm_session *self, const char *kind,
         if (answer == NULL && !cm_interrupts_keep(false)) {
             PyErr_WriteUnraisable(callable);
         }
+        cm_dynamo_resume(compiling);
         cm_interrupts_leave();
         Py_XDECREF(answer);
     }

@@ -16,6 +16,7 @@
 #include "../holders/holders.h"
 #include "linecache.h"
 #include "../allocations/unhooked.h"
+#include "../tables/phrase.h"
 #include "session_private.h"
 #include "steps.h"
 
@@ -96,7 +97,7 @@ add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
 }
 
 static enum cm_status
-find_rows(struct cm_growth_look *self)
+find_rows(struct cm_growth_look *self, bool aloud)
 {
     struct cm_growth_row *rows;
     size_t count;
@@ -105,7 +106,9 @@ find_rows(struct cm_growth_look *self)
     if (status != CM_OK) {
         return status;
     }
-    cm_growth_heard(&self->session->growth);
+    if (aloud) {
+        cm_growth_heard(&self->session->growth);
+    }
     self->findings = cm_calloc(MOST_FINDINGS, sizeof(*self->findings));
     if (self->findings != NULL) {
         qsort(rows, count, sizeof(*rows), by_rank);
@@ -131,10 +134,11 @@ static bool
 read_row(PyObject *row, struct model_row *result)
 {
     int number;
-    if (!PyArg_ParseTuple(row, "Ois", &result->tensor, &number,
-                          &result->name)) {
+    PyObject *name;
+    if (!PyArg_ParseTuple(row, "OiU", &result->tensor, &number, &name)) {
         return false;
     }
+    result->name = cm_str_utf8(name);
     result->again = number < 0;
     number = number < 0 && number > -CM_CATEGORIES ? -number : number;
     result->category = number > 0 && number < CM_CATEGORIES
@@ -502,7 +506,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         || cm_allocations_blocks() == NULL) {
         return PyLong_FromLong(0);
     }
-    look.status = find_rows(&look);
+    look.status = find_rows(&look, aloud != 0);
     if (look.status == CM_OK) {
         look.status = hide(&look, rows);
     }

@@ -24,7 +24,8 @@
 
 enum { OPERATIONS = 2 };
 
-/* Iterations until a look is asked for again that there was no time for. */
+/* Iterations until a look is asked for again that there was no time for; slices
+ * of time are long by then. */
 enum { ASK_AGAIN = 64 };
 
 /* Between two looks at the clock; none for some tensors after a pause, since
@@ -138,14 +139,14 @@ wants_look(const struct cm_session *self)
 static void
 ask_for_look(struct cm_session *self)
 {
-    bool lapsed = has_lapsed(self);
+    bool due = self->growth.due || has_lapsed(self);
     PyObject *why = self->growth.leak_due ? PyUnicode_FromString("leak")
-                    : self->growth.due || lapsed
-                        ? PyUnicode_FromString("lingering")
-                        : Py_NewRef(Py_None);
+                    : due                 ? PyUnicode_FromString("lingering")
+                                          : Py_NewRef(Py_None);
     cm_growth_heard(&self->growth);
-    if (lapsed) { /* a look that is had sets it anew */
-        self->look_at = self->iteration + ASK_AGAIN;
+    if (due) { /* a look that is had sets it anew */
+        bool timed = self->iterations.by == CM_BY_TIME;
+        self->look_at = self->iteration + (timed ? 1 : ASK_AGAIN);
     }
     cm_session_deliver(self, "growth", why);
 }

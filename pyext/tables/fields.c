@@ -56,6 +56,13 @@ cm_imported(const char *name)
 }
 
 PyObject *
+cm_module_of(const char *name)
+{
+    PyObject *module = cm_imported(name);
+    return module != NULL ? module : PyImport_ImportModule(name);
+}
+
+PyObject *
 cm_field_of(PyObject *type, const char *name)
 {
     PyObject *found = NULL;

@@ -35,6 +35,10 @@ PyObject *cm_type_in(const char *module, const char *name);
  * are empty. */
 PyObject *cm_imported(const char *name);
 
+/* [new; raises] imported where it is not yet there, as importlib does, which
+ * asks for an `__import__` that may be the program's own. */
+PyObject *cm_module_of(const char *name);
+
 /* [new; never] a descriptor of a type, as it stands in its dictionary. */
 PyObject *cm_field_of(PyObject *type, const char *name);
 bool cm_field_is_c(PyObject *descriptor);

@@ -235,6 +235,17 @@ cm_phrase_intern(const struct cm_phrase *self, struct cm_texts *texts)
     return id;
 }
 
+const char *
+cm_str_utf8(PyObject *string)
+{
+    const char *text =
+        PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : NULL;
+    if (text == NULL) {
+        PyErr_Clear();
+    }
+    return text != NULL ? text : "";
+}
+
 bool
 cm_str_is(PyObject *object, const char *text)
 {

@@ -39,6 +39,9 @@ bool cm_phrase_add_value(struct cm_phrase *self, PyObject *object, bool texts);
 struct cm_text_id cm_phrase_intern(const struct cm_phrase *self,
                                    struct cm_texts *texts);
 
+/* Borrowed from a str, up to a NUL in it; "" where it is none, or has lone
+ * surrogates.  [never] */
+const char *cm_str_utf8(PyObject *string);
 /* Whether `object` is exactly a str with these ASCII characters. */
 bool cm_str_is(PyObject *object, const char *text);
 /* One object, or two strs of one text: no other is asked whether it is equal.
