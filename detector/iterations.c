@@ -157,10 +157,31 @@ note_newcomer(struct cm_iterations *self, uintptr_t optimizer)
     }
 }
 
+/* Of more that take turns than there is room for, as each parameter's own, those
+ * that are known tell where a turn is over; until another one comes again, and
+ * none of them between.  Who came is kept by Brent's rule: a cycle of any length
+ * is seen. */
+static uint32_t
+meet_stranger(struct cm_iterations *self, uintptr_t optimizer)
+{
+    bool again = self->strangers != 0
+                 && (optimizer == self->last_stranger
+                     || optimizer == self->kept_stranger);
+    self->strangers++;
+    self->last_stranger = optimizer;
+    if ((self->strangers & (self->strangers - 1)) == 0) {
+        self->kept_stranger = optimizer;
+    }
+    return again ? ALONE : 0;
+}
+
 /* One that was not known: how its steps begin. */
 static uint32_t
 add(struct cm_iterations *self, uintptr_t optimizer)
 {
+    if (self->come_again && self->active_count == CM_MOST_OPTIMIZERS) {
+        return meet_stranger(self, optimizer);
+    }
     note_newcomer(self, optimizer);
     drop_done(self);
     drop_passed(self);
@@ -187,6 +208,7 @@ count_step(struct cm_iterations *self, uintptr_t optimizer)
         return add(self, optimizer);
     }
     self->newcomers = at + 1 == self->active_count ? self->newcomers : 0;
+    self->strangers = 0;
     self->active[at].all_steps++;
     self->active[at].last = self->all_steps;
     return ++self->active[at].steps;
@@ -238,14 +260,12 @@ drop_idle(struct cm_iterations *self)
 CM_HOT bool
 cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
 {
-    if (self->by == CM_BY_STEP) {
-        return false;
-    }
     uint32_t steps = count_step(self, optimizer);
     if (steps >= ALONE) {
         drop_idle(self);
     }
-    return all_stepped(self) && end(self, CM_BY_OPTIMIZER);
+    return self->by != CM_BY_STEP && all_stepped(self)
+           && end(self, CM_BY_OPTIMIZER);
 }
 
 uint64_t

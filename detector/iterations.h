@@ -26,7 +26,7 @@ enum cm_iterations_by {
     CM_BY_STEP
 };
 
-enum { CM_MOST_OPTIMIZERS = 32, CM_MOST_PASSED = 256 };
+enum { CM_MOST_OPTIMIZERS = 32, CM_MOST_PASSED = 4096 };
 
 /* Zeroed before first use. */
 struct cm_iterations {
@@ -45,7 +45,10 @@ struct cm_iterations {
     size_t passed_count;              /* ever */
     bool come_again;    /* one of these came again: they take turns, */
     uint32_t newcomers; /* until so many come in a row and nobody again */
-    bool fresh;         /* each step is a new one's */
+    /* While these are as many as can be: others since one of them stepped. */
+    uint64_t strangers;
+    uintptr_t last_stranger, kept_stranger;
+    bool fresh;      /* each step is a new one's */
     bool taken_over; /* one with many steps was done with when many of another
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */

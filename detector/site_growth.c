@@ -341,14 +341,18 @@ add_up(struct cm_growth *self)
     }
 }
 
+/* Later on once in so many iterations; what changes more seldom, as in each
+ * evaluation, whenever it does. */
 static bool
-has_turn(const struct cm_series *series, int64_t iteration)
+has_turn(const struct cm_series *series, const struct cm_growth_state *state,
+         int64_t iteration)
 {
     int64_t suspect_for =
         iteration - series->first_iteration - (int64_t)series->suspect_after;
     return iteration < EACH_UNTIL
            || (series->suspected && suspect_for < NEW_FOR)
-           || (iteration + series->number) % THEN_EACH == 0;
+           || (iteration + series->number) / THEN_EACH
+                  != (state->judged_at + series->number) / THEN_EACH;
 }
 
 void
@@ -363,9 +367,12 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
             cm_series_table_at(&self->table, number, &site, &category);
         struct cm_growth_state *state = &self->states[number];
         struct cm_verdict_result result;
-        if (!has_turn(series, iteration) || judged++ >= MOST_AT_ONCE) {
+        bool again = state->judged_at == iteration; /* gradients come twice */
+        if (again || !has_turn(series, state, iteration)
+            || judged++ >= MOST_AT_ONCE) {
             continue;
         }
+        state->judged_at = iteration;
         judge(self, series, cm_growth_category(self, site), iteration,
               &result);
         bool is_new =

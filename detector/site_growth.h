@@ -42,14 +42,15 @@ struct cm_growth_fill {
 };
 
 struct cm_growth_state {
-    uint8_t verdict; /* enum cm_verdict, the last one */
-    uint8_t told;    /* the last one that made a look due */
-    uint8_t doubts;  /* boundaries since it was told at which it only grew */
-    bool kept;       /* gradients, through the last forward pass, */
-    bool looked;     /* which looked for them */
-    bool suspected;  /* its series, when it changed last */
-    bool leaked;     /* it was judged a leak once: it does not just vanish */
-    bool renewed;    /* each turn of the loop sets it anew */
+    uint8_t verdict;   /* enum cm_verdict, the last one */
+    uint8_t told;      /* the last one that made a look due */
+    uint8_t doubts;    /* boundaries since it was told at which it only grew */
+    bool kept;         /* gradients, through the last forward pass, */
+    bool looked;       /* which looked for them */
+    bool suspected;    /* its series, when it changed last */
+    bool leaked;       /* it was judged a leak once: it does not just vanish */
+    bool renewed;      /* each turn of the loop sets it anew */
+    int64_t judged_at; /* an iteration; 0: never */
     uint64_t bytes, count, peak_bytes;
     uint64_t items, hung; /* the fewest of cm_growth_note_items(); 0: none */
     int64_t items_at;     /* the iteration that was whole then, or goes on */

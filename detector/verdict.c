@@ -480,33 +480,34 @@ since_of(const struct cm_series *series, const struct rows *rows, size_t start)
     return whole && start + 1 < rows->count ? row[1].at - 1 : row->at;
 }
 
-/* What grows at an even pace grows more in each longer slice. */
-static size_t
-start_by_clock(const struct cm_series *series, const struct finding *found)
+/* What grows at an even pace grows more in each longer slice: by the clock, in
+ * first slices.  [How long one is by now] */
+static double
+read_by_clock(const struct cm_series *series, int64_t now, struct rows *rows)
 {
-    struct rows rows = *found->rows;
-    for (size_t i = 0; i < rows.count; i++) {
-        rows.items[i].at = cm_iterations_clock((double)series->first_iteration
-                                               + rows.items[i].at);
+    for (size_t i = 0; i < rows->count; i++) {
+        rows->items[i].at = cm_iterations_clock((double)series->first_iteration
+                                                + rows->items[i].at);
     }
-    return start_of(&rows, &found->window,
-                    slope_of(&rows, found->window.first, false));
+    return cm_iterations_clock((double)now + 1)
+           - cm_iterations_clock((double)now);
 }
 
 static void
 describe(const struct cm_series *series, const struct finding *found,
-         const struct cm_verdict_rules *rules,
+         int64_t now, const struct cm_verdict_rules *rules,
          struct cm_verdict_result *result)
 {
-    const struct rows *rows = found->rows;
-    double slope = slope_of(rows, found->window.first, false);
-    size_t start = rules->slices ? start_by_clock(series, found)
-                                 : start_of(rows, &found->window, slope);
+    struct rows rows = *found->rows;
+    double width = rules->slices ? read_by_clock(series, now, &rows) : 1;
+    double slope = slope_of(&rows, found->window.first, false);
+    size_t start = start_of(&rows, &found->window, slope);
     result->since_iteration =
         (int64_t)((uint64_t)series->first_iteration
-                  + (uint64_t)since_of(series, rows, start));
-    result->bytes_per_iteration = slope;
-    result->count_per_iteration = slope_of(rows, found->window.first, true);
+                  + (uint64_t)since_of(series, found->rows, start));
+    result->bytes_per_iteration = slope * width;
+    result->count_per_iteration =
+        slope_of(&rows, found->window.first, true) * width;
     /* Half at four rises, nine tenths at thirty-six. */
     double sure = 1 - 1 / (1 + found->window.rises / 4);
     result->confidence = found->verdict == CM_VERDICT_LEAK ? sure : sure / 2;
@@ -572,13 +573,13 @@ cm_verdict(const struct cm_series *series, int64_t now,
     find_growth(series, time_of(series, now), rules, scales, &found);
     result->verdict = found.verdict;
     if (found.verdict == CM_VERDICT_LEAK) {
-        describe(series, &found, rules, result);
+        describe(series, &found, now, rules, result);
     }
     else if (lingers(series, now, rules, result)) {
         return;
     }
     else if (found.verdict == CM_VERDICT_GROWING) {
-        describe(series, &found, rules, result);
+        describe(series, &found, now, rules, result);
     }
     else if (has_settled(series, &scales[1], rules)) {
         result->verdict = CM_VERDICT_SETTLED;

@@ -566,7 +566,8 @@ cm_bound_say_uncalled(const struct cm_holding *self)
         cm_records_code(self->records, self->uncalled);
     struct cm_way_name name;
     cm_way_name(self, &name);
-    return cm_sentence("call %s() where an epoch or a phase ends: it would "
-                       "empty %s, and no line calls it",
-                       cm_way_text(self, code->qualified_name), name.text);
+    return cm_sentence(
+        "call %s() where an epoch or a phase ends: it would "
+        "empty %s, and no line calls it",
+        cm_name_callable(cm_way_text(self, code->qualified_name)), name.text);
 }

@@ -330,15 +330,16 @@ say_lru_method(const struct cm_holding *self)
 static char *
 say_lru_cache(const struct cm_holding *self)
 {
+    const char *name = cm_name_callable(cm_way_cached(self));
     if (is_cache(self, CM_CACHE_UNSIZED)) {
         return cm_sentence("give the cache of %s a maxsize: "
                            "`functools.lru_cache(maxsize=N)`, or call "
                            "%s.cache_clear() when done",
-                           cm_way_cached(self), cm_way_cached(self));
+                           name, name);
     }
     return cm_sentence("give %s's lru_cache a smaller maxsize, or call "
                        "%s.cache_clear() when done",
-                       cm_way_cached(self), cm_way_cached(self));
+                       name, name);
 }
 
 static char *

@@ -199,6 +199,7 @@ cm_kept_say_tasks(const struct cm_holding *self)
 {
     bool set = place_of(self)->species == CM_SET;
     struct cm_way_name name = name_of_place(self);
+    cm_way_code(self, &name);
     return cm_sentence("take each task out when it is done: "
                        "`task.add_done_callback(%s.%s)`",
                        name.text, set ? "discard" : "remove");

@@ -110,6 +110,17 @@ cm_name_of_object(const struct cm_records *records, const struct cm_node *node)
     return make_name(text + start, end - start);
 }
 
+const char *
+cm_name_callable(const char *qualified_name)
+{
+    static const char within[] = ".<locals>.";
+    const char *name = qualified_name, *found;
+    while ((found = strstr(name, within)) != NULL) {
+        name = found + sizeof(within) - 1;
+    }
+    return name;
+}
+
 bool
 cm_name_is_identifier(const char *text, size_t length)
 {

@@ -34,6 +34,9 @@ struct cm_name cm_name_of_callable(const struct cm_records *records,
 struct cm_name cm_name_of_object(const struct cm_records *records,
                                  const struct cm_node *node);
 
+/* "Net.clear" of "main.<locals>.Net.clear", as a line could call it: a part of
+ * the text. */
+const char *cm_name_callable(const char *qualified_name);
 /* Whether the text is a name that Python source could use. */
 bool cm_name_is_identifier(const char *text, size_t length);
 bool cm_name_ends_with(const char *text, const char *end);

@@ -2,7 +2,8 @@
  * Copyright the cumem authors
  *
  * Short file names.  Names are compared from their ends; cost is the number
- * of different names for each name asked for, and that number is bounded. */
+ * of different names, which is bounded, for each of the few components that are
+ * tried of a name asked for. */
 #include "filenames.h"
 
 #include <stdlib.h> // qsort()
@@ -10,6 +11,10 @@
 
 #include "../detector/alloc.h"
 #include "fault.h"
+
+/* What has more than these is shown whole: no system opens a longer name, and
+ * nobody finds a file by so many folders. */
+enum { MAX_BYTES = 4096, MAX_COMPONENTS = 16 };
 
 static enum cm_status
 add(struct cm_filenames *self, struct cm_text_id name)
@@ -140,11 +145,12 @@ component(const char *name, const char *end)
 }
 
 static bool
-ends_with(const char *name, const char *suffix)
+ends_with(const char *name, const char *suffix, size_t wanted)
 {
-    size_t length = strlen(name), wanted = strlen(suffix);
+    size_t length = strnlen(name, MAX_BYTES + 1);
 
-    return length >= wanted && strcmp(name + length - wanted, suffix) == 0
+    return length <= MAX_BYTES && length >= wanted
+           && strcmp(name + length - wanted, suffix) == 0
            && (length == wanted || name[length - wanted - 1] == '/');
 }
 
@@ -152,9 +158,12 @@ static bool
 is_shared(const struct cm_filenames *self, struct cm_text_id filename,
           const char *suffix)
 {
+    size_t length = strlen(suffix);
+
     for (size_t i = 0; i < self->count; i++) {
         if (!cm_text_same(self->items[i], filename)
-            && ends_with(cm_leak_text(self->leak, self->items[i]), suffix)) {
+            && ends_with(cm_leak_text(self->leak, self->items[i]), suffix,
+                         length)) {
             return true;
         }
     }
@@ -165,13 +174,17 @@ const char *
 cm_filenames_short(const struct cm_filenames *self, struct cm_text_id filename)
 {
     const char *name = cm_leak_text(self->leak, filename);
-    const char *start = component(name, name + strlen(name));
+    size_t length = strnlen(name, MAX_BYTES + 1);
+    const char *start = name + length;
 
-    if (self->count > CM_FILENAMES_MAX) {
+    if (self->count > CM_FILENAMES_MAX || length > MAX_BYTES) {
         return name;
     }
-    while (start > name && is_shared(self, filename, start)) {
-        start = component(name, start - 1);
+    for (size_t i = 0; i < MAX_COMPONENTS; i++) {
+        start = component(name, start - (i > 0));
+        if (start == name || !is_shared(self, filename, start)) {
+            return start;
+        }
     }
-    return start;
+    return name;
 }

@@ -297,22 +297,24 @@ add_lost(struct cm_sheet *self)
 {
     const struct cm_leak *leak = self->leak;
     const char *reason = cm_sheet_text(self, leak->lost_reason);
+    uint64_t events = leak->lost_events, objects = leak->lost_nodes;
 
     cm_put(self, "<section><h3>Lost or cut</h3>\n<p>");
-    if (leak->lost_events == 0 && leak->lost_nodes == 0) {
+    if (events == 0 && objects == 0) {
         cm_put(self, "Nothing: every object that was seen is in the report.");
     }
     else {
-        if (leak->lost_events > 0) {
-            cm_buffer_addf(self->out, "%" PRIu64 " events ",
-                           leak->lost_events);
+        if (events > 0) {
+            cm_buffer_addf(self->out, "%" PRIu64 " event%s ", events,
+                           events == 1 ? "" : "s");
         }
-        if (leak->lost_nodes > 0) {
-            cm_buffer_addf(self->out, "%s%" PRIu64 " objects ",
-                           leak->lost_events > 0 ? "and " : "",
-                           leak->lost_nodes);
+        if (objects > 0) {
+            cm_buffer_addf(self->out, "%s%" PRIu64 " object%s ",
+                           events > 0 ? "and " : "", objects,
+                           objects == 1 ? "" : "s");
         }
-        cm_put(self, "are not in the report");
+        cm_put(self, events + objects == 1 ? "is" : "are");
+        cm_put(self, " not in the report");
         cm_put(self, reason[0] != '\0' ? ": " : ".");
         cm_say(self, reason);
     }

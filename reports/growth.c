@@ -375,12 +375,13 @@ add_up(const struct cm_leak *leak, struct cm_text_id device)
 
     for (size_t i = 0; i < leak->growth_count; i++) {
         const struct cm_leak_growth *growth = &leak->growth[i];
-        enum cm_growth_verdict verdict = cm_growth_verdict(leak, growth);
         int64_t left = growth->iterations_to_full;
+        enum cm_growth_verdict verdict;
 
         if (!cm_text_same(growth->device, device)) {
             continue;
         }
+        verdict = cm_growth_verdict(leak, growth);
         if (verdict == CM_GROWTH_LINGERING) {
             faults.lingering += growth->bytes;
         }

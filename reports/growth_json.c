@@ -11,6 +11,7 @@
 #include "../detector/number.h"
 #include "collector.h"
 #include "growth.h"
+#include "growth_use.h"
 
 #define MAX_REAL 1125899906842624.0 /* 2^50 */
 
@@ -514,6 +515,11 @@ cm_timeline_read(struct cm_leak_reader *self)
         cm_json_fail(&self->json, "by", "expected step, optimizer or time");
     }
     array = cm_json_array(&self->json, root, "devices");
+    if (cm_json_count(array) > CM_TIMELINE_MAX_DEVICES) {
+        cm_json_fail(&self->json, "devices", "expected at most %d",
+                     CM_TIMELINE_MAX_DEVICES);
+        return;
+    }
     timeline->devices = cm_json_items(&self->json, cm_json_count(array),
                                       sizeof(*timeline->devices));
     self->json.array = timeline->devices != NULL ? "devices" : NULL;

@@ -348,8 +348,8 @@ add_other_lines(struct cm_sheet *self, const struct cm_leak_growth *first)
         cm_put(self, "</li>\n");
     }
     if (lines > shown) {
-        cm_buffer_addf(self->out, "<li>%" PRIu32 " more lines</li>\n",
-                       lines - shown);
+        cm_buffer_addf(self->out, "<li>%" PRIu32 " more line%s</li>\n",
+                       lines - shown, lines - shown == 1 ? "" : "s");
     }
     cm_put(self, "</ul></section>\n");
 }

@@ -106,10 +106,11 @@ squeeze(char *text)
 static size_t
 fitting(const char *text, long columns)
 {
-    const char *at = text, *end = text + strlen(text);
+    const size_t longest = 4; /* bytes of one character */
+    const char *at = text;
 
-    while (at < end) {
-        const char *next = at;
+    while (*at != '\0') { /* the text may go on far beyond */
+        const char *next = at, *end = at + strnlen(at, longest);
 
         columns -= cm_utf8_width(cm_utf8_next(&next, end));
         if (columns < 0) {

@@ -178,21 +178,45 @@ counts_each_step_that_is_a_new_ones(void **state)
     assert_false(gone.come_again);
 }
 
-/* The parameters' own, as they step in the backward pass: thirty in each. */
+/* How many iterations `turns` of so many optimizers end. */
+static int64_t
+after_turns(struct cm_iterations *self, uintptr_t optimizers, uintptr_t turns)
+{
+    int64_t before = self->done;
+    for (uintptr_t i = 0; i < turns * optimizers; i++) {
+        cm_iterations_optimizer(self, 1 + i % optimizers);
+    }
+    return self->done - before;
+}
+
+/* The parameters' own, as they step in the backward pass. */
 static void
 counts_many_that_come_again(void **state)
 {
     (void)state;
+    static const uintptr_t many[] = {30, 32, 33, 50, 100, 300, 2000};
+    for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++) {
+        struct cm_iterations iterations = {0};
+        after_turns(&iterations, many[i], 3);
+        assert_int_equal(after_turns(&iterations, many[i], 10), 10);
+        assert_true(iterations.come_again);
+    }
+}
+
+/* A phase that trains something else follows. */
+static void
+counts_who_comes_after_many(void **state)
+{
+    (void)state;
     struct cm_iterations iterations = {0};
-    for (uintptr_t i = 0; i < 90; i++) {
-        cm_iterations_optimizer(&iterations, 1 + i % 30);
+    after_turns(&iterations, 'w', 5);
+    after(&iterations, TWENTY("x"));
+    assert_int_equal(after(&iterations, "xxx"), 3);
+    after_turns(&iterations, 'w', 5);
+    for (size_t i = 0; i < 200; i++) {
+        after(&iterations, "xyz");
     }
-    int64_t before = iterations.done;
-    for (uintptr_t i = 0; i < 300; i++) {
-        cm_iterations_optimizer(&iterations, 1 + i % 30);
-    }
-    assert_int_equal(iterations.done - before, 10);
-    assert_true(iterations.come_again);
+    assert_int_equal(after(&iterations, "xyzxyz"), 2);
 }
 
 /* As agents that learn one after the other: none is done with. */
@@ -230,6 +254,7 @@ believes_the_program_above_all(void **state)
     assert_int_equal(after(&iterations, "AAAA"), 0);
     assert_false(cm_iterations_time(&iterations, 100 * SECOND));
     assert_int_equal(iterations.done, 3);
+    assert_int_equal(cm_iterations_steps(&iterations, 'A'), 6);
     assert_string_equal(cm_iterations_name(iterations.by), "step");
 }
 
@@ -326,6 +351,7 @@ main(void)
         cmocka_unit_test(counts_trials_after_some_that_were_let_go),
         cmocka_unit_test(counts_each_step_that_is_a_new_ones),
         cmocka_unit_test(counts_many_that_come_again),
+        cmocka_unit_test(counts_who_comes_after_many),
         cmocka_unit_test(keeps_those_that_take_turns),
         cmocka_unit_test(bears_more_optimizers_than_it_knows),
         cmocka_unit_test(believes_the_program_above_all),

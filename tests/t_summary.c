@@ -103,7 +103,7 @@ test_what_is_hidden_is_counted(void **state)
     assert_int_equal(counts.small, 1);
     assert_int_equal(cm_summary_write(&leak, &options, &out), CM_OK);
     assert_non_null(strstr(out.bytes,
-                           "lost: 1 events, 20 objects: too many\n"
+                           "lost: 1 event, 20 objects: too many\n"
                            "hidden: 1 more (at most 1.9 MiB), "
                            "1 in libraries (torch), 1 under 1 MiB (--all), "
                            "4 suppressed\n"));
@@ -121,7 +121,7 @@ test_what_was_saved_stands_before_what_was_lost(void **state)
     (void)state;
     snprintf(expected, sizeof(expected),
              "%ssaved: 2.6 GiB by 1 collection of CUMEM_AUTO_COLLECT\n"
-             "lost: 1 events, 0 objects\n",
+             "lost: 1 event, 0 objects\n",
              head);
     expect_summary(LEAK_HEAD "'lost':{'events':1},'looks':{'count':9,"
                              "'collections':1,'saved_bytes':2791728742}}",

@@ -196,13 +196,22 @@ grows_since_the_beginning_though_slices_get_longer(void **state)
     struct cm_verdict_rules rules = cm_verdict_defaults;
     struct cm_verdict_result result;
     rules.slices = true;
-    for (int64_t i = 1; i < 125; i++) {
+    for (int64_t i = 1; i < 300; i++) {
         uint64_t held = (uint64_t)cm_iterations_clock((double)i);
         cm_series_add(&series, i, held, held * MIB);
+        cm_verdict(&series, i, &rules, &result);
+        if (i >= 16) {
+            double slice = exp2((double)(i / 32));
+            assert_int_equal(result.verdict, CM_VERDICT_LEAK);
+            assert_true(fabs(result.bytes_per_iteration - slice * MIB)
+                        < 0.05 * slice * MIB);
+            assert_true(fabs(result.count_per_iteration - slice)
+                        < 0.05 * slice);
+        }
+        if (i == 124) {
+            assert_in_range(result.since_iteration, 1, 4);
+        }
     }
-    cm_verdict(&series, 124, &rules, &result);
-    assert_int_equal(result.verdict, CM_VERDICT_LEAK);
-    assert_in_range(result.since_iteration, 1, 4);
 }
 
 /* ---- lingering */

@@ -319,6 +319,28 @@ def test_O9_forty_thousand_devices_with_dead_memory(tmp_path):
     assert "<h3>39000xxx" in memory and "more devices in the report" in memory
 
 
+def test_O9_long_names_and_advice(tmp_path):
+    """Linear in their length: minutes each, where every rest of them is read to its end."""
+    document = growth_leaks.job().data
+    document["growth"][0]["advice"] = "a " * 4_000_000
+    for name, frame in zip("xyz", (site["frames"][-1] for site in document["sites"])):
+        frame["filename"] = name + "/a" * 500_000
+    document["growth"][0]["made_at"][0]["filename"] = "/a" * 500_000
+    save(tmp_path / "leak.json", document)
+    start = time.monotonic()
+    out = run("leak.json", "--format=text", "-o", "-", cwd=tmp_path)
+    assert time.monotonic() - start < 5
+    assert out.count(" a") > 3_000_000
+
+
+def test_O9_no_timeline_of_more_devices_than_are_written(tmp_path):
+    document = growth_leaks.job().data
+    document["timeline"]["devices"] = [{"name": f"cuda:{i}"} for i in range(65)]
+    save(tmp_path / "leak.json", document)
+    assert error_of("leak.json", cwd=tmp_path) == \
+        "leak.json: timeline.devices: expected at most 64"
+
+
 def test_O13_data_never_becomes_a_file_name(tmp_path):
     inside = tmp_path / "in"
     inside.mkdir()
