@@ -94,7 +94,8 @@ struct cm_store {
                            * what is made of it */
     uint32_t sized : 1;   /* of what `key` names, a variable, it is a size:
                            * len(k), k.shape[1], k.size(1) */
-    uint32_t unit : 19;   /* its instruction, for bytecode.c alone */
+    uint32_t depth : 2; /* so many loops of this code around it; 3: or more */
+    uint32_t unit : 17; /* its instruction, for bytecode.c alone */
 };
 
 struct cm_code {

@@ -15,14 +15,27 @@ is_edge(const struct cm_holding *self, const char *edge)
     return cm_way_is(self, cm_way_step(self, self->at)->edge, edge);
 }
 
-/* One of many attributes is what the way leads to. */
+static bool
+sets_any(const struct cm_place_search *search, const struct cm_store *store)
+{
+    const char *name = cm_place_text(search, store->name);
+    return store->kind == CM_STORE_CALL
+           && (strcmp(name, "setattr") == 0
+               || strcmp(name, "register_buffer") == 0
+               || strcmp(name, "register_parameter") == 0);
+}
+
+/* One of many attributes is what the way leads to: of a name that the program
+ * makes up, since else its others lead on to what has more. */
 static bool
 is_one_of_many(const struct cm_holding *self)
 {
+    struct cm_place places[CM_MAX_PLACES];
     const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
     return self->at > 1 && self->at + 1 == self->count
            && self->through >= FEWEST && self->autograd_depth == 0
-           && last->role == CM_ATTRIBUTE && cm_way_is_tensor(last);
+           && last->role == CM_ATTRIBUTE && cm_way_is_tensor(last)
+           && cm_way_find(self, sets_any, NULL, places) != 0;
 }
 
 /* What torch keeps a module's in. */
@@ -50,16 +63,6 @@ cm_attribute_say(const struct cm_holding *self)
     return cm_sentence("%s gets one more %s each time: give it one name that "
                        "is set anew, or delete old ones with delattr()",
                        name.text, kind_of(self));
-}
-
-static bool
-sets_any(const struct cm_place_search *search, const struct cm_store *store)
-{
-    const char *name = cm_place_text(search, store->name);
-    return store->kind == CM_STORE_CALL
-           && (strcmp(name, "setattr") == 0
-               || strcmp(name, "register_buffer") == 0
-               || strcmp(name, "register_parameter") == 0);
 }
 
 uint32_t

@@ -257,9 +257,25 @@ is_measured(const struct cm_holding *self, const struct cm_code *code,
     return has_measure(self, code, line > 0 ? line - 1 : 0, at, name);
 }
 
+/* for ...: x[k] = y; for old in ...: del x[old] */
+static bool
+is_around(const struct cm_code *code, uint32_t fill, uint32_t removal)
+{
+    uint32_t depth = code->stores[fill].depth;
+    bool around = depth > 0 && depth < code->stores[removal].depth;
+    uint32_t first = fill < removal ? fill : removal;
+    uint32_t last = fill < removal ? removal : fill;
+    for (uint32_t i = first + 1; around && i < last; i++) {
+        const struct cm_store *store = &code->stores[i];
+        around =
+            store->depth > depth || (store->depth == depth && !store->turn);
+    }
+    return around;
+}
+
 /* Items are taken out in a loop that puts none in: until it is small enough, not
  * until one is found that is handed out.  Where the same code puts one in, it
- * does so before that loop. */
+ * does so before that loop, or in each turn of one around it. */
 static bool
 drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
        const char *name)
@@ -272,7 +288,7 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
     }
     for (uint32_t i = 0; i < code->store_count; i++) {
         bool fill = fills(self, &code->stores[i], name);
-        if (fill && code->stores[i].repeated) {
+        if (fill && code->stores[i].repeated && !is_around(code, i, at)) {
             return false;
         }
         filled |= fill;

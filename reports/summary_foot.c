@@ -47,12 +47,11 @@ cm_summary_add_lost(struct cm_summary_writer *self)
     if (self->leak->lost_events == 0 && self->leak->lost_nodes == 0) {
         return;
     }
-    cm_line_addf(&self->line, CM_PAINT_NONE,
-                 "lost: %" PRIu64 " event%s, %" PRIu64 " object%s",
-                 self->leak->lost_events,
-                 self->leak->lost_events == 1 ? "" : "s",
-                 self->leak->lost_nodes,
-                 self->leak->lost_nodes == 1 ? "" : "s");
+    cm_line_addf(
+        &self->line, CM_PAINT_NONE,
+        "lost: %" PRIu64 " event%s, %" PRIu64 " object%s",
+        self->leak->lost_events, self->leak->lost_events == 1 ? "" : "s",
+        self->leak->lost_nodes, self->leak->lost_nodes == 1 ? "" : "s");
     if (reason[0] != '\0') {
         cm_line_add(&self->line, CM_PAINT_NONE, ": ");
         cm_line_add_cut(&self->line, reason, 0);

@@ -209,6 +209,41 @@ test_a_loop_takes_out(void **state)
     assert_false(is_drained(&one));
 }
 
+/* for ...: outputs.append(x); and in it, or behind it, another loop that takes
+ * out; `other`: that one begins, in the same loop as the first. */
+static bool
+is_drained_within(uint32_t fill_depth, uint32_t depth, bool other)
+{
+    struct way way;
+    way_init(&way, attribute, 2);
+    struct cm_store stores[] = {
+        store(&way, CM_STORE_CALL, "append", "outputs", 5),
+        store(&way, CM_STORE_LOCAL, "old", "", 6),
+        store(&way, CM_STORE_CALL, "pop", "outputs", 7)};
+    for (size_t i = 0; i < 3; i++) {
+        stores[i].repeated = true;
+        stores[i].depth = (i == 0 ? fill_depth : depth) & 3;
+    }
+    stores[1].turn = true;
+    stores[1].depth = (other ? fill_depth : depth) & 3;
+    struct cm_code_id code = add_code(&way, "main", stores, 3, false);
+    set_running(&way, code, 5);
+    return is_emptied_by_all(&way, &code, 1);
+}
+
+static void
+test_a_loop_within_the_one_that_fills(void **state)
+{
+    (void)state;
+    assert_true(is_drained_within(1, 2, false));
+    assert_true(is_drained_within(2, 3, false));
+    assert_false(is_drained_within(1, 2, true));
+    assert_false(is_drained_within(1, 1, false));
+    assert_false(is_drained_within(2, 1, false));
+    assert_false(is_drained_within(3, 3, false));
+    assert_false(is_drained_within(0, 1, false));
+}
+
 /* Its length is compared, and one goes; or it is set to its last ones. */
 static bool
 lets_go(bool chained, bool trims)
@@ -537,6 +572,7 @@ main(void)
         cmocka_unit_test(test_a_function_gives_back_a_part),
         cmocka_unit_test(test_a_function_gives_back_a_new_one),
         cmocka_unit_test(test_a_loop_takes_out),
+        cmocka_unit_test(test_a_loop_within_the_one_that_fills),
         cmocka_unit_test(test_what_goes_stays_behind_the_rest),
         cmocka_unit_test(test_a_chain_is_made_anew),
         cmocka_unit_test(test_what_is_added_begins_anew),

@@ -277,11 +277,16 @@ def test_keys_that_are_taken_again_or_old(probe):
  self.i.pop(step)
  self.j.pop(len(self.j) - n)
  if len(self.k) - n > 0: self.k.pop()
+ del self.m[f"epoch {step - n}"]
+ self.o.pop(f"{n}: {step - n:04d}", None)
+ old = str(step - n)
+ del self.p["x", old]
+ del self.q[f"epoch {step}"]
 """
     told = probe.code(function_of(source).__code__)
     bound = {owner for (kind, _, owner, _), (_, trimmed) in zip(told["stores"], told["values"])
              if kind in (STORE_ITEM, STORE_REMOVE) and trimmed}
-    assert bound == {"a", "b", "d", "e", "f"}
+    assert bound == {"a", "b", "d", "e", "f", "m", "o", "p"}
     assert {owner for kind, _, owner, _ in told["stores"] if kind == STORE_MEASURE} == {"k"}
 
 
@@ -492,6 +497,26 @@ def test_what_a_loop_finds_after_it_has_gone_on(probe):
  return rows.pop()
 """
     assert set(probe.code(function_of(source).__code__)["found"]) == {2, 3, 8, 11, 12, 14, 16}
+
+
+def test_how_many_loops_are_around_it(probe):
+    source = """def f(rows, steps):
+ rows.append(0)
+ for step in steps:
+  rows.append(step)
+  for row in list(rows):
+   if row < step - 9: rows.remove(row)
+   while row:
+    rows.pop()
+  rows.append(step)
+  with step:
+   rows.append(step)
+ while rows: rows.pop()
+ for row in rows:
+  rows.append(row)
+"""
+    deep, deeper = probe.code(function_of(source).__code__)["deep"]
+    assert set(deep) == {5, 6, 8} and set(deeper) == {8}
 
 
 def test_a_library_tells_no_second_names(probe):

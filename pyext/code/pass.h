@@ -14,7 +14,7 @@
 
 enum {
     CM_PASS_NUMBERS = 8,
-    CM_PASS_UNITS = (1 << 19) - 1, /* a store knows its one up to here */
+    CM_PASS_UNITS = (1 << 17) - 1, /* a store knows its one up to here */
 };
 
 struct cm_pass {

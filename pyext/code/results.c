@@ -58,6 +58,17 @@ has_slice(const struct cm_pass *pass, unsigned count)
     return found;
 }
 
+/* f"epoch {step - n}", ("x", step - n) */
+static bool
+has_before(const struct cm_pass *pass, unsigned count)
+{
+    bool found = false;
+    for (unsigned i = 0; i < count && i < CM_PUSHED_DEPTH; i++) {
+        found |= pass->stack[i].before;
+    }
+    return found;
+}
+
 /* What leaves a part of an argument, and of which one. */
 static PyObject *
 part_by(PyObject *function, const struct pushed *stack, unsigned arguments)
@@ -190,6 +201,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
         result.from =
             text ? cm_pushed_source(pass->stack, arguments) : result.from;
+        result.before = text && has_before(pass, arguments);
         result.of = part_by(function, pass->stack, arguments);
         result.part = result.of != NULL;
         cm_pass_add_arguments(pass, arguments);
@@ -292,6 +304,7 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     if (action == ACT_TAKE_ONE
         || (action >= ACT_TAKE_MANY && action <= ACT_TAKE_SPEC)) {
         result.from = cm_pushed_source(pass->stack, argument);
+        result.before = has_before(pass, argument);
     }
     if (!result.part) {
         cm_pushed_mix(pass->stack, argument, &result);

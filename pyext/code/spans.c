@@ -223,11 +223,23 @@ returns_behind(const struct cm_spans *self, int loop, Py_ssize_t unit)
     return found;
 }
 
+static uint32_t
+depth_of(const struct cm_spans *self, Py_ssize_t unit)
+{
+    const uint32_t most = 3;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < self->loop_count; i++) {
+        depth += depth < most && is_within(self, (int)i, unit);
+    }
+    return depth;
+}
+
 void
 cm_spans_find(const struct cm_spans *self, struct cm_store *store)
 {
     Py_ssize_t unit = (Py_ssize_t)store->unit;
     int loop = loop_of(self, unit);
+    store->depth = depth_of(self, unit) & 3;
     if (loop < 0) {
         return;
     }

@@ -73,7 +73,8 @@ void cm_spans_exit(struct cm_spans *self, Py_ssize_t at, Py_ssize_t target);
 void cm_spans_return(struct cm_spans *self, Py_ssize_t unit);
 /* Once the code is read, before the first cm_spans_find(). */
 void cm_spans_close(struct cm_spans *self);
-/* Whether the innermost loop may return a value behind this store. */
+/* How many loops are around this store, and whether the innermost may return a
+ * value behind it. */
 void cm_spans_find(const struct cm_spans *self, struct cm_store *store);
 /* This instruction is reached; `leaves`: not by the one before, which returns,
  * raises or continues. */

@@ -55,6 +55,15 @@ look_again(struct cm_session *session, int64_t iteration)
     }
 }
 
+/* It may be full by then, and another one goes on that has the same. */
+static void
+look_twice_as_old(struct cm_session *session, int64_t since)
+{
+    const int64_t least = 8;
+    int64_t age = session->iteration - since;
+    look_again(session, session->iteration + (age > least ? age : least));
+}
+
 /* Within a turn its graph and its calls hold what between two of them one
  * variable does: a look that comes then, since somebody asks, has the answer
  * that the last one between them had, and the next end of a turn is asked. */
@@ -159,6 +168,9 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     self->bounded = true;
     if (!known) {
         look_again(session, lapses);
+    }
+    if ((holder->bounded || emptied) && !look->ending) {
+        look_twice_as_old(session, result->since_iteration);
     }
     if (holder->of_each && !look->ending) {
         look_again(session, session->iteration + (same > 8 ? same : 8));

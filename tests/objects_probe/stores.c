@@ -31,6 +31,18 @@ is_found(const struct cm_store *store)
 }
 
 static bool
+is_deep(const struct cm_store *store)
+{
+    return store->depth > 1;
+}
+
+static bool
+is_deeper(const struct cm_store *store)
+{
+    return store->depth > 2;
+}
+
+static bool
 is_empty_return(const struct cm_store *store)
 {
     return store->kind == CM_STORE_RETURN && store->empty;
@@ -214,7 +226,7 @@ probe_code(const struct cm_records *all, struct cm_code_id id)
     }
     return Py_BuildValue(
         "{s:I,s:N,s:N,s:N,s:I,s:O,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:"
-        "N}",
+        "N,s:[NN]}",
         "id", (unsigned)id.index, "filename", text(record->filename), "name",
         text(record->name), "qualified_name", text(record->qualified_name),
         "first_line", (unsigned)record->first_line, "library",
@@ -222,5 +234,6 @@ probe_code(const struct cm_records *all, struct cm_code_id id)
         within, "marks", marks, "values", values, "keys", keys, "turns", turns,
         "own", own_stores(record), "taken", taken_stores(record), "less",
         less_stores(record), "found", lines_of(record, is_found), "marked",
-        marks_of(record));
+        marks_of(record), "deep", lines_of(record, is_deep),
+        lines_of(record, is_deeper));
 }
