@@ -402,3 +402,36 @@ train(deque(maxlen=3).append, 30)
 print(json.dumps([row["verdict"] for row in cumem.growth() if row["verdict"] != "settled"]))
 """)
     assert result == []
+
+
+def test_no_two_threads_learn_a_layout_at_once():
+    """One took what the other had learnt, which found nothing then, for good.  A forked child begins anew."""
+    result = run("""
+import gc, json, os, sys, threading, types
+import cumem
+from cumem import _jax
+gc.disable()
+sys.modules["jax"] = types.ModuleType("jax")
+inside, most = [], []
+def meanwhile():
+    gc.collect()
+    child = os.fork()
+    if child == 0:
+        inside.clear()
+        cumem.why_alive(meanwhile)  # what still works there, and learns
+        os._exit(len(most) - 1)
+    most.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+def probe():
+    inside.append(None)
+    most.append(len(inside))
+    if len(most) == 1:
+        thread = threading.Thread(target=meanwhile)
+        thread.start()
+        thread.join()
+    inside.pop()
+_jax.probe = probe
+with cumem.observe_tensor_cycles(print):
+    gc.collect()
+print(json.dumps(most))
+""")
+    assert result == [1, 1, 1]

@@ -50,6 +50,7 @@ struct cm_devices {
     bool host_allowed;
     bool accelerator_seen;
     bool untracked;
+    bool noticing; /* what a probe has learnt is taken by who probed */
 };
 
 struct cm_devices *
@@ -133,13 +134,21 @@ cm_devices_notice(struct cm_devices *self)
 {
     PyObject *modules = /* borrowed */
         cm_is_finalizing() ? NULL : PyImport_GetModuleDict();
-    if (modules == NULL || !PyDict_CheckExact(modules)) {
+    if (modules == NULL || !PyDict_CheckExact(modules) || self->noticing) {
         return;
     }
+    self->noticing = true;
     for (size_t i = 0; i < READER_COUNT; i++) {
         notice_one(self, i, modules);
     }
+    self->noticing = false;
     PyErr_Clear();
+}
+
+void
+cm_devices_forked(struct cm_devices *self)
+{
+    self->noticing = false;
 }
 
 void

@@ -23,8 +23,11 @@ void cm_devices_free(struct cm_devices *self);
 
 /* At the start of a collection: notices frameworks that were imported since.
  * Costs one dictionary look-up per framework not yet learnt.  Nothing is learnt
- * while the interpreter finalizes: that makes tensors (tables/finalizing.h). */
+ * while the interpreter finalizes: that makes tensors (tables/finalizing.h), nor
+ * while another call, which runs Python, is at it. */
 void cm_devices_notice(struct cm_devices *self);
+/* In a forked child: a thread that was at it is not here. */
+void cm_devices_forked(struct cm_devices *self);
 
 /* Which devices count.  `names` is a comma-separated list of such as
  * "cuda:0", "cuda", and "auto": every accelerator, and host memory as long as

@@ -571,6 +571,7 @@ cm_session_forked(struct cm_session *self)
     self->silent = true;
     self->observed = self->warned = false;
     cm_gc_switch_drop(&self->gc_switch);
+    cm_devices_forked(self->devices);
     if (main_session == self) {
         cm_allocations_off();
         cm_driver_events_off();
