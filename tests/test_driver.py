@@ -2,6 +2,7 @@
 # Copyright the cumem authors
 """CUMEM_DRIVER=1 without a GPU: stand-ins for libcuda, libcupti and who calls them."""
 
+import os
 import pathlib
 import subprocess
 
@@ -275,6 +276,25 @@ print(os.environ["CUDA_INJECTION64_PATH"], driver()["injection"])
                   CUDA_INJECTION64_PATH="/opt/nsight/libinject.so")  # fmt: skip
     assert done.out.startswith("/opt/nsight/libinject.so not ours: ")
     assert "is /opt/nsight/libinject.so" in done.out and done.err == ""
+
+
+def test_paths_that_are_no_utf8_are_taken_as_they_are(fakes, tmp_path):
+    """The whole start failed: no cycle was told either."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    library = folder / "nvidia" / "cu13" / "lib" / "libcupti.so.13"
+    library.parent.mkdir(parents=True)
+    library.write_text("")
+    run_ok("""
+import sys
+sys.path.insert(0, %r)
+import cumem
+from cumem import _driver
+with cumem.observe_tensor_cycles(print):
+    assert _driver._find_cupti() == %r
+    assert "is /opt/\\udce9.so, " in cumem.status()["driver"]["injection"]
+sys.path[:] = []
+assert _driver._find_cupti() == ""
+""" % (str(folder), str(library)), cwd=tmp_path, CUMEM_DRIVER=1, CUDA_INJECTION64_PATH=os.fsdecode(b"/opt/\xe9.so"))
 
 
 def test_another_profiler_holds_cupti(fakes, tmp_path):

@@ -67,7 +67,7 @@ on_site(void *context, bool *awaited)
 static bool
 copy_text(char *result, size_t room, const char *text)
 {
-    int length = snprintf(result, room, "%s", text != NULL ? text : "");
+    int length = snprintf(result, room, "%s", text);
     return length >= 0 && (size_t)length < room;
 }
 
@@ -75,9 +75,10 @@ PyObject *
 cm_driver_events_ask(PyObject *module, PyObject *args)
 {
     int wanted;
-    const char *library, *injection;
+    PyObject *library, *injection; /* owned: bytes */
     (void)module;
-    if (!PyArg_ParseTuple(args, "pzs:driver", &wanted, &library, &injection)) {
+    if (!PyArg_ParseTuple(args, "pO&O&:driver", &wanted, PyUnicode_FSConverter,
+                          &library, PyUnicode_FSConverter, &injection)) {
         return NULL;
     }
     driver.wanted = wanted != 0;
@@ -85,10 +86,14 @@ cm_driver_events_ask(PyObject *module, PyObject *args)
         driver.why = wanted ? "CUDA is not initialised in this process yet"
                             : "CUMEM_DRIVER is not set";
     }
-    if (!copy_text(driver.library, sizeof(driver.library), library)) {
+    if (!copy_text(driver.library, sizeof(driver.library),
+                   PyBytes_AS_STRING(library))) {
         driver.library[0] = '\0'; /* cut, it would be another file */
     }
-    (void)copy_text(driver.injection, sizeof(driver.injection), injection);
+    (void)copy_text(driver.injection, sizeof(driver.injection),
+                    PyBytes_AS_STRING(injection));
+    Py_DECREF(library);
+    Py_DECREF(injection);
     Py_RETURN_NONE;
 }
 

@@ -21,8 +21,8 @@
 #include "../../detector/blocks.h"
 #include "../objects/objects.h"
 
-/* [none; raises] (wanted, a path of libcupti or None, who has
- * CUDA_INJECTION64_PATH: a text). */
+/* [none; raises] (wanted, a path of libcupti or "", who has
+ * CUDA_INJECTION64_PATH: a text); as the file system's names are encoded. */
 PyObject *cm_driver_events_ask(PyObject *module, PyObject *args);
 
 /* Subscribes once CUDA is initialised, which is never done here; `sure`: it

@@ -54,10 +54,10 @@ def _holder():
 
 
 def _find_cupti():
-    """The newest of the installed packages; used where none is loaded."""
+    """The newest of the installed packages, or ""; used where none is loaded."""
     for folder in filter(None, map(str, sys.path)):
         for pattern in reversed(_CUPTI):
             found = sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
             if found:
                 return found[-1]
-    return None
+    return ""
