@@ -268,3 +268,31 @@ for task in range(10):
 looks = cumem.status()["looks"]["growth"]
 assert 2 <= looks["count"] <= 4 and looks["seconds"] >= looks["longest"] > 0, looks
 """, cwd=tmp_path)
+
+
+def test_a_name_that_is_no_utf8_is_left_out(tmp_path):
+    """All growth was switched off by it."""
+    run_ok(PROGRAM + """
+model = nn.ModuleDict({"\\udce9": nn.Linear(512, 512), "a\\0b": nn.Linear(512, 512)})
+model.forward = lambda x: model["a\\0b"](model["\\udce9"](x))
+weights = load(model)
+model.load_state_dict(weights)
+train(model)
+row, = told()
+assert row["names"] == ["a"], row
+""", cwd=tmp_path)
+
+
+def test_a_copy_is_told_after_many_parameters_that_are_gone(tmp_path):
+    run_ok(PROGRAM + """
+from cumem import _copies
+_copies._MOST = 8
+for _ in range(3):
+    train(make_model(), steps=3)
+    gc.collect()
+model = make_model()
+weights = load(model)
+model.load_state_dict(weights)
+train(model)
+assert len(told()) == 1
+""", cwd=tmp_path)

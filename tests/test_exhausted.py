@@ -75,6 +75,35 @@ main(lambda: None)
     assert cycle["trigger"] == "exit", cycle
 
 
+def test_no_code_of_what_it_came_from_runs(tmp_path):
+    """Whether an exception is true or false is its own to say; the way goes on behind it."""
+    run(LEAK + """
+class Empty(Exception):
+    __bool__ = __len__ = lambda self: os._exit(6)
+def emptied():
+    try:
+        wrapped()
+    except ValueError as error:
+        try:
+            raise Empty from error
+        except Empty as empty:
+            raise KeyError from empty
+sys.excepthook = lambda *_: None  # since 3.13 Python's own asks too
+main(emptied)
+""", cwd=tmp_path)
+    (cycle,) = report_of(tmp_path)["cycles"]
+    assert cycle["trigger"] == "oom", cycle
+
+
+def test_where_the_cause_cannot_be_read_the_report_is_written(tmp_path):
+    run(LEAK + """
+cumem._exhausted.cause = lambda: 1 / 0
+main(wrapped)
+""", cwd=tmp_path)
+    (cycle,) = report_of(tmp_path)["cycles"]
+    assert cycle["trigger"] == "exit", cycle
+
+
 ALONE = LEAK.replace("make_pair(1 << 18)", "")
 
 
@@ -154,3 +183,18 @@ def test_what_was_asked_for_is_read(tmp_path, how, asked):
 def test_another_end_is_not_told_so(tmp_path):
     done = run(ALONE + "main(lambda: fail(KeyError(7)))", cwd=tmp_path)
     assert "exhausted" not in report_of(tmp_path) and "memory ran out" not in done.err
+
+
+def test_a_script_whose_name_is_no_utf8_is_told_of(tmp_path):
+    done = run(NODES + """
+cumem.warn_tensor_cycles(min_bytes=0)
+exec(compile('''
+def main():
+    mine = [torch.zeros(1 << 18) for _ in range(3)]
+    torch.empty(1 << 50)
+main()
+''', os.fsdecode(b"e\\xee.py"), "exec"))
+""", cwd=tmp_path)
+    (first,) = report_of(tmp_path)["exhausted"]["holders"]
+    assert first == {"way": "e?.py:4 main: local `mine` (list, 3 items)", "bytes": 3 << 20}, first
+    assert "cumem: memory ran out: RuntimeError, 4096 TiB asked for\n   held  3.0 MiB: e?.py:4" in done.err, done.err

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from process import HELD
+
 pytest.importorskip("torch")
 
 BEGIN = """
@@ -144,3 +146,41 @@ with lock:
     assert os.waitpid(child, 0)[1] == 0
 handle.remove()
 """, tmp_path)
+
+
+def test_a_signal_is_answered_where_its_thread_has_a_handlers_lock(tmp_path):
+    """As in the midst of queue.Queue.put(): the answer hung for ever."""
+    run("""
+os.environ["CUMEM_SIGNAL"] = "USR2"
+lines = queue.Queue()
+with observe(logging.handlers.QueueHandler(lines)):
+    with lines.mutex:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        run_until_it_is_told()
+    assert cumem.flush()
+    assert "asked by a signal: " in lines.get(timeout=10).getMessage()
+""", tmp_path)
+
+
+def test_who_finds_needs_no_lock_of_loggings(tmp_path):
+    """Within logging.config.dictConfig() another thread has it, and waits for that of the handler we are in."""
+    done = run(HELD + """
+with observe(Keep()):
+    with held_by_another_thread(logging._lock):
+        leave(1 << 20)
+        run_until_it_is_told()
+    assert cumem.flush() and len(said) == 1, said
+
+logging.getLogger("cumem").handlers.clear()
+os.environ["CUMEM_WARN_CYCLES"], os.environ["CUMEM_MIN_BYTES"] = "1", "0"
+import cumem._start
+cumem._start.main()  # ours is the only handler now
+with held_by_another_thread(logging._lock):
+    leave(1 << 22)
+    assert cumem.flush()
+for level in (logging.ERROR, logging.WARNING):  # it says what logging would
+    logging.getLogger("cumem").setLevel(level)
+    leave(3 << 22 if level == logging.ERROR else 1 << 26)
+    assert cumem.flush()
+""", tmp_path)
+    assert "4.0 MiB" in done.stderr and "64 MiB" in done.stderr and "12 MiB" not in done.stderr, done.stderr
