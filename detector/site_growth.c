@@ -259,6 +259,21 @@ cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
     cm_growth_heard(self);
 }
 
+/* Ten models of folds, or of an ensemble's members, each after many iterations,
+ * are what the program is for; a leak goes on. */
+static bool
+are_few_models(enum cm_category category, int64_t now,
+               const struct cm_verdict_result *result)
+{
+    const int64_t long_for = 96;    /* iterations, for */
+    const double of_twelve = 0.749; /* rises: see describe() in verdict.c */
+    return (category == CM_PARAMETER || category == CM_GRADIENT
+            || category == CM_OPTIMIZER)
+           && result->verdict == CM_VERDICT_LEAK
+           && now - result->since_iteration >= long_for
+           && result->confidence < of_twelve;
+}
+
 static void
 judge(struct cm_growth *self, const struct cm_series *series,
       enum cm_category category, int64_t now, struct cm_verdict_result *result)
@@ -271,6 +286,9 @@ judge(struct cm_growth *self, const struct cm_series *series,
     }
     struct cm_growth_state *state = &self->states[series->number];
     cm_verdict(series, now, &rules, result);
+    if (are_few_models(category, now, result)) {
+        result->verdict = CM_VERDICT_GROWING;
+    }
     bool doubted = state->told == CM_VERDICT_LEAK
                    && result->verdict == CM_VERDICT_GROWING;
     if (doubted && state->doubts < MOST_DOUBTS) {

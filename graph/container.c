@@ -238,6 +238,10 @@ cm_container_say(const struct cm_holding *self)
     bool hidden = name.step != 0 && name.step < self->at
                   && place_of(self)->role == CM_ATTRIBUTE;
     bool tuple = place_of(self)->species == CM_TUPLE;
+    if (name.step == 0) { /* a line is in the midst of making it */
+        return cm_sentence("make it in parts, or keep less in it (%s)",
+                           cm_way_less(self));
+    }
     return hidden ? cm_sentence("keep less in %s, whose %s grows", name.text,
                                 inside.text)
                   : cm_sentence("%s %s%s when it has been used, or keep less "

@@ -129,6 +129,53 @@ tells_a_leak_within_ten_iterations_of_its_start(void **state)
 }
 
 static void
+step_often(struct job *job, int times)
+{
+    for (int i = 0; i < times; i++) {
+        release(job, allocate(job, 3, 8 * MIB));
+        step(job);
+    }
+}
+
+/* As samples of each evaluation: whatever the numbers of their series are. */
+static void
+tells_a_leak_of_what_comes_seldom(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_growth_row row;
+    for (int turn = 0; turn < 12; turn++) {
+        step_often(&job, 499);
+        for (uint32_t site = 5; site < 13; site++) {
+            allocate(&job, site, (1 + (uint64_t)turn * 5 % 3) * MIB);
+        }
+        step(&job);
+    }
+    assert_true(job.growth.due);
+    assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 8);
+    for (size_t i = 0; i < 9; i++) {
+        bool seldom = job.growth.states[i].count > 1;
+        assert_true(!seldom || job.growth.states[i].told == CM_VERDICT_LEAK);
+    }
+    end(&job);
+}
+
+static void
+waits_for_more_models_than_an_ensemble_has(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_site_id model = {5};
+    for (int member = 0; member < 14; member++) {
+        allocate(&job, model.index, 4 * MIB);
+        cm_growth_categorize(&job.growth, model, CM_PARAMETER);
+        step_often(&job, 20);
+        assert_int_equal(job.growth.due, member > 11);
+    }
+    end(&job);
+}
+
+static void
 remembers_what_each_turn_sets_anew(void **state)
 {
     (void)state;
@@ -503,6 +550,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_leak_within_ten_iterations_of_its_start),
         cmocka_unit_test(tells_a_late_leak_within_ten_iterations_too),
+        cmocka_unit_test(tells_a_leak_of_what_comes_seldom),
+        cmocka_unit_test(waits_for_more_models_than_an_ensemble_has),
         cmocka_unit_test(remembers_what_each_turn_sets_anew),
         cmocka_unit_test(tells_gradients_that_a_forward_finds),
         cmocka_unit_test(leaves_gathered_gradients_to_who_gathers_them),

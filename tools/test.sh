@@ -68,8 +68,10 @@ check_tidy() {
             2>/dev/null | { grep 'error: ' || true; }
 }
 
-# The samples' programs run on all cores; the other files beside each other.
+# The samples' programs run on all cores; the other files beside each other: with
+# torch's own threads besides, each waits for the others'.
 check_python() {
+    local -x OMP_NUM_THREADS=1
     local samples=(tests/test_samples.py tests/test_growth_samples.py)
     local cores status=0
     cores=$(nproc)

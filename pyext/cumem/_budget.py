@@ -42,7 +42,7 @@ def walk(what):
         spent["count"] += 1
         spent["seconds"] += took
         spent["longest"] = max(spent["longest"], took)
-        _state["not_before"] = time.perf_counter() + took * _SHARE
+        _state["not_before"] = max(_state["not_before"], time.perf_counter() + took * _SHARE)
 
 
 @contextlib.contextmanager

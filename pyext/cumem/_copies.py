@@ -78,10 +78,11 @@ def note_step(parameters, owned):
     events += 1
     _events[id(parameters[0])] = weakref.ref(parameters[0]), (events, first_ns)
     if events <= _VERSIONS:
-        for parameter in parameters[: _MOST - len(_versions)]:
+        for parameter in parameters:
             seen = _known(_versions, parameter) or []
-            seen.append(_modules.read(parameter, "_version"))
-            _versions[id(parameter)] = weakref.ref(parameter), seen
+            if seen or len(_versions) < _MOST:
+                seen.append(_modules.read(parameter, "_version"))
+                _versions[id(parameter)] = weakref.ref(parameter), seen
     if (
         events == _VERSIONS
         and _budget.allows("copies")

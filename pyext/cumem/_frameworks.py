@@ -6,6 +6,7 @@ Nothing is imported, no device is initialised and no context is made: a framewor
 that has not been used yet is left out.
 """
 
+import os
 import sys
 
 from . import _core
@@ -152,9 +153,9 @@ def _is_of(thing, packages):
 
 def _has_context(index):
     """Whether device `index` has a primary context, asked of the loaded driver."""
-    import ctypes
-    import os
-
+    ctypes = sys.modules.get("ctypes")  # torch has imported it
+    if ctypes is None:
+        import ctypes
     try:
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         get, state = driver.cuDeviceGet, driver.cuDevicePrimaryCtxGetState

@@ -4,6 +4,7 @@
 
 import json
 import os
+import sys
 
 from . import _core
 
@@ -128,20 +129,19 @@ def give_back(key):
 
 def _draw(document):
     """The page with drawings by cyclereport, without them when it cannot be run."""
-    try:  # here, so that starting under CUMEM_WARN_CYCLES costs little
-        from subprocess import DEVNULL, PIPE, SubprocessError, run
-    except ImportError:  # a collection while it is being imported found a cycle, too
-        _core.let_through()
-        return _core.page(document)
-    if os.path.exists(PROGRAM):
+    subprocess = sys.modules.get("subprocess")  # who observes has imported it
+    if subprocess is None:
+        import subprocess
+    whole = hasattr(subprocess, "Popen")  # else a collection while it is being imported found a cycle
+    if whole and os.path.exists(PROGRAM):
         try:
-            done = run(
+            done = subprocess.run(
                 [PROGRAM, "-", "--format", "html", "-o", "-"],
-                input=document, stdout=PIPE, stderr=DEVNULL,
+                input=document, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, timeout=_DRAWING_SECONDS,
             )  # fmt: skip
             if done.returncode == 0 and done.stdout:
                 return done.stdout.decode()
-        except (OSError, RuntimeError, SubprocessError):  # some interpreters may start none
+        except (OSError, RuntimeError, subprocess.SubprocessError):  # some interpreters may start none
             _core.let_through()
     return _core.page(document)
