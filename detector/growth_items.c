@@ -58,3 +58,15 @@ cm_growth_note_each(struct cm_growth *self, int device, struct cm_site_id site,
     return fill->items >= first->items + FEWEST_MORE
            && 2 * fill->items >= 3 * first->items;
 }
+
+bool
+cm_growth_note_bound(struct cm_growth *self, int device,
+                     struct cm_site_id site, bool bounded)
+{
+    struct cm_growth_state *state = cm_growth_known(self, device, site);
+    bool before = state != NULL && state->bounded;
+    if (state != NULL) {
+        state->bounded = bounded;
+    }
+    return before;
+}

@@ -4,7 +4,7 @@
 #define CM_GROWTH_ITEMS_H
 
 /* Whether it is the items of a container that get more, or what each of them
- * has: that takes two looks. */
+ * has: that takes two looks.  And what the look before knew of its end. */
 
 #include "site_growth.h"
 
@@ -26,5 +26,10 @@ enum cm_growth_items cm_growth_note_items(struct cm_growth *self, int device,
 bool cm_growth_note_each(struct cm_growth *self, int device,
                          struct cm_site_id site,
                          const struct cm_growth_fill *fill, int64_t *lasts);
+
+/* Whether what holds it now comes to an end by itself; answers what was noted
+ * at the look before. */
+bool cm_growth_note_bound(struct cm_growth *self, int device,
+                          struct cm_site_id site, bool bounded);
 
 #endif

@@ -338,6 +338,15 @@ may_grow(const struct cm_series *self, uint64_t life)
                || __builtin_popcount(self->low_rises) >= 7);
 }
 
+bool
+cm_series_pauses(const struct cm_series *self, int64_t now)
+{
+    int64_t last = self->first_iteration + self->peaks_after[0];
+    int64_t three = (int64_t)self->peaks_after[0] - self->peaks_after[3];
+    bool known = self->peaks_after[2] > self->peaks_after[3];
+    return known && 3 * (now - last) >= three;
+}
+
 /* The longer it has been suspect, the rarer: a thirty-second of that time is
  * no delay, and a cache that grows for ever is not judged for ever. */
 bool

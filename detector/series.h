@@ -116,6 +116,9 @@ struct cm_series_forward cm_series_forward(const struct cm_series *self,
  * verdict stands.  Growth that was told needs its verdict anyway: it may be
  * over. */
 bool cm_series_suspect(struct cm_series *self, int64_t now);
+/* Whether a next highest value would have come by now, at the pace of the last
+ * ones. */
+bool cm_series_pauses(const struct cm_series *self, int64_t now);
 
 /* All series, by site and category.  Set max_series before the first use; the
  * rest zero is a valid empty table.  Series never move. */

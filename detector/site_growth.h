@@ -50,6 +50,7 @@ struct cm_growth_state {
     bool suspected;    /* its series, when it changed last */
     bool leaked;       /* it was judged a leak once: it does not just vanish */
     bool renewed;      /* each turn of the loop sets it anew */
+    bool bounded;      /* by what held it when it was last looked at */
     int64_t judged_at; /* an iteration; 0: never */
     uint64_t bytes, count, peak_bytes;
     uint64_t items, hung; /* the fewest of cm_growth_note_items(); 0: none */

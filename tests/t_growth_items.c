@@ -171,6 +171,22 @@ tells_since_when_each_has_as_much(void **state)
     end(&job);
 }
 
+static void
+remembers_the_end_that_the_look_before_knew(void **state)
+{
+    (void)state;
+    struct job job = begin();
+    struct cm_site_id site = {7};
+    assert_false(cm_growth_note_bound(&job.growth, 0, site, true));
+    see(&job);
+    assert_false(cm_growth_note_bound(&job.growth, 0, site, true));
+    assert_true(cm_growth_note_bound(&job.growth, 0, site, false));
+    assert_false(cm_growth_note_bound(&job.growth, 0, site, true));
+    cm_growth_begin_anew(&job.growth, 1);
+    assert_false(cm_growth_note_bound(&job.growth, 0, site, false));
+    end(&job);
+}
+
 int
 main(void)
 {
@@ -181,6 +197,7 @@ main(void)
         cmocka_unit_test(knows_items_that_get_more_alone),
         cmocka_unit_test(knows_items_that_each_have_more),
         cmocka_unit_test(tells_since_when_each_has_as_much),
+        cmocka_unit_test(remembers_the_end_that_the_look_before_knew),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

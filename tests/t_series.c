@@ -379,6 +379,20 @@ fill(void *context)
 }
 
 static void
+pauses_where_the_next_highest_value_does_not_come(void **state)
+{
+    (void)state;
+    struct cm_series series = {0};
+    for (int64_t i = 3; i < 63; i += 3) {
+        cm_series_add(&series, i, 1, (uint64_t)i << 20);
+        assert_false(cm_series_pauses(&series, i));
+        assert_false(cm_series_pauses(&series, i + 2));
+    }
+    assert_true(cm_series_pauses(&series, 63));
+    assert_true(cm_series_pauses(&series, 100));
+}
+
+static void
 survives_each_failed_allocation(void **state)
 {
     (void)state;
@@ -404,6 +418,7 @@ main(void)
         cmocka_unit_test(gives_each_site_and_category_its_series),
         cmocka_unit_test(counts_what_it_has_no_room_for),
         cmocka_unit_test(stays_small_with_many_sites),
+        cmocka_unit_test(pauses_where_the_next_highest_value_does_not_come),
         cmocka_unit_test(survives_each_failed_allocation),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

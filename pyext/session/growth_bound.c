@@ -141,6 +141,26 @@ has_more_items(const struct cm_growth_look *look,
                                &fill, lasts);
 }
 
+/* It was bounded, and stands still since that is full: this verdict, which is
+ * of before, is over soon. */
+static bool
+is_just_full(const struct cm_growth_look *look,
+             const struct cm_growth_row *row, bool bounded)
+{
+    const int64_t soon = 4;
+    struct cm_session *session = look->session;
+    struct cm_growth *growth = &session->growth;
+    struct cm_site_id site = {row->site};
+    bool full = cm_growth_note_bound(growth, row->device, site, bounded)
+                && !bounded
+                && cm_series_pauses(row->series, session->iteration);
+    if (full) {
+        (void)cm_growth_note_bound(growth, row->device, site, true);
+        look_again(session, session->iteration + soon);
+    }
+    return full;
+}
+
 /* What is given a size is not full yet, and no leak; nor is what a line
  * empties, for as long as an epoch may take: then it is looked at again. */
 void
@@ -161,11 +181,15 @@ cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
     bool known = (holder->bounded && !more) || is_of_parameters(look, self)
                  || renewed || fills(look, items, lasts);
     bool emptied = holder->emptied && !more && session->iteration < lapses;
-    if (!known && !emptied) {
+    bool full = is_just_full(look, &self->row, known || emptied);
+    if (!known && !emptied && !full) {
         return;
     }
     result->verdict = CM_VERDICT_GROWING;
     self->bounded = true;
+    if (full) {
+        return;
+    }
     if (!known) {
         look_again(session, lapses);
     }
