@@ -60,6 +60,7 @@ def _is_ours(logger):
         type(logger) is logging.Logger
         and not logger.propagate
         and not logger.filters
+        and bool(logger.handlers)  # else logging has one of last resort
         and all(type(handler) is _start._OwnHandler for handler in logger.handlers)
     )
 

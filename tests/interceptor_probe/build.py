@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYEXT = {
-    "tables": "page_table huge_pages",
+    "tables": "fields page_table huge_pages",
     "collector": "gc_hook gc_list lure many sentinel saveall scan trial",
 }
 SOURCES = [
