@@ -196,18 +196,6 @@ cm_growth_add_advice(const struct cm_leak *leak,
                    cycle->fingerprint >> 40);
 }
 
-static bool
-has_iterations(const struct cm_leak *leak)
-{
-    return strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0;
-}
-
-const char *
-cm_growth_unit(const struct cm_leak *leak)
-{
-    return has_iterations(leak) ? "iteration" : "time slice";
-}
-
 static void
 add_size(struct cm_buffer *out, uint64_t bytes)
 {
@@ -223,7 +211,7 @@ cm_growth_add_slope(const struct cm_leak *leak, double bytes,
 {
     cm_buffer_add_char(out, bytes < 0 ? '-' : '+');
     add_size(out, (uint64_t)(fabs(bytes) + 0.5));
-    cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
+    cm_growth_add_per_unit(leak, out);
 }
 
 /* Three digits, the rest zeros. */
@@ -262,7 +250,7 @@ bool
 cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,
                    double seconds, struct cm_buffer *out)
 {
-    bool in_iterations = iterations >= 0 && has_iterations(leak);
+    bool in_iterations = iterations >= 0 && cm_growth_has_iterations(leak);
 
     if ((iterations < 0 && seconds < 0) || leak->exhausted.known) {
         return false;
@@ -418,7 +406,7 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
     }
     cm_buffer_add_text(out, " grows by ");
     add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope + 0.5 : 0));
-    cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
+    cm_growth_add_per_unit(leak, out);
     before = out->length;
     cm_buffer_add_text(out, "; ");
     if (!cm_growth_add_full(leak, faults.seconds >= 0 ? -1 : faults.iterations,

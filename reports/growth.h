@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "buffer.h"
+#include "growth_unit.h"
 #include "leak.h"
 
 enum cm_growth_verdict {
@@ -74,8 +75,6 @@ const struct cm_leak_cycle *cm_growth_cycle(
 /* Told by the driver: no line and no holder is known. */
 bool cm_growth_is_outside(const struct cm_leak *leak,
                           const struct cm_leak_growth *growth);
-/* "iteration", or "time slice" where none was seen. */
-const char *cm_growth_unit(const struct cm_leak *leak);
 /* What the leaks of one device add up to: "cuda:0 grows by 4.1 MiB per
  * iteration; full in about 54 min", or what lingers on it; false, and nothing,
  * where there is no fault. */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_UNIT_H
+#define CM_GROWTH_UNIT_H
+
+/* What growth is counted by: iterations of the program, or slices of time
+ * where none was seen, which get longer with the run. */
+
+#include <stdbool.h>
+
+#include "buffer.h"
+#include "leak.h"
+
+bool cm_growth_has_iterations(const struct cm_leak *leak);
+/* "iteration", or "time slice". */
+const char *cm_growth_unit(const struct cm_leak *leak);
+/* " per iteration", " per time slice of 1.6 s": of the last one; without that
+ * where the timeline does not say it. */
+void cm_growth_add_per_unit(const struct cm_leak *leak, struct cm_buffer *out);
+
+#endif
