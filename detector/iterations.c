@@ -35,6 +35,8 @@ static bool
 end(struct cm_iterations *self, enum cm_iterations_by by)
 {
     self->anew = self->by == CM_BY_TIME && by != CM_BY_TIME && self->done != 0;
+    self->parted = self->parts;
+    self->parts = false;
     self->done = self->anew ? 1 : self->done + 1;
     self->by = by;
     for (size_t i = 0; i < self->active_count; i++) {
@@ -148,6 +150,8 @@ note_newcomer(struct cm_iterations *self, uintptr_t optimizer)
 {
     if (has_passed(self, optimizer, self->fresh ? ROW : 0)) {
         self->come_again = true;
+        self->parts |= self->fresh && !self->parts_told;
+        self->parts_told |= self->fresh;
         self->fresh = false;
         self->newcomers = 0;
     }

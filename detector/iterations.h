@@ -53,6 +53,9 @@ struct cm_iterations {
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
     bool anew; /* this is the first one after slices of time */
+    bool
+        parted; /* those before were parts of one: each optimizer's own step */
+    bool parts, parts_told; /* the next end says so; it is said once */
 };
 
 /* Each of these says whether an iteration has just ended; `done` counts it. */

@@ -288,7 +288,8 @@ drains(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
     }
     for (uint32_t i = 0; i < code->store_count; i++) {
         bool fill = fills(self, &code->stores[i], name);
-        if (fill && code->stores[i].repeated && !is_around(code, i, at)) {
+        if (fill && code->stores[i].repeated
+            && (self->without_inner || !is_around(code, i, at))) {
             return false;
         }
         filled |= fill;

@@ -78,6 +78,8 @@ struct cm_holding {
     bool on_host;         /* in the CPU's memory, not in a device's */
     bool chained;         /* each is made of the one before, and has its graph:
                            * who lets some go keeps them all */
+    bool without_inner;   /* a loop within the one that fills it is asked for
+                           * nothing: cm_bound_is_emptied() */
     uint32_t chain;       /* it is one of so many links of a chain; 0: none */
     const char *category; /* as leak.json names it; may be NULL */
     uint64_t autograd_depth; /* of the longest graph behind one of them */

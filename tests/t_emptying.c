@@ -212,7 +212,7 @@ test_a_loop_takes_out(void **state)
 /* for ...: outputs.append(x); and in it, or behind it, another loop that takes
  * out; `other`: that one begins, in the same loop as the first. */
 static bool
-is_drained_within(uint32_t fill_depth, uint32_t depth, bool other)
+is_drained_within(uint32_t fill_depth, uint32_t depth, bool other, bool asked)
 {
     struct way way;
     way_init(&way, attribute, 2);
@@ -228,6 +228,7 @@ is_drained_within(uint32_t fill_depth, uint32_t depth, bool other)
     stores[1].depth = (other ? fill_depth : depth) & 3;
     struct cm_code_id code = add_code(&way, "main", stores, 3, false);
     set_running(&way, code, 5);
+    way.holding.without_inner = !asked;
     return is_emptied_by_all(&way, &code, 1);
 }
 
@@ -235,13 +236,14 @@ static void
 test_a_loop_within_the_one_that_fills(void **state)
 {
     (void)state;
-    assert_true(is_drained_within(1, 2, false));
-    assert_true(is_drained_within(2, 3, false));
-    assert_false(is_drained_within(1, 2, true));
-    assert_false(is_drained_within(1, 1, false));
-    assert_false(is_drained_within(2, 1, false));
-    assert_false(is_drained_within(3, 3, false));
-    assert_false(is_drained_within(0, 1, false));
+    assert_true(is_drained_within(1, 2, false, true));
+    assert_true(is_drained_within(2, 3, false, true));
+    assert_false(is_drained_within(1, 2, false, false));
+    assert_false(is_drained_within(1, 2, true, true));
+    assert_false(is_drained_within(1, 1, false, true));
+    assert_false(is_drained_within(2, 1, false, true));
+    assert_false(is_drained_within(3, 3, false, true));
+    assert_false(is_drained_within(0, 1, false, true));
 }
 
 /* Its length is compared, and one goes; or it is set to its last ones. */

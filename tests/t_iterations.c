@@ -200,7 +200,23 @@ counts_many_that_come_again(void **state)
         after_turns(&iterations, many[i], 3);
         assert_int_equal(after_turns(&iterations, many[i], 10), 10);
         assert_true(iterations.come_again);
+        assert_true(iterations.parts_told);
     }
+}
+
+/* Once, at the first whole one: what ended before, in the first turn, was none. */
+static void
+knows_that_those_before_were_parts(void **state)
+{
+    (void)state;
+    struct cm_iterations many = {0}, two = {0};
+    int times = 0;
+    for (uintptr_t i = 0; i < 1000; i++) {
+        times += cm_iterations_optimizer(&many, 1 + i % 50) && many.parted;
+        after(&two, "AB");
+        assert_false(two.parted);
+    }
+    assert_int_equal(times, 1);
 }
 
 /* A phase that trains something else follows. */
@@ -351,6 +367,7 @@ main(void)
         cmocka_unit_test(counts_trials_after_some_that_were_let_go),
         cmocka_unit_test(counts_each_step_that_is_a_new_ones),
         cmocka_unit_test(counts_many_that_come_again),
+        cmocka_unit_test(knows_that_those_before_were_parts),
         cmocka_unit_test(counts_who_comes_after_many),
         cmocka_unit_test(keeps_those_that_take_turns),
         cmocka_unit_test(bears_more_optimizers_than_it_knows),

@@ -112,3 +112,25 @@ def test_whether_items_get_more(run, wanted, tmp_path):
     run_ok(PROGRAM + f"run({run})\n" + f"found = [verdicts.get({LINE}) for verdicts in told]\n"
            + (f"assert found == {wanted}, found" if wanted else
               "assert found[0] == 'growing' and set(found[4:]) == {'leak'}, found"), cwd=tmp_path)
+
+
+def test_a_window_of_the_loop_is_trusted_for_as_long_as_one_lasts(tmp_path):
+    """That it takes nothing out is not to be read: `done` is never set."""
+    done = run_ok("""
+import torch
+def main():
+    model = torch.nn.Linear(128, 128)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    waiting = []
+    for step in range(300):
+        loss = model(torch.randn(128, 128)).pow(2).mean()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        waiting.append({"done": False, "rows": torch.zeros(1 << 14)})
+        for each in list(waiting):
+            if each["done"]:
+                waiting.remove(each)
+main()
+""", cwd=tmp_path, CUMEM_WARN_CYCLES=1, OMP_NUM_THREADS=1)
+    assert "local `waiting` (list, 257 items)" in done.err, done.err

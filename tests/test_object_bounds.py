@@ -282,11 +282,14 @@ def test_keys_that_are_taken_again_or_old(probe):
  old = str(step - n)
  del self.p["x", old]
  del self.q[f"epoch {step}"]
+ self.r.pop("e%d" % (step - n), None)
+ self.s.pop("e%d of %d" % (step - n, n), None)
+ self.t.pop("e{}".format(step - n), None)
 """
     told = probe.code(function_of(source).__code__)
     bound = {owner for (kind, _, owner, _), (_, trimmed) in zip(told["stores"], told["values"])
              if kind in (STORE_ITEM, STORE_REMOVE) and trimmed}
-    assert bound == {"a", "b", "d", "e", "f", "m", "o", "p"}
+    assert bound == {"a", "b", "d", "e", "f", "m", "o", "p", "r", "s", "t"}
     assert {owner for kind, _, owner, _ in told["stores"] if kind == STORE_MEASURE} == {"k"}
 
 

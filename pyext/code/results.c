@@ -201,6 +201,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
         bool text = cm_str_is(function, "str") || cm_str_is(function, "int");
         result.from =
             text ? cm_pushed_source(pass->stack, arguments) : result.from;
+        text |= cm_str_is(function, "format");
         result.before = text && has_before(pass, arguments);
         result.of = part_by(function, pass->stack, arguments);
         result.part = result.of != NULL;
@@ -261,6 +262,7 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     if (operation == MODULO && left->constant != NULL
         && PyUnicode_Check(left->constant)) { /* "step %d" % step */
         result.from = cm_pushed_source(pass->stack, 2);
+        result.before = right->before;
         return result;
     }
     result.modulo = operation == MODULO;

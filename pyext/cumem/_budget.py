@@ -10,7 +10,7 @@ leak is to be told with its holder within ten iterations.
 import contextlib
 import time
 
-_FIRST = {"leak": 6, "lingering": 3, "early": 3, "copies": 2, "out of memory": 1, "end of a part": 6}
+_FIRST = {"leak": 6, "lingering": 3, "bounded": 3, "early": 3, "copies": 2, "out of memory": 1, "end of a part": 6}
 _SHARE = 100
 
 _spent = {"count": 0, "seconds": 0.0, "longest": 0.0}

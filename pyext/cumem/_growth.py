@@ -112,8 +112,8 @@ def _is_open():
 def look_when_due(why):
     """Not more often than is paid for; but the first verdicts of a run are heard at once.
 
-    `why`: "leak" for a new one, "lingering" for what lingers or is as it was no more; None: no
-    verdict is new.
+    `why`: "leak" for a new one, "lingering" for what lingers or is as it was no more, "bounded" for
+    what had an end when it was looked at last; None: no verdict is new.
     """
     if why and _budget.allows(why) or _is_open() and _budget.is_paid():
         look(why=why or "leak")

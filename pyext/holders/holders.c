@@ -256,6 +256,17 @@ move_to(size_t at, struct cm_holding *holding, struct cm_holder *holder)
 }
 
 static void
+note_emptied(struct search *self, struct cm_holding *holding,
+             struct cm_holder *holder)
+{
+    holder->emptied = cm_bound_is_emptied(holding)
+                      && !cm_uncalled_empties(&self->program, holding);
+    holding->without_inner = true;
+    holder->windowed = holder->emptied && !cm_bound_is_emptied(holding);
+    holding->without_inner = false;
+}
+
+static void
 note_bounds(const struct cm_holding *holding, struct cm_holder *holder)
 {
     holder->bounded = cm_bound_is_known(holding);
@@ -313,8 +324,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         }
         cm_helpers_find(&self->roots, &holding, codes.ids, CM_MOST_FILLERS);
         holding.chained = holding.chained && !cm_bound_is_made_anew(&holding);
-        holder->emptied = cm_bound_is_emptied(&holding)
-                          && !cm_uncalled_empties(&self->program, &holding);
+        note_emptied(self, &holding, holder);
     }
     note_bounds(&holding, holder);
     enum cm_status status = cm_holding_advise(&holding, &advice);

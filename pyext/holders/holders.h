@@ -50,6 +50,7 @@ struct cm_holder {
     uint64_t shared_bytes;   /* of its targets, held by others too */
     bool bounded;     /* of what piles up at most so much may be there, */
     bool emptied;     /* or a line empties it now and then, */
+    bool windowed;    /* in a loop within the one that fills it, */
     bool of_each;     /* and both are so of each of its items alone, */
     bool renewed;     /* or each is of one turn of a loop, and goes with it, */
     bool fills;       /* or each item there gets it once, so that it ends if

@@ -48,11 +48,17 @@ is_of_parameters(const struct cm_growth_look *look,
 }
 
 static void
+set_earlier(int64_t *at, int64_t iteration)
+{
+    if (*at == 0 || iteration < *at) {
+        *at = iteration;
+    }
+}
+
+static void
 look_again(struct cm_session *session, int64_t iteration)
 {
-    if (session->look_at == 0 || iteration < session->look_at) {
-        session->look_at = iteration;
-    }
+    set_earlier(&session->look_at, iteration);
 }
 
 /* It may be full by then, and another one goes on that has the same. */
@@ -61,7 +67,8 @@ look_twice_as_old(struct cm_session *session, int64_t since)
 {
     const int64_t least = 8;
     int64_t age = session->iteration - since;
-    look_again(session, session->iteration + (age > least ? age : least));
+    set_earlier(&session->check_at,
+                session->iteration + (age > least ? age : least));
 }
 
 /* Within a turn its graph and its calls hold what between two of them one
@@ -156,21 +163,33 @@ is_just_full(const struct cm_growth_look *look,
                 && cm_series_pauses(row->series, session->iteration);
     if (full) {
         (void)cm_growth_note_bound(growth, row->device, site, true);
-        look_again(session, session->iteration + soon);
+        set_earlier(&session->check_at, session->iteration + soon);
     }
     return full;
 }
 
+/* A window that the loop itself keeps is full soon, if ever; what is emptied at
+ * an epoch's end, when that is over. */
+static int64_t
+end_of_trust(const struct cm_session *session, const struct cm_holder *holder,
+             int64_t since)
+{
+    const int64_t longest = 256; /* iterations */
+    bool timed = session->iterations.by == CM_BY_TIME;
+    return holder->windowed && !timed
+               ? since + longest
+               : cm_iterations_epoch_end(&session->iterations, since);
+}
+
 /* What is given a size is not full yet, and no leak; nor is what a line
- * empties, for as long as an epoch may take: then it is looked at again. */
+ * empties, for some time: then it is looked at again. */
 void
 cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
                  const struct cm_holder *holder)
 {
     struct cm_verdict_result *result = &self->row.result;
     struct cm_session *session = look->session;
-    int64_t lapses =
-        cm_iterations_epoch_end(&session->iterations, result->since_iteration);
+    int64_t lapses = end_of_trust(session, holder, result->since_iteration);
     bool renewed = is_renewed(look, &self->row, holder);
     int64_t lasts, same;
     enum cm_growth_items items = items_of(look, &self->row, holder, &lasts);

@@ -501,7 +501,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
         return NULL;
     }
     look.ending = ending != 0;
-    self->look_at = 0;
+    self->look_at = self->check_at = 0;
     if (!cm_session_is_main(self) || self->silent
         || cm_allocations_blocks() == NULL) {
         return PyLong_FromLong(0);

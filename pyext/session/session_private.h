@@ -78,7 +78,8 @@ struct cm_session {
     bool slice_pending; /* a slice of time is over: at the next safe point */
     bool memory_due;    /* then, too: a collection does not wait for drivers */
     int64_t looked_early; /* in this slice, while nobody was told yet */
-    int64_t look_at; /* this iteration: a verdict may have lapsed; 0: none */
+    int64_t look_at;  /* this iteration: a verdict may have lapsed; 0: none */
+    int64_t check_at; /* this one: what was bounded may be another's by now */
     struct cm_growth growth;
     bool between_turns;                 /* an iteration ends just now */
     uint64_t began_ns;                  /* the first iteration; 0: none yet */

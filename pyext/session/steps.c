@@ -121,9 +121,9 @@ note_time(struct cm_session *self)
 }
 
 static bool
-has_lapsed(const struct cm_session *self)
+has_come(const struct cm_session *self, int64_t iteration)
 {
-    return self->look_at != 0 && self->iteration >= self->look_at;
+    return iteration != 0 && self->iteration >= iteration;
 }
 
 /* For who wants warnings, a look is due when a verdict is new, or not as it was
@@ -133,22 +133,27 @@ wants_look(const struct cm_session *self)
 {
     int64_t done = self->iteration;
     bool doubled = done >= 16 && (done & (done - 1)) == 0;
-    return self->growth.due || doubled || has_lapsed(self);
+    return self->growth.due || doubled || has_come(self, self->look_at)
+           || has_come(self, self->check_at);
 }
 
 static void
 ask_for_look(struct cm_session *self)
 {
-    bool due = self->growth.due || has_lapsed(self);
-    PyObject *why = self->growth.leak_due ? PyUnicode_FromString("leak")
-                    : due                 ? PyUnicode_FromString("lingering")
-                                          : Py_NewRef(Py_None);
+    bool due = self->growth.due || has_come(self, self->look_at);
+    bool check = has_come(self, self->check_at);
+    const char *why = self->growth.leak_due ? "leak"
+                      : due                 ? "lingering"
+                      : check               ? "bounded"
+                                            : NULL;
+    bool timed = self->iterations.by == CM_BY_TIME;
+    int64_t again = self->iteration + (timed ? 1 : ASK_AGAIN);
     cm_growth_heard(&self->growth);
-    if (due) { /* a look that is had sets it anew */
-        bool timed = self->iterations.by == CM_BY_TIME;
-        self->look_at = self->iteration + (timed ? 1 : ASK_AGAIN);
-    }
-    cm_session_deliver(self, "growth", why);
+    self->look_at = due ? again : self->look_at; /* a look that is had sets */
+    self->check_at = check ? again : self->check_at; /* both anew */
+    cm_session_deliver(self, "growth",
+                       why != NULL ? PyUnicode_FromString(why)
+                                   : Py_NewRef(Py_None));
 }
 
 /* Who holds it is found as long as the function that has it runs; again after
@@ -220,6 +225,8 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     }
     if (self->iterations.anew) {
         self->step_count = 0;
+    }
+    if (self->iterations.anew || self->iterations.parted) {
         cm_growth_begin_anew(&self->growth, self->iteration);
     }
     cm_session_ask_memory(self);
@@ -261,8 +268,9 @@ may_pass(struct cm_session *self, struct cm_blocks *blocks)
 {
     bool steady = cm_steady_ends(&self->steady, blocks, self->iteration);
     return steady && self->growth.calm && !self->growth.due
-           && cm_allocations_heard() && !cm_allocations_host_heard()
-           && !cm_tags_have_unhooked() && self->iterations.by != CM_BY_TIME;
+           && !self->iterations.parted && cm_allocations_heard()
+           && !cm_allocations_host_heard() && !cm_tags_have_unhooked()
+           && self->iterations.by != CM_BY_TIME;
 }
 
 /* The main thread has not come by since the report was written. */
