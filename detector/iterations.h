@@ -52,9 +52,8 @@ struct cm_iterations {
     bool taken_over; /* one with many steps was done with when many of another
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
-    bool anew; /* this is the first one after slices of time */
-    bool
-        parted; /* those before were parts of one: each optimizer's own step */
+    bool anew;   /* this is the first one after slices of time */
+    bool parted; /* those before were an optimizer's part of one each */
     bool parts, parts_told; /* the next end says so; it is said once */
 };
 

@@ -265,13 +265,12 @@ static bool
 are_few_models(enum cm_category category, int64_t now,
                const struct cm_verdict_result *result)
 {
-    const int64_t long_for = 96;    /* iterations, for */
-    const double of_twelve = 0.749; /* rises: see describe() in verdict.c */
+    const int64_t long_for = 96; /* iterations */
+    const double few = 12;       /* rises, less than these */
     return (category == CM_PARAMETER || category == CM_GRADIENT
             || category == CM_OPTIMIZER)
            && result->verdict == CM_VERDICT_LEAK
-           && now - result->since_iteration >= long_for
-           && result->confidence < of_twelve;
+           && now - result->since_iteration >= long_for && result->rises < few;
 }
 
 static void

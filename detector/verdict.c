@@ -509,7 +509,8 @@ describe(const struct cm_series *series, const struct finding *found,
     result->count_per_iteration =
         slope_of(&rows, found->window.first, true) * width;
     /* Half at four rises, nine tenths at thirty-six. */
-    double sure = 1 - 1 / (1 + found->window.rises / 4);
+    result->rises = found->window.rises;
+    double sure = 1 - 1 / (1 + result->rises / 4);
     result->confidence = found->verdict == CM_VERDICT_LEAK ? sure : sure / 2;
 }
 

@@ -55,7 +55,8 @@ struct cm_verdict_result {
     enum cm_verdict verdict;
     double bytes_per_iteration, count_per_iteration; /* 0 unless growing */
     int64_t since_iteration; /* the last one before it grew, or lingered */
-    double confidence;       /* 0..1, that the verdict is right */
+    double rises;      /* of the level since it grows; 0 unless growing */
+    double confidence; /* 0..1, that the verdict is right */
     uint64_t lingering_bytes;
 };
 
