@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exhausted.h"
+#include "growth_unit.h"
 #include "memory_held.h"
 #include "memory_why.h"
 #include "sheet.h"
@@ -229,10 +230,9 @@ add_chart(struct cm_sheet *self, const struct cm_leak_device *device)
     add_line(self, device, 3, "peak", (double)highest[3]);
     add_line(self, device, 2, "after", (double)highest[3]);
     cm_put(self, "</svg>\n<p class=\"note key\"><span class=\"peak\">at most"
-                 "</span> <span class=\"after\">after</span> each of "
-                 "iterations ");
-    cm_buffer_addf(self->out, "%" PRId64 " to %" PRId64 "; the highest, ",
-                   row_at(device, 0)[0],
+                 "</span> <span class=\"after\">after</span> each of ");
+    cm_buffer_addf(self->out, "%ss %" PRId64 " to %" PRId64 "; the highest, ",
+                   cm_growth_unit(self->leak), row_at(device, 0)[0],
                    row_at(device, device->iteration_count - 1)[0]);
     cm_put_size(self, (uint64_t)highest[3]);
     cm_buffer_addf(self->out, ", in %" PRId64 "</p>\n", highest[0]);
@@ -264,7 +264,10 @@ add_iterations(struct cm_sheet *self, const struct cm_leak_device *device)
     if (count == 0) {
         return;
     }
-    cm_put(self, "<div class=\"iterations\"><h4>Iterations</h4>\n");
+    cm_put(self, "<div class=\"iterations\"><h4>");
+    cm_put(self, cm_growth_has_iterations(self->leak) ? "Iterations"
+                                                      : "Time slices");
+    cm_put(self, "</h4>\n");
     add_chart(self, device);
     cm_put(self, "<details><summary>The last ones</summary>"
                  "<table><thead><tr>"

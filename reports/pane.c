@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "growth_unit.h"
 #include "sheet.h"
 
 /* Steps at both ends of a path that are always shown. */
@@ -91,7 +92,7 @@ add_iterations(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     if (cycle->first_iteration < 0) {
         return;
     }
-    cm_buffer_addf(self->out, "<li>iteration %" PRId64,
+    cm_buffer_addf(self->out, "<li>%s %" PRId64, cm_growth_unit(self->leak),
                    cycle->first_iteration);
     if (cycle->last_iteration > cycle->first_iteration) {
         cm_buffer_addf(self->out, " to %" PRId64, cycle->last_iteration);

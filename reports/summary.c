@@ -15,6 +15,7 @@
 #include "exhausted.h"
 #include "filenames.h"
 #include "growth.h"
+#include "growth_unit.h"
 #include "line.h"
 #include "memory_table.h"
 #include "path.h"
@@ -76,7 +77,8 @@ add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
         cm_line_add(line, CM_PAINT_NONE, name);
         cm_line_add(line, CM_PAINT_NONE, "'s peak");
         if (device->dead_peak_iteration >= 0) {
-            cm_line_addf(line, CM_PAINT_NONE, " (iteration %" PRId64 ")",
+            cm_line_addf(line, CM_PAINT_NONE, " (%s %" PRId64 ")",
+                         cm_growth_unit(self->leak),
                          device->dead_peak_iteration);
         }
         cm_line_add(line, CM_PAINT_NONE, " was dead");
