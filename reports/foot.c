@@ -167,9 +167,11 @@ add_rows(struct cm_sheet *self)
     cm_put(self, "<details><summary>");
     cm_put(self, leak->collection_count > count ? "Those that freed most"
                                                 : "Each of them");
-    cm_put(self, "</summary><table><thead><tr><th>iteration</th>"
-                 "<th>generation</th><th>objects</th><th>device memory</th>"
-                 "<th>pause</th></tr></thead><tbody>\n");
+    cm_put(self, "</summary><table><thead><tr><th>");
+    cm_put(self, cm_growth_unit(leak));
+    cm_put(self,
+           "</th><th>generation</th><th>objects</th><th>device memory</th>"
+           "<th>pause</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
         add_row(self, &leak->collections[rows[i]]);
     }
@@ -376,8 +378,7 @@ add_facts(struct cm_sheet *self)
     add_number(self, "process", leak->pid);
     add_rank(self);
     add_number(self,
-               strcmp(cm_growth_unit(leak), "iteration") == 0 ? "iterations"
-                                                              : "time slices",
+               cm_growth_has_iterations(leak) ? "iterations" : "time slices",
                leak->iteration);
     cm_put(self, "</dl></section>\n");
 }

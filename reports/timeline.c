@@ -306,7 +306,7 @@ cm_timeline_add_section(struct cm_sheet *self)
         return CM_OK;
     }
     cm_put(self, "<section class=\"over\" "
-                 "aria-label=\"Memory over the iterations\">\n");
+                 "aria-label=\"Memory over the run\">\n");
     status = add_device(self, first, true);
     for (size_t i = 0; status == CM_OK && i < timeline->device_count; i++) {
         const struct cm_leak_timeline_device *device = &timeline->devices[i];

@@ -4,6 +4,7 @@
 
 import pytest
 
+import growth_leaks
 import memory_leaks
 from leak_file import save
 from test_cyclereport import run, text_of
@@ -34,3 +35,12 @@ def test_a_device_has_slices_of_time(tmp_path):
         run("leak.json", "--output", "page.html", cwd=tmp_path)
         page = (tmp_path / "page.html").read_text()
         assert f"<h4>{head}</h4>" in page and f"after</span> each of {unit} " in page
+
+
+def test_collections_are_in_slices_of_time(tmp_path):
+    leak = growth_leaks.slices()
+    save(tmp_path / "leak.json", leak.data)
+    run("leak.json", "--output", "page.html", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text()
+    assert "<th>time slice</th><th>generation</th>" in page
+    assert ">iteration<" not in page and ">iterations<" not in page
