@@ -3,9 +3,10 @@
 """Each sample is a program a user could have written, with the text that a
 person should read beside it, and a twin with the advice applied.
 
-A sample runs twice: plainly, and under CUMEM_WARN_CYCLES=1 (the mended twins as
-forks of a process that has imported torch); its output and its exit code must be
-the same.  Then `cyclereport --format text` must print the
+A sample runs twice: plainly, and under CUMEM_WARN_CYCLES=1, as a fork of a process
+that has imported torch (one in eight, and those of other frameworks, as a user
+runs them: the text must be the same either way); its output and its exit code
+must be the same.  Then `cyclereport --format text` must print the
 golden text byte for byte, fingerprints masked.  On a GPU the header line names
 another device and is left out.  Of what each report names, at most a hundredth of
 the bytes may be without the line that allocated them.
@@ -157,7 +158,7 @@ class Run:
         if detector:
             extra["CUMEM_WARN_CYCLES"] = "1"
         self.folder = folder
-        run = run_preloaded if is_mended_torch(name) else run_program
+        run = run_program if is_alone(name) else run_preloaded
         self.traced = run(name, folder, **extra)
         self.text = mask(read_report(folder))
         self.plain_code, self.plain_output = plain()[name]
@@ -213,9 +214,9 @@ NEEDS = {"cupy": ("cupy", True), "jax": ("jax", False),
          "cuda_core": ("cuda.core", True)}
 
 
-def is_mended_torch(name):
-    """With the advice applied, of torch alone: nothing is to be said of it."""
-    return name in FIXED and not any(word in name for word in NEEDS)
+def is_alone(name):
+    """Is it a process of its own?"""
+    return name in NAMES[::8] or any(word in name for word in NEEDS)
 
 
 def is_installed(module):
