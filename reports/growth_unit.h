@@ -3,8 +3,9 @@
 #ifndef CM_GROWTH_UNIT_H
 #define CM_GROWTH_UNIT_H
 
-/* What growth is counted by: iterations of the program, or slices of time
- * where none was seen, which get longer with the run. */
+/* What growth, and all else that has an iteration's number, is counted by:
+ * iterations of the program, or slices of time where none was seen, which get
+ * longer with the run. */
 
 #include <stdbool.h>
 
