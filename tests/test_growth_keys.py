@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright the cumem authors
-"""Memos and caches under keys in order: no leak at once where these are sizes of data, or a data set's items."""
+"""Memos and caches under keys: no leak at once where these are sizes of data, or a data set's items."""
 
 import pytest
 from process import NODES, run_ok
@@ -90,6 +90,54 @@ class Numbered(Items):
         path = f"{self.paths[0]} {self.step:03d}"
         return self.load(path)
 
+class Through(Memo):
+    # By what nobody can read: a library hands it on.
+    def fit(self, sizes):
+        through = torch.nn.Sequential(torch.nn.Identity())
+        for size in sizes:
+            self.of(through(torch.ones(2, size)))
+            self.step += 1
+            yield
+
+class Ropes(Through):
+    def of(self, x):
+        key = (x.size(1), x.device, x.dtype)
+        if key not in self.memo:
+            self.memo[key] = made()
+
+class Shapes(Through):
+    def of(self, x):
+        if x.shape not in self.memo:
+            self.memo[x.shape] = made()
+
+class Stepped(Through):
+    def of(self, x):
+        key = (self.step, x.device)
+        if key not in self.memo:
+            self.memo[key] = made()
+
+class Objects(Through):
+    def of(self, x):
+        key = (x.size(1), object())
+        if key not in self.memo:
+            self.memo[key] = made()
+
+class Tables(Through):
+    def of(self, x):
+        size = x.shape[1]
+        if size not in self.memo:
+            self.memo[size] = (torch.ones(size, 512), torch.ones(4))
+
+class Others(Through):
+    def of(self, x):
+        size = x.shape[1]
+        if size not in self.memo:
+            self.memo[size] = (made(), torch.ones(4))
+
+drawn = [7 * i % 41 + 4 for i in range(40)]
+uneven = [32 + 4 * i + i % 3 for i in range(40)]
+even = [32 + 4 * i for i in range(40)]
+
 @functools.cache
 def image(path):
     return made()
@@ -147,6 +195,10 @@ ROWS = [
     ("Masks().fit(data)", "growing"), ("Lengths().fit(data)", "growing"), ("Past().fit(data)", "leak"),
     ("Steps().fit(data)", "leak"), ("Longer().fit(data)", "leak"), ("Beams().fit(data)", "leak"),
     ("items(Items(paths))", "growing"), ("items(Numbered(paths))", "leak"),
+    ("Ropes().fit(drawn)", "growing"), ("Shapes().fit(drawn)", "growing"),
+    ("Stepped().fit(drawn)", "leak"), ("Objects().fit(drawn)", "leak"),
+    ("Tables().fit(uneven)", "growing"), ("Tables().fit(uneven[::-1])", "growing"), ("Tables().fit(even)", "leak"),
+    ("Others().fit(uneven)", "leak"),
     ("epochs()", "growing"), ("sizes()", "growing"), ("steps()", "leak"),
 ]
 # fmt: on

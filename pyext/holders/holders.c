@@ -390,8 +390,8 @@ tell(struct search *self, uint32_t group, uint32_t place,
     }
     if (status == CM_OK) {
         holder->at = step_of(self, &trail, place, holder);
-        holder->steps[holder->at].keys =
-            (uint8_t)cm_keys_of(trail.steps[holder->at].object);
+        holder->steps[holder->at].keys = (uint8_t)cm_keys_of(
+            trail.steps[holder->at].object, self->query->devices);
         status = advise(self, group, &trail, target, holder);
     }
     if (status == CM_OK) {

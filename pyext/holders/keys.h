@@ -10,7 +10,10 @@
 
 #include "../../graph/holding.h"
 
-/* `object` may be NULL, or no dict.  Runs no code of the program. */
-enum cm_holding_keys cm_keys_of(PyObject *object);
+struct cm_devices;
+
+/* `object` may be NULL, or no dict; `devices` too.  Runs no code of the
+ * program. */
+enum cm_holding_keys cm_keys_of(PyObject *object, struct cm_devices *devices);
 
 #endif
