@@ -18,8 +18,8 @@
 # Interpreters: the one of the system, python3.11 to python3.15 in PATH and in
 # ~/.pyenv/versions, the newest patch release of each; those of the trees that
 # CUMEM_TREES names (folders, separated by colons).  VERSIONS="3.12 3.14"
-# takes only those; TESTED names one whose tests have passed already, so that
-# its status alone is asked.  Environments are kept in BUILD
+# takes only those; TESTED names one in which cumem is installed and whose tests
+# have passed already: its status alone is asked.  Environments are kept in BUILD
 # (build/interpreters).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -87,12 +87,16 @@ is_tested() {
 
 # check_one PYTHON status|test
 check_one() {
+    echo "== $1"
+    if is_tested "$1"; then
+        show_status "$(dirname "$(dirname "$TESTED")")"
+        return
+    fi
     local folder
     folder=$build/$("$1" -c 'import platform
 print(platform.python_version())')
-    echo "== $1"
     make_environment "$1" "$folder" && show_status "$folder" || return 1
-    [ "$2" = status ] || is_tested "$1" || CUMEM_TEST_PYTHONS=$folder/bin/python \
+    [ "$2" = status ] || CUMEM_TEST_PYTHONS=$folder/bin/python \
         "$folder/bin/python" -m pytest -q -p no:cacheprovider -n 2 --dist loadfile \
             tests/test_start_files.py tests/test_interceptors.py \
             tests/test_conformance.py tests/test_object_*.py \

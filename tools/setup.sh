@@ -139,8 +139,12 @@ make_environment() {
     .venv/bin/pip install -q --no-warn-script-location \
         ${TORCH:-$torch} numpy $([ "$purpose" = demo ] \
             || echo clang-format==14.0.6)
-    .venv/bin/pip install -q --force-reinstall --no-deps .
-    [ "$purpose" = demo ] || .venv/bin/pip install -q ".[test]"
+    # A folder is built and installed anew, whatever version is there.
+    if [ "$purpose" = demo ]; then
+        .venv/bin/pip install -q .
+    else
+        .venv/bin/pip install -q ".[test]"
+    fi
 }
 
 install_packages
