@@ -14,7 +14,6 @@ enum {
     MOST_INDEX = 1 << 30,
     MOST_CHARACTERS = 256,
     MOST_PIECES = 32, /* of a tuple */
-    MOST_DEPTH = 3,
 };
 
 static void
@@ -96,7 +95,7 @@ add_constant(struct cm_key_numbers *self, PyObject *object)
 }
 
 static void
-add(struct cm_key_numbers *self, PyObject *object, int depth)
+add_plain(struct cm_key_numbers *self, PyObject *object)
 {
     if (PyLong_CheckExact(object)) {
         add_number(self, object);
@@ -104,16 +103,33 @@ add(struct cm_key_numbers *self, PyObject *object, int depth)
     else if (PyUnicode_CheckExact(object)) {
         add_text(self, object);
     }
-    else if (!is_tuple(object)) {
+    else {
         add_constant(self, object);
     }
+}
+
+typedef void add_function(struct cm_key_numbers *self, PyObject *object);
+
+static void
+add_all(struct cm_key_numbers *self, PyObject *tuple, add_function *add)
+{
+    Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    self->known = self->known && size <= MOST_PIECES;
+    add_form(self, '(');
+    for (Py_ssize_t i = 0; self->known && i < size; i++) {
+        add(self, PyTuple_GET_ITEM(tuple, i));
+    }
+}
+
+/* A tuple within it has no other one. */
+static void
+add_piece(struct cm_key_numbers *self, PyObject *object)
+{
+    if (is_tuple(object)) {
+        add_all(self, object, add_plain);
+    }
     else {
-        Py_ssize_t size = PyTuple_GET_SIZE(object);
-        self->known = self->known && depth < MOST_DEPTH && size <= MOST_PIECES;
-        add_form(self, '(');
-        for (Py_ssize_t i = 0; self->known && i < size; i++) {
-            add(self, PyTuple_GET_ITEM(object, i), depth + 1);
-        }
+        add_plain(self, object);
     }
 }
 
@@ -121,7 +137,12 @@ struct cm_key_numbers
 cm_key_numbers_of(PyObject *key)
 {
     struct cm_key_numbers numbers = {.known = true};
-    add(&numbers, key, 0);
+    if (is_tuple(key)) {
+        add_all(&numbers, key, add_piece);
+    }
+    else {
+        add_plain(&numbers, key);
+    }
     numbers.known = numbers.known && numbers.count != 0;
     return numbers;
 }
