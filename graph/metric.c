@@ -6,6 +6,7 @@
 #include "metric.h"
 
 #include "name.h"
+#include "repeat.h"
 #include "way.h"
 
 /* The last one on the way whose state it is; 0: none. */
@@ -24,6 +25,49 @@ bool
 cm_metric_is(const struct cm_holding *self)
 {
     return self->count > 1 && metric_of(self) != 0;
+}
+
+/* The first one, which may be a collection of metrics. */
+static struct cm_name
+variable_of(const struct cm_holding *self)
+{
+    size_t first = metric_of(self);
+    for (size_t i = first; i > 1; i--) {
+        bool metric = cm_way_is_of(cm_way_module(self, i - 1), "torchmetrics");
+        first = metric ? i - 1 : first;
+    }
+    return cm_way_name_of(self, first);
+}
+
+static void
+count_stores(const struct cm_holding *self, const struct cm_code *code,
+             const char *name, unsigned *once, unsigned *again)
+{
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        if (store->kind >= CM_STORE_ATTRIBUTE && store->kind <= CM_STORE_GLOBAL
+            && cm_way_is(self, store->name, name)) {
+            ++*(cm_repeat_runs(self, code, store) ? again : once);
+        }
+    }
+}
+
+bool
+cm_metric_is_made_once(const struct cm_holding *self)
+{
+    unsigned once = 0, again = 0;
+    struct cm_name name = {0};
+    if (cm_metric_is(self)) {
+        name = variable_of(self);
+    }
+    for (size_t i = 0; name.text[0] != '\0' && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        if (!code->library) {
+            count_stores(self, code, name.text, &once, &again);
+        }
+    }
+    return once != 0 && again == 0;
 }
 
 char *

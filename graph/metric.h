@@ -11,6 +11,9 @@
 #include "holding.h"
 
 bool cm_metric_is(const struct cm_holding *self);
+/* The line that sets the variable that has it is known, and runs once: no epoch
+ * has a metric of its own. */
+bool cm_metric_is_made_once(const struct cm_holding *self);
 char *cm_metric_say(const struct cm_holding *self);
 
 #endif

@@ -3,6 +3,7 @@
  *
  * Metrics that add up until reset(), and what only looks like one. */
 
+#include "../graph/metric.h"
 #include "way_builder.h"
 
 static void
@@ -33,10 +34,51 @@ test_metrics(void **state)
     cm_records_free(way.records);
 }
 
+static bool
+is_made_once(struct way *way, const struct cm_store *stores, uint32_t count)
+{
+    struct cm_code_id code = add_code(way, "main", stores, count, false);
+    way->holding.codes = &code;
+    way->holding.code_count = 1;
+    bool result = cm_metric_is_made_once(&way->holding);
+    way->holding.codes = NULL;
+    way->holding.code_count = 0;
+    return result;
+}
+
+/* By the variable that has the collection, not by the key of one in it. */
+static void
+test_made_once(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local both|MetricCollection;"
+             "O|['auroc']|BinaryAUROC;L|.preds|list of 9|9;T|[3]|Tensor [4]",
+             3);
+    set_module(&way, 1, "torchmetrics.collections");
+    set_module(&way, 2, "torchmetrics.classification.auroc");
+    struct cm_store set = store(&way, CM_STORE_LOCAL, "both", "", 4);
+    struct cm_store other = store(&way, CM_STORE_LOCAL, "auroc", "", 5);
+    struct cm_store given = store(&way, CM_STORE_PARAMETER, "both", "", 3);
+    assert_true(is_made_once(&way, &set, 1));
+    assert_false(is_made_once(&way, &other, 1));
+    assert_false(is_made_once(&way, &given, 1));
+    other.repeated = 1;
+    assert_true(is_made_once(&way, (struct cm_store[]){set, other, given}, 3));
+    set.repeated = 1;
+    assert_false(is_made_once(&way, &set, 1));
+    set_module(&way, 1, "mine");
+    set_module(&way, 2, "mine");
+    assert_false(is_made_once(&way, &set, 1));
+    cm_records_free(way.records);
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_metrics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_metrics),
+                                       cmocka_unit_test(test_made_once)};
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../graph/bound.h"
+#include "../../graph/metric.h"
 #include "../code/touch.h"
 #include "../tables/phrase.h"
 #include "fillers.h"
@@ -24,6 +25,7 @@ struct search {
     struct cm_program *program; /* listed */
     struct suspect items[MOST_SUSPECTS];
     size_t count;
+    const char *const *others; /* packages that are not asked; or NULL */
 };
 
 static struct cm_objects *
@@ -225,28 +227,53 @@ note_calls(struct search *self, const PyCodeObject *code)
     }
 }
 
-/* Of a package that may have been given the program's objects.  The others are
- * torch, what it needs, and what data is read and drawn with. */
-static bool
-is_of_package(const PyCodeObject *code)
+/* "torch/nn/modules/module.py" of a package's file, in `path`; else NULL. */
+static const char *
+path_in_packages(const PyCodeObject *code, struct cm_phrase *path)
 {
-    static const char *const known[] = {
-        "torch/",  "torchvision/", "functorch/", "torchgen/",   "triton/",
-        "cumem/",  "numpy/",       "scipy/",     "pandas/",     "sympy/",
-        "mpmath/", "networkx/",    "jinja2/",    "markupsafe/", "fsspec/",
-        "PIL/",    "matplotlib/",  "tqdm/",      "yaml/",       "packaging/",
-        "psutil/", "setuptools/",  NULL};
-    struct cm_phrase path;
-    path.length = 0;
-    cm_phrase_add_str(&path, code->co_filename, CM_PHRASE_BYTES / 2);
-    path.bytes[path.length] = '\0';
-    const char *package = strstr(path.bytes, "-packages/");
-    package = package != NULL ? package + strlen("-packages/") : NULL;
-    bool other = package != NULL;
-    for (size_t i = 0; other && known[i] != NULL; i++) {
-        other = strncmp(package, known[i], strlen(known[i])) != 0;
+    path->length = 0;
+    cm_phrase_add_str(path, code->co_filename, CM_PHRASE_BYTES / 2);
+    path->bytes[path->length] = '\0';
+    const char *package = strstr(path->bytes, "-packages/");
+    return package != NULL ? package + strlen("-packages/") : NULL;
+}
+
+/* torch, what it needs, and what data is read and drawn with. */
+static const char *const never_given[] = {
+    "torch/",      "torchvision/", "functorch/",   "torchgen/",
+    "triton/",     "cumem/",       "numpy/",       "scipy/",
+    "pandas/",     "sympy/",       "mpmath/",      "networkx/",
+    "jinja2/",     "markupsafe/",  "fsspec/",      "PIL/",
+    "matplotlib/", "tqdm/",        "yaml/",        "packaging/",
+    "psutil/",     "setuptools/",  "filelock/",    "huggingface_hub/",
+    "anyio/",      "httpcore",     "httpx",        "requests/",
+    "urllib3/",    "tokenizers/",  "safetensors/", NULL};
+
+/* Their own code, which says it of their own objects, and that of packages that
+ * know no metrics; but lightning resets those that it logs. */
+static const char *const never_given_metrics[] = {
+    "torchmetrics/", "transformers/", "accelerate/",      "peft/",
+    "timm/",         "datasets/",     "torch_geometric/", NULL};
+
+static bool
+begins_with_one_of(const char *path, const char *const *packages)
+{
+    bool found = false;
+    for (size_t i = 0; !found && packages != NULL && packages[i] != NULL;
+         i++) {
+        found = strncmp(path, packages[i], strlen(packages[i])) == 0;
     }
-    return other;
+    return found;
+}
+
+/* Of a package that may have been given the program's objects. */
+static bool
+is_of_package(const struct search *self, const PyCodeObject *code)
+{
+    struct cm_phrase path;
+    const char *package = path_in_packages(code, &path);
+    return package != NULL && !begins_with_one_of(package, never_given)
+           && !begins_with_one_of(package, self->others);
 }
 
 static void
@@ -283,7 +310,7 @@ note_calls_of_packages(struct search *self)
         }
         if (code->co_filename != file) {
             file = code->co_filename;
-            package = is_of_package(code);
+            package = is_of_package(self, code);
         }
         if (package) {
             note_calls_within(self, code);
@@ -337,6 +364,51 @@ take_answers(struct search *self)
         self->items[i].called =
             known_before(objects_of(self), self->items[i].id) == NULL;
     }
+}
+
+/* ---- metrics */
+
+static bool
+is_reset_of_metrics(const PyCodeObject *code)
+{
+    struct cm_phrase path;
+    const char *package = cm_str_is(code->co_qualname, "Metric.reset")
+                              ? path_in_packages(code, &path)
+                              : NULL;
+    return package != NULL
+           && strncmp(package, "torchmetrics/", strlen("torchmetrics/")) == 0;
+}
+
+static void
+list_reset(struct search *self)
+{
+    const struct cm_reach *reach = self->program->reach;
+    for (uint32_t i = 1; i <= reach->node_count && self->count == 0; i++) {
+        PyCodeObject *code = cm_function_code(reach->objects[i]);
+        if (code != NULL && is_reset_of_metrics(code)) {
+            self->items[self->count++] = (struct suspect){
+                .id = cm_objects_code(objects_of(self), code), .code = code};
+        }
+    }
+}
+
+static bool
+is_never_reset(struct cm_program *program)
+{
+    struct search search = {.program = program, .others = never_given_metrics};
+    list_reset(&search);
+    if (!cm_program_has_main(program)) {
+        take_answers(&search);
+    }
+    else {
+        cm_program_list(program);
+        note_calls_of_program(&search);
+        note_calls_of_packages(&search);
+        if (!program->failed) {
+            note_answers(&search);
+        }
+    }
+    return !program->failed && !all_are_called(&search);
 }
 
 /* ---- what is left without them */
@@ -413,6 +485,9 @@ cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
     if (program->reach->cut || program->reach->nodes_left != 0
         || holding->code_count + holding->helper_count > CM_MOST_FILLERS) {
         return false;
+    }
+    if (cm_metric_is(holding)) {
+        return cm_metric_is_made_once(holding) && is_never_reset(program);
     }
     find_called(&search, holding);
     if (program->failed) {
