@@ -171,27 +171,69 @@ say_as_it_is_cleared(const struct cm_holding *self,
     return say_of_optimizer(name);
 }
 
+/* Adds ".policy.optimizer" to a name of step `from`; false: it is no path of
+ * attributes. */
+static bool
+add_path(const struct cm_holding *self, size_t from, size_t to,
+         char text[CM_WAY_TEXT_BYTES])
+{
+    size_t used = strlen(text);
+    bool path = true;
+    for (size_t i = from + 1; path && i <= to; i++) {
+        const char *edge = cm_way_text(self, cm_way_step(self, i)->edge);
+        size_t length = strlen(edge);
+        path = cm_way_step(self, i)->role == CM_ATTRIBUTE && edge[0] == '.'
+               && cm_name_is_identifier(edge + 1, length - 1)
+               && used + length < CM_WAY_TEXT_BYTES;
+        if (path) {
+            memcpy(text + used, edge, length + 1);
+            used += length;
+        }
+    }
+    return path;
+}
+
+/* "opt", "agent.policy.optimizer": from a variable on, or from what a line of
+ * the program sets; false: it has no such name. */
+static bool
+spell_optimizer(const struct cm_holding *self, char text[CM_WAY_TEXT_BYTES])
+{
+    size_t at = named_optimizer(self);
+    struct cm_way_name name = {0};
+    if (at != 0) {
+        cm_way_name_at(self, at, &name);
+    }
+    while (name.step > 1 && name.place_count == 0
+           && cm_way_step(self, name.step)->role == CM_ATTRIBUTE) {
+        cm_way_name_at(self, name.step - 1, &name);
+    }
+    snprintf(text, CM_WAY_TEXT_BYTES, "%s", name.text);
+    return name.step != 0 && add_path(self, name.step, at, text);
+}
+
 /* Of several optimizers one may be cleared in time. */
 char *
 cm_gradient_say(const struct cm_holding *self)
 {
-    size_t at = named_optimizer(self);
-    size_t module = self->of_several ? module_of(self) : 0;
+    char optimizer[CM_WAY_TEXT_BYTES];
+    bool named = spell_optimizer(self, optimizer);
+    size_t module =
+        self->of_several && named_optimizer(self) == 0 ? module_of(self) : 0;
     const struct cm_store *cleared =
         self->of_several ? NULL : cleared_on_stack(self);
-    struct cm_way_name name = {0};
     if (cleared != NULL) {
         return say_as_it_is_cleared(self, cleared);
     }
-    if (at != 0 || module != 0) {
-        cm_way_name_at(self, at != 0 ? at : module, &name);
+    if (module != 0) {
+        struct cm_way_name name;
+        cm_way_name_at(self, module, &name);
+        if (name.step != 0) {
+            return cm_sentence("call zero_grad(set_to_none=True) on the "
+                               "optimizer of %s right after its step(), " WHY,
+                               name.text);
+        }
     }
-    if (at == 0 && name.step != 0) {
-        return cm_sentence("call zero_grad(set_to_none=True) on the optimizer "
-                           "of %s right after its step(), " WHY,
-                           name.text);
-    }
-    return say_of_optimizer(name.step != 0 ? name.text : "optimizer");
+    return say_of_optimizer(named ? optimizer : "optimizer");
 }
 
 char *
@@ -202,6 +244,73 @@ cm_gradient_say_lightning(const struct cm_holding *self)
         "Lightning clears gradients after the next forward pass; sooner: in "
         "the LightningModule `def optimizer_step(self, *a, **k): "
         "super().optimizer_step(*a, **k); self.zero_grad()`");
+}
+
+/* ---- a package's loop */
+
+/* "stable_baselines3/ppo/ppo.py" of its path; NULL: torch's, or no package's. */
+static const char *
+path_in_package(const struct cm_holding *self, const struct cm_code *code)
+{
+    const char *path = cm_way_text(self, code->filename);
+    const char *found = strstr(path, "-packages/");
+    found = found != NULL ? found + strlen("-packages/") : NULL;
+    return found != NULL && cm_way_begins(found, "torch/") ? NULL : found;
+}
+
+/* zero_grad(), zero_grads(). */
+static bool
+clears(const struct cm_holding *self, const struct cm_code *code)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < code->store_count && !found; i++) {
+        const struct cm_store *store = &code->stores[i];
+        found = store->kind == CM_STORE_CALL
+                && cm_way_begins(cm_way_text(self, store->name), "zero_grad");
+    }
+    return found;
+}
+
+/* Below the program's first own line: who calls backward(). */
+static const char *
+package_that_clears(const struct cm_holding *self)
+{
+    const struct cm_site *site = cm_records_site(self->records, self->site);
+    const char *package = NULL;
+    for (uint32_t i = 0; i < site->frame_count && package == NULL; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, site->frames[i].code);
+        if (!code->library) {
+            break;
+        }
+        package = clears(self, code) ? path_in_package(self, code) : NULL;
+    }
+    return package;
+}
+
+bool
+cm_gradient_is_packages(const struct cm_holding *self)
+{
+    return cm_gradient_lingers(self) && package_that_clears(self) != NULL;
+}
+
+#define HOOK                                                                  \
+    "register_step_post_hook(lambda optimizer, *_: optimizer.zero_grad())"
+
+char *
+cm_gradient_say_package(const struct cm_holding *self)
+{
+    const char *package = package_that_clears(self);
+    int length = (int)strcspn(package, "/");
+    char optimizer[CM_WAY_TEXT_BYTES];
+    if (spell_optimizer(self, optimizer)) {
+        return cm_sentence("%.*s clears gradients after the next forward "
+                           "pass; sooner: `%s." HOOK "`",
+                           length, package, optimizer);
+    }
+    return cm_sentence("%.*s clears gradients after the next forward pass; "
+                       "sooner: `" HOOK "` on its optimizer",
+                       length, package);
 }
 
 bool

@@ -27,5 +27,8 @@ char *cm_gradient_say_graph(const struct cm_holding *self);
 /* Lightning's automatic optimization: the program has no line to move. */
 bool cm_gradient_is_lightnings(const struct cm_holding *self);
 char *cm_gradient_say_lightning(const struct cm_holding *self);
+/* Another package's loop, which calls backward() and clears gradients. */
+bool cm_gradient_is_packages(const struct cm_holding *self);
+char *cm_gradient_say_package(const struct cm_holding *self);
 
 #endif

@@ -495,6 +495,8 @@ static const struct {
     {"outside the frameworks", is_outside, say_outside},
     {"gradient cleared late by Lightning", cm_gradient_is_lightnings,
      cm_gradient_say_lightning},
+    {"gradient cleared late by a package", cm_gradient_is_packages,
+     cm_gradient_say_package},
     {"gradient not cleared", cm_gradient_lingers, cm_gradient_say},
     {"gradients of more parameters", cm_gradient_is_of_more,
      cm_gradient_say_more},

@@ -113,6 +113,60 @@ test_optimizer_of_the_loop_that_runs_is_named(void **state)
     }
 }
 
+/* Agent.policy.optimizer, below what the program calls. */
+#define AGENT                                                                 \
+    "F||a.py:18 train;O|local agent|PPO;O|.policy|Policy;"                    \
+    "O|.optimizer|Adam;D|.state|dict of 1|1;T|key 0|Parameter [4];"           \
+    "T|.grad|Tensor [4]"
+
+static const struct package {
+    const char *file; /* whose line calls backward() */
+    const char *clears;
+    bool library, path;
+    const char *rule, *advice;
+} package_rows[] = {
+    {"/x/site-packages/baselines/ppo.py", "zero_grad", true, true,
+     "gradient cleared late by a package",
+     "baselines clears gradients after the next forward pass; sooner: "
+     "`agent.policy.optimizer.register_step_post_hook(lambda optimizer, *_: "
+     "optimizer.zero_grad())`"},
+    {"/x/dist-packages/pyro/infer.py", "zero_grads", true, false,
+     "gradient cleared late by a package",
+     "pyro clears gradients after the next forward pass; sooner: "
+     "`register_step_post_hook(lambda optimizer, *_: optimizer.zero_grad())` "
+     "on its optimizer"},
+    /* It calls backward() alone; torch; the program's own, with a path. */
+    {"/x/site-packages/accelerate/accelerator.py", "print", true, true,
+     "gradient not cleared", "call agent.policy.optimizer.zero_grad("},
+    {"/x/site-packages/torch/optim/optimizer.py", "zero_grad", true, true,
+     "gradient not cleared", "call agent.policy.optimizer.zero_grad("},
+    {"/home/site-packages/mine.py", "zero_grad", false, false,
+     "gradient not cleared", "call optimizer.zero_grad("},
+};
+
+static void
+test_gradients_that_a_package_clears(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof package_rows / sizeof package_rows[0]; i++) {
+        const struct package *row = &package_rows[i];
+        struct way way;
+
+        way_init(&way, row->path ? AGENT : NET, 2);
+        if (row->path) {
+            set_module(&way, 3, "torch.optim.adam");
+        }
+        struct cm_store calls[] = {
+            store(&way, CM_STORE_CALL, row->clears, "optimizer", 16)};
+        set_running(
+            &way,
+            add_code_at(&way, row->file, "train", calls, 1, row->library), 17);
+        way.holding.category = "gradient";
+        assert_advice(&way, row->rule, row->advice);
+        cm_records_free(way.records);
+    }
+}
+
 int
 main(void)
 {
@@ -120,6 +174,7 @@ main(void)
         cmocka_unit_test(test_no_line_of_torch_is_told),
         cmocka_unit_test(test_optimizer_that_is_cleared_is_named),
         cmocka_unit_test(test_optimizer_of_the_loop_that_runs_is_named),
+        cmocka_unit_test(test_gradients_that_a_package_clears),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

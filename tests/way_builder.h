@@ -106,10 +106,10 @@ set_module(struct way *self, size_t step, const char *module)
 }
 
 static inline struct cm_code_id
-add_code(struct way *way, const char *name, const struct cm_store *stores,
-         uint32_t count, bool library)
+add_code_at(struct way *way, const char *file, const char *name,
+            const struct cm_store *stores, uint32_t count, bool library)
 {
-    struct cm_code code = {.filename = text(way, "a.py"),
+    struct cm_code code = {.filename = text(way, file),
                            .name = text(way, name),
                            .qualified_name = text(way, name),
                            .first_line = 1,
@@ -120,6 +120,13 @@ add_code(struct way *way, const char *name, const struct cm_store *stores,
 
     assert_int_equal(cm_records_add_code(way->records, &code, &id), CM_OK);
     return id;
+}
+
+static inline struct cm_code_id
+add_code(struct way *way, const char *name, const struct cm_store *stores,
+         uint32_t count, bool library)
+{
+    return add_code_at(way, "a.py", name, stores, count, library);
 }
 
 static inline struct cm_store
