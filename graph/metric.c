@@ -1,13 +1,62 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
-/* By the module of its type.  O(steps). */
+/* By the module of its type, or by reset() among the methods of a class that the
+ * program derives.  O(steps), and O(methods) of those. */
 
 #include "metric.h"
+
+#include <string.h>
 
 #include "name.h"
 #include "repeat.h"
 #include "way.h"
+
+static bool
+is_reset(const struct cm_holding *self, struct cm_code_id id)
+{
+    const struct cm_code *code = cm_records_code(self->records, id);
+    return cm_way_is(self, code->qualified_name, "Metric.reset")
+           && strstr(cm_way_text(self, code->filename), "/torchmetrics/")
+                  != NULL;
+}
+
+static bool
+is_derived(const struct cm_holding *self, size_t step)
+{
+    const struct cm_type *type =
+        cm_records_type(self->records, cm_way_step(self, step)->type);
+    bool derived = false;
+    for (uint32_t i = 0; !derived && i < type->method_count; i++) {
+        derived = is_reset(self, type->methods[i]);
+    }
+    return derived;
+}
+
+/* self.rows = [], where add_state("rows", []) would make a state of it. */
+static bool
+is_own_attribute(const struct cm_holding *self, size_t step)
+{
+    struct cm_name name = cm_way_name_of(self, step);
+    bool own = false;
+    for (size_t i = 0; !own && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !code->library && !own && k < code->store_count;
+             k++) {
+            own = code->stores[k].kind == CM_STORE_ATTRIBUTE
+                  && cm_way_is(self, code->stores[k].name, name.text);
+        }
+    }
+    return own;
+}
+
+static bool
+is_metric(const struct cm_holding *self, size_t step)
+{
+    return cm_way_is_of(cm_way_module(self, step), "torchmetrics")
+           || (is_derived(self, step) && !is_own_attribute(self, step + 1));
+}
 
 /* The last one on the way whose state it is; 0: none. */
 static size_t
@@ -15,8 +64,7 @@ metric_of(const struct cm_holding *self)
 {
     size_t found = 0;
     for (size_t i = 1; i < self->count && i < self->at; i++) {
-        bool metric = cm_way_is_of(cm_way_module(self, i), "torchmetrics");
-        found = metric ? i : found;
+        found = is_metric(self, i) ? i : found;
     }
     return found;
 }
@@ -33,8 +81,7 @@ variable_of(const struct cm_holding *self)
 {
     size_t first = metric_of(self);
     for (size_t i = first; i > 1; i--) {
-        bool metric = cm_way_is_of(cm_way_module(self, i - 1), "torchmetrics");
-        first = metric ? i - 1 : first;
+        first = is_metric(self, i - 1) ? i - 1 : first;
     }
     return cm_way_name_of(self, first);
 }

@@ -19,6 +19,9 @@ class Metric(torch.nn.Module):
         super().__init__()
         self.preds = []
 
+    def add_state(self, name, default):
+        setattr(self, name, default)
+
     def reset(self):
         for name in ("preds",):
             getattr(self, name).clear()
@@ -37,7 +40,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, {packages!r})
 import torch, cumem
-from torchmetrics import AUROC
+from torchmetrics import AUROC, Metric
 {more}
 model = torch.nn.Linear(64, 256)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -49,6 +52,27 @@ def steps(auroc):
         optimizer.step()
         optimizer.zero_grad()
         yield out.detach()
+
+class Own(Metric):
+    def __init__(self):
+        super().__init__()
+        self.add_state("values", [])
+
+    def update(self, out):
+        self.values.append(out)
+
+class Other(Metric):
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    def update(self, out):
+        self.kept.append(out)
+
+def derived(auroc):
+    for turn, out in enumerate(steps(auroc)):
+        auroc.update(out)
+        show(turn)
 
 class Trainer:
     def __init__(self):
@@ -95,6 +119,8 @@ CASES = {
     "of its own": ("train()", "", "transformers", "leak"),
     "each epoch": ("epochs()", "", None, "growing"),
     "each call": ("trains()", "", None, "growing"),
+    "derived": ("derived(auroc=Own())", "def later(auroc): auroc.reset()", None, "growing"),
+    "no state of it": ("derived(auroc=Other())", "def later(auroc): auroc.reset()", None, "leak"),
 }
 
 
@@ -121,4 +147,4 @@ def test_who_resets_it(case, tmp_path):
     assert done.returncode == 0, done.stderr
     rows = done.stdout.splitlines()
     assert [row.split()[0] for row in rows] == [verdict], rows
-    assert "auroc.reset() at the end of each epoch" in rows[0]
+    assert ("auroc.reset() at the end of each epoch" in rows[0]) == (case != "no state of it")

@@ -154,11 +154,19 @@ def test_a_part_by_way_of_a_variable(probe):
  y = self.k[:n]
  y = self.f(y)
  self.k = self.g(y)
+ self.k = torch.cat([self.k, x])[-n:].clone()
+ self.k = torch.cat([self.k, x])[-n:].to("cpu", dtype=x).contiguous()
+ self.k = torch.cat([self.k, x])[-n:].repeat(2)
+ y = torch.cat([self.k, x])
+ if len(y) > n: y = y.narrow(0, 0, n)
+ self.k = y
+ self.k = self.y
 """
     told = probe.code(function_of(source).__code__)
     assert {line: trimmed for (kind, _, _, line), (_, trimmed) in zip(told["stores"], told["values"])
             if kind == STORE_ATTRIBUTE} == {3: 1, 4: 1, 5: 1, 7: 0, 9: 1, 11: 1, 12: 0, 13: 0, 14: 1,
-                                            16: 0, 18: 0, 19: 0, 20: 1, 21: 0, 24: 0}
+                                            16: 0, 18: 0, 19: 0, 20: 1, 21: 0, 24: 0, 25: 1, 26: 1, 27: 0, 30: 1,
+                                            31: 0}
 
 
 def test_comprehensions_that_leave_items_out(probe):

@@ -134,7 +134,19 @@ is_passing(const struct cm_pass *pass, const struct pushed *value)
            && (last->made || (itself && last->trimmed));
 }
 
-/* x = x[a:b], x = f(y)[a:b]; z = f(y) and then x = z[a:b]. */
+/* A variable of which a part was left last. */
+static bool
+is_left(const struct cm_pass *pass, const struct pushed *value)
+{
+    const struct cm_store *last =
+        value->attribute || value->name == NULL
+            ? NULL
+            : last_of(pass, cm_pass_text(pass, value->name));
+    return last != NULL && last->trimmed;
+}
+
+/* x = x[a:b], x = f(y)[a:b]; z = f(y) and then x = z[a:b]; z = z[a:b] and then
+ * x = z. */
 static bool
 is_trimmed(const struct cm_pass *pass, PyObject *name,
            const struct pushed *value)
@@ -142,7 +154,7 @@ is_trimmed(const struct cm_pass *pass, PyObject *name,
     return (value->part
             && (value->of == NULL || value->of == name
                 || is_passing(pass, value)))
-           || (value->chosen && value->within == name);
+           || (value->chosen && value->within == name) || is_left(pass, value);
 }
 
 void

@@ -63,14 +63,21 @@ cm_pushed_sizes(const struct pushed *of, PyObject *name, const char *wanted)
                : NULL;
 }
 
-/* NAME of x.NAME(...), which is as large as x, a variable. */
-static inline PyObject *
-cm_pushed_moved(const struct pushed *of, PyObject *name)
+/* x.NAME(...) has the shape of x. */
+static inline bool
+cm_pushed_moves(PyObject *name)
 {
     static const char *const names[] = {
         "to",   "cuda",   "cpu",   "pin_memory", "float",      "half",
         "long", "detach", "clone", "bfloat16",   "contiguous", NULL};
-    return !of->attribute && cm_str_is_one_of(name, names) ? of->name : NULL;
+    return cm_str_is_one_of(name, names);
+}
+
+/* NAME of x.NAME(...), which is as large as x, a variable. */
+static inline PyObject *
+cm_pushed_moved(const struct pushed *of, PyObject *name)
+{
+    return !of->attribute && cm_pushed_moves(name) ? of->name : NULL;
 }
 
 /* x[key], where x goes by this name: y['x'] is remembered as x too. */

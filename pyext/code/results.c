@@ -210,6 +210,18 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     return result;
 }
 
+/* f(x)[a:b].clone(): a part, as before. */
+static void
+keep_part(const struct cm_pass *pass, unsigned arguments,
+          struct pushed *result)
+{
+    const struct pushed *method =
+        &pass->stack[arguments < CM_PUSHED_DEPTH ? arguments : 0];
+    result->part |= method->part && method->of == NULL
+                    && method->called != NULL
+                    && cm_pushed_moves(method->called);
+}
+
 /* Arguments of BINARY_OP. */
 enum {
     PLUS = 0,
@@ -298,6 +310,7 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
     case ACT_TAKE_CALL:
         result = result_of_call(pass, argument);
+        keep_part(pass, argument, &result);
         argument += 2;
         break;
     case ACT_TAKE_SPEC: argument = 2; break;
