@@ -66,6 +66,9 @@ struct cm_store {
      * CM_STORE_HAND, _ALIAS k, where x is y[k] or a part of that, as in
      * NAME, z = y[k] */
     struct cm_text_id key;
+    /* y of NAME = NAME + y and NAME += y, where that is a variable; "(...)" where
+     * it is something else. */
+    struct cm_text_id added;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
      * it; CM_STORE_CALL, of heappop(x) and its like: the arguments. */

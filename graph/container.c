@@ -249,3 +249,42 @@ cm_container_say(const struct cm_holding *self)
                                 tuple ? "set" : "clear", name.text,
                                 tuple ? " = ()" : "", cm_way_less(self));
 }
+
+bool
+cm_container_has_modules(const struct cm_holding *self)
+{
+    return place_of(self)->counted
+           && cm_way_is(self, place_of(self)->edge, "._modules");
+}
+
+/* Where a library fills it: the key of the largest table of modules on the way. */
+static struct cm_name
+name_of_modules(const struct cm_holding *self)
+{
+    size_t largest = self->at;
+    for (size_t i = self->at; i < self->count; i++) {
+        const struct cm_holding_step *step = cm_way_step(self, i);
+        if (cm_way_is(self, step->edge, "._modules")
+            && step->items > cm_way_step(self, largest)->items) {
+            largest = i;
+        }
+    }
+    return cm_way_name_of(self, largest - 1);
+}
+
+char *
+cm_container_say_modules(const struct cm_holding *self)
+{
+    struct cm_way_name place;
+    cm_way_name(self, &place);
+    bool librarys = self->at > 1 && strcmp(place.text, "_modules") == 0;
+    struct cm_name key = {0};
+    if (librarys) {
+        key = name_of_modules(self);
+    }
+    return cm_sentence(
+        "make the modules of %s once, or remove (`del`) those "
+        "that are not needed any more%s",
+        librarys ? key.text : place.text,
+        self->stepped ? ", and make the optimizer anew: it has them too" : "");
+}

@@ -37,4 +37,8 @@ size_t cm_container_of_hooks(const struct cm_holding *self);
 bool cm_container_grows(const struct cm_holding *self);
 char *cm_container_say(const struct cm_holding *self);
 
+/* Its modules are ever more. */
+bool cm_container_has_modules(const struct cm_holding *self);
+char *cm_container_say_modules(const struct cm_holding *self);
+
 #endif

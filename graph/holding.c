@@ -249,14 +249,6 @@ is_context(const struct cm_holding *self)
 
 /* Layers that are added to a ModuleList, or to the model. */
 static bool
-is_module_pile(const struct cm_holding *self)
-{
-    const struct cm_holding_step *place = step_at(self, self->at);
-    return place->counted
-           && strcmp(text_of(self, place->edge), "._modules") == 0;
-}
-
-static bool
 is_chain(const struct cm_holding *self)
 {
     return self->chain > 2;
@@ -458,16 +450,6 @@ say_context(const struct cm_holding *self)
 }
 
 static char *
-say_module_pile(const struct cm_holding *self)
-{
-    return cm_sentence(
-        "make the modules of %s once, or remove (`del`) those "
-        "that are not needed any more%s",
-        name_of_place(self).text,
-        self->stepped ? ", and make the optimizer anew: it has them too" : "");
-}
-
-static char *
 say_chain(const struct cm_holding *self)
 {
     return cm_sentence("cut the chain behind %s: each of its %u links keeps "
@@ -531,7 +513,7 @@ static const struct {
     {"context variable", is_context, say_context},
     {"queue not drained", cm_kept_in_queue, cm_kept_say_queue},
     {"deque without a bound", cm_kept_in_deque, cm_kept_say_deque},
-    {"modules pile up", is_module_pile, say_module_pile},
+    {"modules pile up", cm_container_has_modules, cm_container_say_modules},
     {"tee lags behind", cm_tee_lags, cm_tee_say},
     {"cycle keeps all", cm_tee_is_cycle, cm_tee_say_cycle},
     {"methods kept", cm_kept_are_methods, cm_kept_say_methods},

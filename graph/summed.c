@@ -128,6 +128,39 @@ is_scaled(const struct cm_holding *self, const char *name)
     return found;
 }
 
+/* What this code's lines add to it: a text, "(...)" of several; NULL: no line
+ * does. */
+static const char *
+added_in(const struct cm_holding *self, const struct cm_code *code,
+         const char *name)
+{
+    const char *added = NULL;
+    for (uint32_t i = 0; !code->library && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        const char *one = cm_way_text(self, store->added);
+        if (store->added.index != 0 && cm_way_is(self, store->name, name)) {
+            added = added == NULL || strcmp(added, one) == 0 ? one : "(...)";
+        }
+    }
+    return added;
+}
+
+/* A local's in the function that has it. */
+static const char *
+added_to(const struct cm_holding *self, const char *name)
+{
+    bool local = cm_way_step(self, self->at)->role == CM_LOCAL;
+    uint32_t only = local ? cm_way_step(self, self->at - 1)->code.index : 0;
+    const char *added = NULL;
+    for (size_t i = 0; added == NULL && i < self->code_count; i++) {
+        struct cm_code_id id = self->codes[i];
+        if (only == 0 || only == id.index) {
+            added = added_in(self, cm_records_code(self->records, id), name);
+        }
+    }
+    return added != NULL ? added : cm_kept_name(self, "loss");
+}
+
 char *
 cm_summed_say(const struct cm_holding *self)
 {
@@ -147,12 +180,13 @@ cm_summed_say(const struct cm_holding *self)
             "write `%s += %s.item()`, or detach() what is added: "
             "it keeps the graph of every iteration, and %s is "
             "made of it",
-            name, cm_kept_name(self, "loss"), place.text);
+            name, added_to(self, name), place.text);
     }
     return cm_sentence(
         "write `%s += %s.item()`, or detach() what is added: %s "
         "keeps the graph of every iteration",
-        written.text, cm_kept_name(self, "loss"), place.text);
+        written.text, added_to(self, cm_way_name_of(self, self->at).text),
+        place.text);
 }
 
 static bool

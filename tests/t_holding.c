@@ -198,6 +198,23 @@ test_chains(void **state)
     cm_records_free(way.records);
 }
 
+/* peft's adapters: no line of the program fills the table. */
+static void
+test_modules_that_a_library_adds(void **state)
+{
+    struct way way;
+
+    (void)state;
+    way_init(&way,
+             "F||a.py:3 main;O|local base|GPT2;D|._modules|dict of 2|2;"
+             "O|['fc']|Linear;D|._modules|dict of 7|7;O|['lora_B']|ModuleDict;"
+             "D|._modules|dict of 11|11;O|['task2']|Linear;"
+             "D|._parameters|dict of 1|1;T|['weight']|Parameter [4]",
+             2);
+    assert_advice(&way, "modules pile up", "make the modules of lora_B once");
+    cm_records_free(way.records);
+}
+
 static void
 test_containers_of_containers(void **state)
 {
@@ -559,6 +576,7 @@ main(void)
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_caches),
         cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_modules_that_a_library_adds),
         cmocka_unit_test(test_containers_of_containers),
         cmocka_unit_test(test_no_name_and_no_way),
         cmocka_unit_test(test_gradients_of_an_optimizer_with_a_name),

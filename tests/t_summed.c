@@ -313,12 +313,48 @@ a_list_beside_a_sum(void **state)
     assert_false(is_emptied_in(&way, &sum, 1));
 }
 
+/* By the line that adds it, in the function that has the sum. */
+static void
+what_is_added_is_told(void **state)
+{
+    static const struct {
+        const char *first, *second, *advice;
+    } rows[] = {
+        {"kl", "", "write `total += kl.item()`"},
+        {"kl", "kl", "write `total += kl.item()`"},
+        {"kl", "recon", "write `total += (...).item()`"},
+        {"(...)", "", "write `total += (...).item()`"},
+        {"", "", "write `total += x.item()`"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct way way;
+        way_init(&way,
+                 "F||a.py:3 main;T|local total|Tensor [] float32;"
+                 "T|grad_fn|graph of 9",
+                 1);
+        way.holding.autograd_depth = 9;
+        struct cm_store stores[] = {
+            store(&way, CM_STORE_LOCAL, "total", "", 4),
+            store(&way, CM_STORE_LOCAL, "total", "", 5)};
+        stores[0].added = text(&way, rows[i].first);
+        stores[1].added = text(&way, rows[i].second);
+        struct cm_code_id code = add_code(&way, "main", stores, 2, false);
+        way.steps[0].code = code;
+        way.holding.codes = &code;
+        way.holding.code_count = 1;
+        assert_advice(&way, "sum keeps its graph", rows[i].advice);
+        cm_records_free(way.records);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sum_is_told_and_not_the_mean),
         cmocka_unit_test(a_sum_itself_is_told),
+        cmocka_unit_test(what_is_added_is_told),
         cmocka_unit_test(without_a_graph_the_place_is_told),
         cmocka_unit_test(a_buffer_is_told_with_its_owner),
         cmocka_unit_test(a_moving_average_is_no_sum),

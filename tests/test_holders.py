@@ -191,6 +191,25 @@ def long_chain(head):
         head = head.next
 
 
+def test_modules_in_each_other_are_no_chain():
+    """Each in the dict of the one that has it, of which no two are of one class."""
+    top = node = type("M0", (), {})()
+    for depth in range(1, 12):
+        child = type(f"M{depth}", (), {})()
+        node._modules = {"child": child, "other": None}
+        node = child
+    node._modules = {number: torch.zeros(4) for number in range(9)}
+    del node, child
+    (found,) = ask(list(leaves(top)))
+    assert found.chain == 0 and found.place == ("dict of 9", "._modules")
+
+
+def leaves(top):
+    while "child" in top._modules:
+        top = top._modules["child"]
+    return top._modules.values()
+
+
 def test_three_lists_in_each_other_are_no_chain():
     kept = [[[torch.zeros(4) for _ in range(5)]]]
     (found,) = ask(list(kept[0][0]))

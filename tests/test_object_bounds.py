@@ -464,6 +464,27 @@ def test_what_multiplies_what_it_had(probe, line, scaled):
     assert stored == [(scaled, own)]
 
 
+def test_what_a_line_adds(probe):
+    source = """def f(self, total, loss, sums):
+ total += loss
+ total = loss + total
+ total = total + loss + self
+ total += loss * 2
+ total += self.loss
+ total += f(loss)
+ self.total += loss
+ self.total = self.total + loss
+ sums["kl"] += loss
+ total = loss + sums
+ total -= loss
+ total = f(total + loss)
+ total += 1
+"""
+    record = probe.code(function_of(source).__code__)
+    assert record["marked"]["added"] == {2: "loss", 3: "loss", 4: "(...)", 5: "(...)", 6: "(...)", 7: "(...)",
+                                        8: "loss", 9: "loss", 10: "loss", 14: "(...)"}
+
+
 def test_what_a_loop_takes_out_until_it_finds_one(probe):
     source = """def f(heap, rows):
  while heap:

@@ -85,6 +85,19 @@ frame_of(const struct pushed *of)
     return frame;
 }
 
+static struct cm_text_id
+added_to(const struct cm_pass *pass, PyObject *name,
+         const struct pushed *value)
+{
+    const struct summand *added = cm_pushed_added(value, name);
+    struct cm_text_id id = {0};
+    if (added != NULL) {
+        id = added->plain ? cm_pass_text(pass, added->name)
+                          : cm_texts_intern(pass->texts, "(...)");
+    }
+    return id;
+}
+
 void
 cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
                  const struct pushed *key, const struct pushed *value)
@@ -94,6 +107,7 @@ cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
     cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
     if (pass->count > before) {
         pass->stores[before].empty = value->empty && value->fresh;
+        pass->stores[before].added = added_to(pass, key->constant, value);
     }
 }
 
@@ -171,6 +185,7 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].turn = value.turn;
         pass->stores[before].within = cm_pass_text(pass, value.over);
         pass->stores[before].trimmed = trimmed;
+        pass->stores[before].added = added_to(pass, name, &value);
         bool scaled =
             cm_pushed_scales(&value, name, kind == CM_STORE_ATTRIBUTE);
         pass->stores[before].scaled = scaled;

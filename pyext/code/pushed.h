@@ -40,6 +40,11 @@ struct pushed {
     PyObject *key;     /* of an item: the variable k of y[k] */
     PyObject *whole;   /* made of the whole of what has this name */
     PyObject *operand; /* of an operation: the attribute, the left one first */
+    bool sum;          /* of these two, as far as they have names */
+    struct summand {
+        PyObject *name;
+        bool plain; /* a variable, and nothing else */
+    } left, right;
     /* of a * x + b * y, each that is multiplied */
     struct scaled {
         PyObject *name;
@@ -249,6 +254,26 @@ cm_pushed_mix(const struct pushed stack[CM_PUSHED_DEPTH], unsigned count,
         result->part = true;
         result->of = part;
     }
+}
+
+/* The left one of x + y + z is x. */
+static inline struct summand
+cm_pushed_summand(const struct pushed *side)
+{
+    return side->sum ? (struct summand){.name = side->left.name}
+                     : (struct summand){.name = side->name,
+                                        .plain = side->name != NULL
+                                                 && !side->attribute};
+}
+
+/* y of `name` = name + y, or y + name; NULL: it is no such sum. */
+static inline const struct summand *
+cm_pushed_added(const struct pushed *self, PyObject *name)
+{
+    return !self->sum || name == NULL ? NULL
+           : self->left.name == name  ? &self->right
+           : self->right.name == name ? &self->left
+                                      : NULL;
 }
 
 /* x of 0.9 * x + 0.1 * y; of one name a variable and an attribute are two. */

@@ -287,6 +287,12 @@ result_of_binary(const struct cm_pass *pass, unsigned argument)
     }
     result.before = operation == MINUS && !left->length && !right->few;
     scale(&result, left, right, operation);
+    result.sum = operation == PLUS;
+    if (result.sum) {
+        result.left = cm_pushed_summand(left);
+        result.right = cm_pushed_summand(right);
+        result.right.plain = result.right.plain && !left->sum;
+    }
     result.operand = operand_of(left);
     if (result.operand == NULL) {
         result.operand = operand_of(right);

@@ -331,15 +331,29 @@ largest_container(struct cm_piles *self, uint32_t group, uint32_t met,
     return best != 0 ? best : place;
 }
 
-/* The like object above it, with little in between; 0: none. */
+/* An object of a class that is written in Python. */
+static bool
+is_instance(const PyObject *object)
+{
+    return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)
+           && !PyType_Check(object);
+}
+
+/* The like object above it, with little in between; 0: none.  Dicts of objects
+ * that are not alike are no chain: a model's modules, each in the dict of the
+ * one that has it. */
 static uint32_t
 like_above(const struct cm_reach *reach, uint32_t node)
 {
     uint32_t above = reach->parents[node];
+    bool dict = PyDict_CheckExact(reach->objects[node]);
     for (int between = 0; between <= CHAIN_BETWEEN && above < CM_FROM_ROOT;
          between++) {
         if (Py_TYPE(reach->objects[above]) == Py_TYPE(reach->objects[node])) {
             return above;
+        }
+        if (dict && is_instance(reach->objects[above])) {
+            return 0;
         }
         above = reach->parents[above];
     }

@@ -60,6 +60,26 @@ is_given(const struct cm_store *store)
     return store->given;
 }
 
+/* {line: what is added there to what is set} */
+static PyObject *
+added_stores(const struct cm_code *record)
+{
+    PyObject *found = PyDict_New();
+    for (uint32_t i = 0; found != NULL && i < record->store_count; i++) {
+        const struct cm_store *store = &record->stores[i];
+        PyObject *line = PyLong_FromUnsignedLong(store->line);
+        PyObject *added = text(store->added);
+        if (line == NULL || added == NULL
+            || (store->added.index != 0
+                && PyDict_SetItem(found, line, added) < 0)) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(line);
+        Py_XDECREF(added);
+    }
+    return found;
+}
+
 /* The lines of those that are like that. */
 static PyObject *
 lines_of(const struct cm_code *record, bool (*is)(const struct cm_store *))
@@ -97,9 +117,10 @@ static PyObject *
 marks_of(const struct cm_code *record)
 {
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N}", "settled", lines_of(record, is_settled), "given",
-        lines_of(record, is_given), "taken", taken_calls(record),
-        "empty_returns", lines_of(record, is_empty_return));
+        "{s:N,s:N,s:N,s:N,s:N}", "added", added_stores(record), "settled",
+        lines_of(record, is_settled), "given", lines_of(record, is_given),
+        "taken", taken_calls(record), "empty_returns",
+        lines_of(record, is_empty_return));
 }
 
 /* (line, less) of each comparison of attributes. */
