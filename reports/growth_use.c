@@ -476,7 +476,8 @@ add_point(struct cm_leak_timeline_device *device, uint64_t *seen,
     return status;
 }
 
-/* Slices of time stand for iterations only until there are some. */
+/* Slices of time stand for iterations only until there are some, and when there
+ * are none any more. */
 static void
 begin_anew(struct cm_leak *leak, struct cm_timeline_rows *rows)
 {
@@ -497,8 +498,9 @@ cm_timeline_add(struct cm_leak *leak, struct cm_timeline_rows *rows,
     if (device == NULL) {
         return CM_NO_MEMORY;
     }
-    if (strcmp(cm_leak_text(leak, leak->timeline.by), "time") == 0
-        && strcmp(point->by, "time") != 0) {
+    const char *by = cm_leak_text(leak, leak->timeline.by);
+    if (by[0] != '\0'
+        && (strcmp(by, "time") == 0) != (strcmp(point->by, "time") == 0)) {
         begin_anew(leak, rows);
     }
     leak->timeline.by = cm_texts_intern(leak->texts, point->by);

@@ -203,3 +203,40 @@ for row in rows:
     assert ".audit" in names and "local x" not in names, row
     assert "audit" in row["advice"], row
 """, cwd=tmp_path)
+
+
+def test_who_trains_and_then_serves_has_slices_again(tmp_path):
+    """After a minute without a step, as from the beginning; the next step goes on where the last one was."""
+    run_ok(SERVING + """
+gc.disable()
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def step():
+    model(torch.ones(4, 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+def by():
+    timeline = json.loads(cumem._core.document())["timeline"]
+    return timeline["by"], [point[0] for point in timeline["devices"][0]["points"]]
+with cumem.observe_tensor_cycles(print):
+    for _ in range(20):
+        step()
+    before = by()
+    kept, began = [], time.monotonic()
+    while time.monotonic() < began + 64:
+        kept.append(torch.zeros(1 << 16))
+        for _ in range(8):
+            torch.zeros(1)
+        time.sleep(0.1)
+    served = by()
+    row, = (row for row in cumem.growth() if "kept" in (row["advice"] or ""))
+    text = cumem._core.text(cumem._core.document(), True, 0)
+    step()
+    step()
+    after = by()
+assert before == ("optimizer", list(range(1, 21))), before
+assert served[0] == "time" and served[1][0] in (1, 2) and len(served[1]) > 10, served
+assert row["verdict"] in ("leak", "growing"), row
+assert "per time slice" in text and "iteration" not in text, text
+assert after == ("optimizer", [21, 22]), after
+""", cwd=tmp_path)
