@@ -31,21 +31,13 @@ enum { LONG_EPOCH = 1000, HALF_AN_HOUR = 9 * SLICES };
 
 #define FIRST_SLICE_NS UINT64_C(100000000)
 
-/* An evaluation takes as long as the training before it, now and then; of long
- * training so long is enough. */
-#define LEAST_IDLE_NS UINT64_C(60000000000)
-#define MOST_IDLE_NS (30 * LEAST_IDLE_NS)
-
 static bool
 end(struct cm_iterations *self, enum cm_iterations_by by)
 {
-    bool counted = self->done != 0 || self->before != 0;
-    bool steps = self->by == CM_BY_TIME && by != CM_BY_TIME && counted;
-    self->anew = steps || self->idle;
-    self->idle = false;
+    self->anew = self->by == CM_BY_TIME && by != CM_BY_TIME && self->done != 0;
     self->parted = self->parts;
     self->parts = false;
-    self->done = steps ? self->before + 1 : self->done + 1;
+    self->done = self->anew ? 1 : self->done + 1;
     self->by = by;
     for (size_t i = 0; i < self->active_count; i++) {
         self->active[i].steps = 0;
@@ -278,40 +270,6 @@ cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
     }
     return self->by != CM_BY_STEP && all_stepped(self)
            && end(self, CM_BY_OPTIMIZER);
-}
-
-/* So long nothing may step. */
-static uint64_t
-patience_ns(const struct cm_iterations *self)
-{
-    uint64_t trained = self->stepped_ns - self->stepping_ns;
-    return trained < LEAST_IDLE_NS  ? LEAST_IDLE_NS
-           : trained > MOST_IDLE_NS ? MOST_IDLE_NS
-                                    : trained;
-}
-
-bool
-cm_iterations_idle(struct cm_iterations *self, uint64_t now_ns)
-{
-    if (self->by != CM_BY_OPTIMIZER) {
-        return false;
-    }
-    if (self->stepping_ns == 0) {
-        self->stepping_ns = now_ns;
-    }
-    if (self->done != self->seen) {
-        self->seen = self->done;
-        self->stepped_ns = now_ns;
-    }
-    if (now_ns - self->stepped_ns < patience_ns(self)) {
-        return false;
-    }
-    self->by = CM_BY_TIME;
-    self->before = self->done;
-    self->done = 0;
-    self->slice_began_ns = self->slice_ns = 0;
-    self->idle = true;
-    return true;
 }
 
 uint64_t

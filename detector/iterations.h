@@ -14,9 +14,7 @@
  * Slices are a tenth of a second at first and get longer with the run, so that
  * ten of them are always a good part of it: what grows and goes with one
  * request of a server is then within one slice.  They stand for iterations
- * only until something steps: then the count begins anew.  It does so too where
- * nothing steps any more, for longer than all training took, as in a program
- * that trains and then serves: slices of time again, as from its beginning. */
+ * only until something steps: then the count begins anew. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,12 +52,7 @@ struct cm_iterations {
     bool taken_over; /* one with many steps was done with when many of another
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
-    /* Since when nothing steps: when the clock was read first, and when `done`
-     * was last another one. */
-    uint64_t stepping_ns, stepped_ns;
-    int64_t seen, before; /* `done` then, and before slices of time came */
-    bool idle;            /* slices have just begun */
-    bool anew;   /* this is the first one after slices of time, or of these */
+    bool anew;   /* this is the first one after slices of time */
     bool parted; /* those before were an optimizer's part of one each */
     bool parts, parts_told; /* the next end says so; it is said once */
 };
@@ -77,10 +70,6 @@ bool cm_iterations_are_several(const struct cm_iterations *self);
 bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
 /* Whether that would say so; constant, and cheap. */
 bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);
-/* To be asked now and then while optimizers step: whether none has for so long
- * that slices of time begin, with `done` 0.  The next step goes on counting where
- * the last one was. */
-bool cm_iterations_idle(struct cm_iterations *self, uint64_t now_ns);
 /* How long slices are by now. */
 uint64_t cm_iterations_slice_ns(const struct cm_iterations *self);
 

@@ -476,8 +476,7 @@ add_point(struct cm_leak_timeline_device *device, uint64_t *seen,
     return status;
 }
 
-/* Slices of time stand for iterations only until there are some, and when there
- * are none any more. */
+/* Slices of time stand for iterations only until there are some. */
 static void
 begin_anew(struct cm_leak *leak, struct cm_timeline_rows *rows)
 {
@@ -498,9 +497,8 @@ cm_timeline_add(struct cm_leak *leak, struct cm_timeline_rows *rows,
     if (device == NULL) {
         return CM_NO_MEMORY;
     }
-    const char *by = cm_leak_text(leak, leak->timeline.by);
-    if (by[0] != '\0'
-        && (strcmp(by, "time") == 0) != (strcmp(point->by, "time") == 0)) {
+    if (strcmp(cm_leak_text(leak, leak->timeline.by), "time") == 0
+        && strcmp(point->by, "time") != 0) {
         begin_anew(leak, rows);
     }
     leak->timeline.by = cm_texts_intern(leak->texts, point->by);

@@ -155,7 +155,7 @@ way_of_telling(struct cm_sheet *self)
         return "each iteration ends with <code>cumem.step()</code>";
     }
     if (strcmp(by, "time") == 0) {
-        return "no iteration was seen, or none for long: slices of time";
+        return "no iteration was seen: slices of time";
     }
     return by[0] != '\0' ? "each iteration ends with the optimizer\u2019s step"
                          : "";

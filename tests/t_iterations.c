@@ -351,60 +351,6 @@ begins_anew_where_something_steps(void **state)
     assert_false(iterations.anew);
 }
 
-/* A program that trains and then serves: for longer than it trained, and for a
- * minute at least. */
-static void
-takes_slices_again_where_nobody_steps_any_more(void **state)
-{
-    (void)state;
-    static const struct {
-        uint64_t trained, patience; /* seconds */
-    } rows[] = {{2, 60}, {300, 300}, {7200, 1800}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct cm_iterations iterations = {0};
-        uint64_t began = 1000 * SECOND,
-                 last = began + rows[i].trained * SECOND,
-                 over = last + rows[i].patience * SECOND;
-        assert_false(cm_iterations_idle(&iterations, began - SECOND));
-        assert_int_equal(after(&iterations, "AA"), 2);
-        assert_false(cm_iterations_idle(&iterations, began));
-        assert_int_equal(after(&iterations, "A"), 1);
-        assert_false(cm_iterations_idle(&iterations, last));
-        assert_false(cm_iterations_idle(&iterations, over - 1));
-        assert_true(cm_iterations_idle(&iterations, over));
-        assert_false(cm_iterations_idle(&iterations, over));
-        assert_false(cm_iterations_time(&iterations, over));
-        assert_true(cm_iterations_time(&iterations, over + TENTH));
-        assert_int_equal(iterations.done, 1);
-        assert_true(iterations.anew);
-        assert_true(cm_iterations_time(&iterations, over + 2 * TENTH));
-        assert_false(iterations.anew);
-        assert_true(cm_iterations_optimizer(&iterations, 'A'));
-        assert_int_equal(iterations.done, 4);
-        assert_true(iterations.anew);
-        assert_false(cm_iterations_idle(&iterations, over + SECOND));
-        assert_int_equal(after(&iterations, "A"), 1);
-        assert_false(iterations.anew);
-    }
-}
-
-/* A step before the first slice is over, and a program that says itself where
- * its iterations end. */
-static void
-goes_on_where_it_was(void **state)
-{
-    (void)state;
-    struct cm_iterations iterations = {0};
-    assert_int_equal(after(&iterations, "AAA"), 3);
-    assert_false(cm_iterations_idle(&iterations, SECOND));
-    assert_true(cm_iterations_idle(&iterations, 100 * SECOND));
-    assert_true(cm_iterations_optimizer(&iterations, 'A'));
-    assert_int_equal(iterations.done, 4);
-    assert_true(cm_iterations_told(&iterations));
-    assert_false(cm_iterations_idle(&iterations, 1000 * SECOND));
-    assert_false(cm_iterations_idle(&iterations, 9000 * SECOND));
-}
-
 int
 main(void)
 {
@@ -429,8 +375,6 @@ main(void)
         cmocka_unit_test(takes_slices_of_time_where_nobody_steps),
         cmocka_unit_test(lengthens_its_slices_with_the_run),
         cmocka_unit_test(an_epoch_of_slices_ends_too),
-        cmocka_unit_test(takes_slices_again_where_nobody_steps_any_more),
-        cmocka_unit_test(goes_on_where_it_was),
         cmocka_unit_test(begins_anew_where_something_steps),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -171,7 +171,7 @@ def test_beside_cycles(show, tmp_path):
 
 def test_time_slices_say_so(show, tmp_path):
     page = ready(show(write_page(growth_leaks.slices(), tmp_path)))
-    assert "no iteration was seen, or none for long: slices of time" \
+    assert "no iteration was seen: slices of time" \
         in page.inner_text(".over figcaption")
     assert tell(page).startswith("time slice 299, ")
 

@@ -268,9 +268,9 @@ may_pass(struct cm_session *self, struct cm_blocks *blocks)
 {
     bool steady = cm_steady_ends(&self->steady, blocks, self->iteration);
     return steady && self->growth.calm && !self->growth.due
-           && !self->iterations.parted && !self->iterations.anew
-           && cm_allocations_heard() && !cm_allocations_host_heard()
-           && !cm_tags_have_unhooked() && self->iterations.by != CM_BY_TIME;
+           && !self->iterations.parted && cm_allocations_heard()
+           && !cm_allocations_host_heard() && !cm_tags_have_unhooked()
+           && self->iterations.by != CM_BY_TIME;
 }
 
 /* The main thread has not come by since the report was written. */
@@ -426,11 +426,10 @@ cm_steps_soon(struct cm_session *self)
 uint32_t
 cm_steps_consider(struct cm_session *self)
 {
-    uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
-    if (self->iterations.by != CM_BY_TIME
-        && !cm_iterations_idle(&self->iterations, now_ns)) {
+    if (self->iterations.by != CM_BY_TIME) {
         return CM_TENSORS_UNAWAITED;
     }
+    uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     if (now_ns - self->considered_ns > PAUSE_NS) {
         self->each_tensor = TENSORS_AFTER_PAUSE;
     }
