@@ -285,6 +285,6 @@ cm_container_say_modules(const struct cm_holding *self)
     return cm_sentence(
         "make the modules of %s once, or remove (`del`) those "
         "that are not needed any more%s",
-        librarys ? key.text : place.text,
+        key.text[0] != '\0' ? key.text : place.text,
         self->stepped ? ", and make the optimizer anew: it has them too" : "");
 }

@@ -99,10 +99,48 @@ count_stores(const struct cm_holding *self, const struct cm_code *code,
     }
 }
 
+/* Around the calls of this function. */
+static uint32_t
+loops_of_callers(const struct cm_holding *self, const struct cm_code *code)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < self->code_count; i++) {
+        const struct cm_code *caller =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !caller->library && k < caller->store_count;
+             k++) {
+            const struct cm_store *store = &caller->stores[k];
+            bool calls =
+                (store->kind == CM_STORE_CALL || store->kind == CM_STORE_HAND)
+                && cm_text_same(store->name, code->name);
+            most = calls && store->depth > most ? store->depth : most;
+        }
+    }
+    return most;
+}
+
+/* x.update() in a loop that stands in another one. */
+static bool
+is_updated_in_epochs(const struct cm_holding *self, const struct cm_code *code,
+                     const char *name)
+{
+    uint32_t most = 0;
+    bool updated = false;
+    for (uint32_t i = 0; i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        bool calls = store->kind == CM_STORE_CALL
+                     && cm_way_is(self, store->owner, name);
+        updated |= calls;
+        most = calls && store->depth > most ? store->depth : most;
+    }
+    return updated && most + loops_of_callers(self, code) > 1;
+}
+
 bool
-cm_metric_is_made_once(const struct cm_holding *self)
+cm_metric_outlives_epochs(const struct cm_holding *self)
 {
     unsigned once = 0, again = 0;
+    bool epochs = false;
     struct cm_name name = {0};
     if (cm_metric_is(self)) {
         name = variable_of(self);
@@ -112,9 +150,10 @@ cm_metric_is_made_once(const struct cm_holding *self)
             cm_records_code(self->records, self->codes[i]);
         if (!code->library) {
             count_stores(self, code, name.text, &once, &again);
+            epochs |= is_updated_in_epochs(self, code, name.text);
         }
     }
-    return once != 0 && again == 0;
+    return once != 0 && again == 0 && epochs;
 }
 
 char *

@@ -12,8 +12,9 @@
 
 bool cm_metric_is(const struct cm_holding *self);
 /* The line that sets the variable that has it is known, and runs once: no epoch
- * has a metric of its own. */
-bool cm_metric_is_made_once(const struct cm_holding *self);
+ * has a metric of its own.  What updates it is in a loop within another one: it
+ * is not that of a single pass, which is over when it ends. */
+bool cm_metric_outlives_epochs(const struct cm_holding *self);
 char *cm_metric_say(const struct cm_holding *self);
 
 #endif

@@ -35,12 +35,12 @@ test_metrics(void **state)
 }
 
 static bool
-is_made_once(struct way *way, const struct cm_store *stores, uint32_t count)
+outlives_epochs(struct way *way, const struct cm_store *stores, uint32_t count)
 {
     struct cm_code_id code = add_code(way, "main", stores, count, false);
     way->holding.codes = &code;
     way->holding.code_count = 1;
-    bool result = cm_metric_is_made_once(&way->holding);
+    bool result = cm_metric_outlives_epochs(&way->holding);
     way->holding.codes = NULL;
     way->holding.code_count = 0;
     return result;
@@ -48,7 +48,7 @@ is_made_once(struct way *way, const struct cm_store *stores, uint32_t count)
 
 /* By the variable that has the collection, not by the key of one in it. */
 static void
-test_made_once(void **state)
+test_outlives_epochs(void **state)
 {
     struct way way;
     (void)state;
@@ -61,16 +61,31 @@ test_made_once(void **state)
     struct cm_store set = store(&way, CM_STORE_LOCAL, "both", "", 4);
     struct cm_store other = store(&way, CM_STORE_LOCAL, "auroc", "", 5);
     struct cm_store given = store(&way, CM_STORE_PARAMETER, "both", "", 3);
-    assert_true(is_made_once(&way, &set, 1));
-    assert_false(is_made_once(&way, &other, 1));
-    assert_false(is_made_once(&way, &given, 1));
+    struct cm_store update = store(&way, CM_STORE_CALL, "update", "both", 7);
+    struct cm_store call = store(&way, CM_STORE_CALL, "main", "", 9);
+    update.depth = 2;
+    assert_true(outlives_epochs(&way, (struct cm_store[]){set, update}, 2));
+    assert_false(outlives_epochs(&way, (struct cm_store[]){set, call}, 2));
+    assert_false(outlives_epochs(&way, (struct cm_store[]){other, update}, 2));
+    assert_false(outlives_epochs(&way, (struct cm_store[]){given, update}, 2));
     other.repeated = 1;
-    assert_true(is_made_once(&way, (struct cm_store[]){set, other, given}, 3));
+    assert_true(outlives_epochs(
+        &way, (struct cm_store[]){set, other, given, update}, 4));
+    /* A single pass; called from a loop. */
+    update.depth = 1;
+    assert_false(outlives_epochs(&way, (struct cm_store[]){set, update}, 2));
+    assert_false(
+        outlives_epochs(&way, (struct cm_store[]){set, update, call}, 3));
+    call.depth = 1;
+    assert_true(
+        outlives_epochs(&way, (struct cm_store[]){set, update, call}, 3));
+    update.depth = 2;
     set.repeated = 1;
-    assert_false(is_made_once(&way, &set, 1));
+    assert_false(outlives_epochs(&way, (struct cm_store[]){set, update}, 2));
+    set.repeated = 0;
     set_module(&way, 1, "mine");
     set_module(&way, 2, "mine");
-    assert_false(is_made_once(&way, &set, 1));
+    assert_false(outlives_epochs(&way, (struct cm_store[]){set, update}, 2));
     cm_records_free(way.records);
 }
 
@@ -78,7 +93,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_metrics),
-                                       cmocka_unit_test(test_made_once)};
+                                       cmocka_unit_test(test_outlives_epochs)};
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

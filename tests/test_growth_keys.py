@@ -116,6 +116,12 @@ class Stepped(Through):
         if key not in self.memo:
             self.memo[key] = made()
 
+class Lengthwise(Through):
+    def of(self, x):
+        key = (x.shape, self.step)
+        if key not in self.memo:
+            self.memo[key] = made()
+
 class Objects(Through):
     def of(self, x):
         key = (x.size(1), object())
@@ -197,6 +203,7 @@ ROWS = [
     ("items(Items(paths))", "growing"), ("items(Numbered(paths))", "leak"),
     ("Ropes().fit(drawn)", "growing"), ("Shapes().fit(drawn)", "growing"),
     ("Stepped().fit(drawn)", "leak"), ("Objects().fit(drawn)", "leak"),
+    ("Lengthwise().fit(drawn)", "leak"),
     ("Tables().fit(uneven)", "growing"), ("Tables().fit(uneven[::-1])", "growing"), ("Tables().fit(even)", "leak"),
     ("Others().fit(uneven)", "leak"),
     ("epochs()", "growing"), ("sizes()", "growing"), ("steps()", "leak"),

@@ -78,12 +78,23 @@ class Trainer:
     def __init__(self):
         self.auroc = AUROC()
 
+    def step(self, out):
+        self.auroc.update(out)
+
     def fit(self):
-        for turn, out in enumerate(steps(None)):
-            self.auroc.update(out)
-            show(turn)
+        for epoch in range(1):
+            for turn, out in enumerate(steps(None)):
+                self.step(out)
+                show(turn)
 
 def train():
+    auroc = AUROC()
+    for epoch in range(1):
+        for turn, out in enumerate(steps(auroc)):
+            auroc.update(out)
+            show(turn)
+
+def once():
     auroc = AUROC()
     for turn, out in enumerate(steps(auroc)):
         auroc.update(out)
@@ -114,6 +125,7 @@ with cumem.observe_tensor_cycles(lambda page: None):
 CASES = {
     "local": ("train()", "", None, "leak"),
     "attribute": ("Trainer().fit()", "", None, "leak"),
+    "a single pass": ("once()", "", None, "growing"),
     "said": ("train()", "def later(auroc): auroc.reset()", None, "growing"),
     "by lightning": ("train()", "", "lightning", "growing"),
     "of its own": ("train()", "", "transformers", "leak"),

@@ -191,6 +191,18 @@ def long_chain(head):
         head = head.next
 
 
+def test_dicts_of_alike_objects_are_a_chain():
+    """Of each its __dict__ is there, which the walk passes."""
+    head = None
+    for _ in range(60):
+        node = Node()
+        vars(node).update(value=torch.zeros(4), next=head)
+        head = node
+    del node
+    (found,) = ask(list(links(head)))
+    assert found.chain == 60 and "60 links" in found.advice
+
+
 def test_modules_in_each_other_are_no_chain():
     """Each in the dict of the one that has it, of which no two are of one class."""
     top = node = type("M0", (), {})()

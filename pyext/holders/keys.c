@@ -33,7 +33,8 @@ struct tally {
     uint32_t keys, numbers, ups, downs, shared;
     uint32_t empty, last_empty; /* None is their value; the last in a row */
     uint32_t asked, sizes; /* values; those that are as large as the key */
-    long least, most;      /* step from a number in order to the next */
+    long least, most;      /* step from one number to the next */
+    uint32_t rising;       /* numbers, as bits: larger in each key */
     bool plain;            /* one is a number or a tuple */
     struct cm_key_numbers last;
 };
@@ -79,6 +80,17 @@ has_as_large(const struct tally *self, PyObject *value, long size)
     return found;
 }
 
+/* Of a tuple one may be a counter's, and those before it lengths. */
+static void
+note_rising(struct tally *self, const struct cm_key_numbers *numbers)
+{
+    for (uint32_t i = 0; i < CM_KEY_MOST_NUMBERS; i++) {
+        bool larger = i < numbers->count && i < self->last.count
+                      && numbers->parts[i] > self->last.parts[i];
+        self->rising &= larger ? ~0u : ~(1u << i);
+    }
+}
+
 /* `numbers`: of one form with those of the key before. */
 static void
 add_step(struct tally *self, const struct cm_key_numbers *numbers,
@@ -111,6 +123,7 @@ add_key(struct tally *self, PyObject *key, PyObject *value)
                  && (self->keys == 0
                      || (self->last.known && numbers.form == self->last.form));
     if (alike && self->keys != 0) {
+        note_rising(self, &numbers);
         add_step(self, &numbers, value);
     }
     self->keys++;
@@ -134,7 +147,7 @@ static enum cm_holding_keys
 judge(const struct tally *self)
 {
     bool numbers = self->numbers == self->keys;
-    bool order = self->ups == 0 || self->downs == 0;
+    bool order = self->ups == 0 || self->downs == 0 || self->rising != 0;
     if (self->keys < FEWEST_KEYS) {
         return CM_KEYS_UNKNOWN;
     }
@@ -151,7 +164,8 @@ judge(const struct tally *self)
 enum cm_holding_keys
 cm_keys_of(PyObject *object, struct cm_devices *devices)
 {
-    struct tally tally = {.devices = devices};
+    struct tally tally = {.devices = devices,
+                          .rising = (1u << CM_KEY_MOST_NUMBERS) - 1};
     PyObject *key, *value;
     Py_ssize_t position = 0;
     if (object == NULL || !PyDict_Check(object)) {

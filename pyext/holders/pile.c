@@ -339,21 +339,33 @@ is_instance(const PyObject *object)
            && !PyType_Check(object);
 }
 
-/* The like object above it, with little in between; 0: none.  Dicts of objects
- * that are not alike are no chain: a model's modules, each in the dict of the
- * one that has it. */
+/* Dicts of two objects are no chain unless these are alike: a model's modules
+ * are each in the dict of another one. */
+static bool
+are_of_alike(const struct cm_reach *reach, uint32_t above,
+             const PyObject *instance)
+{
+    uint32_t owner = reach->parents[above];
+    return instance == NULL
+           || (owner != 0 && owner < CM_FROM_ROOT
+               && Py_TYPE(reach->objects[owner]) == Py_TYPE(instance));
+}
+
+/* The like object above it, with little in between; 0: none. */
 static uint32_t
 like_above(const struct cm_reach *reach, uint32_t node)
 {
     uint32_t above = reach->parents[node];
     bool dict = PyDict_CheckExact(reach->objects[node]);
+    const PyObject *instance = NULL;
     for (int between = 0; between <= CHAIN_BETWEEN && above < CM_FROM_ROOT;
          between++) {
-        if (Py_TYPE(reach->objects[above]) == Py_TYPE(reach->objects[node])) {
-            return above;
+        PyObject *object = reach->objects[above];
+        if (Py_TYPE(object) == Py_TYPE(reach->objects[node])) {
+            return are_of_alike(reach, above, instance) ? above : 0;
         }
-        if (dict && is_instance(reach->objects[above])) {
-            return 0;
+        if (dict && instance == NULL && is_instance(object)) {
+            instance = object;
         }
         above = reach->parents[above];
     }

@@ -487,7 +487,7 @@ cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
         return false;
     }
     if (cm_metric_is(holding)) {
-        return cm_metric_is_made_once(holding) && is_never_reset(program);
+        return cm_metric_outlives_epochs(holding) && is_never_reset(program);
     }
     find_called(&search, holding);
     if (program->failed) {
