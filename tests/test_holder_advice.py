@@ -376,7 +376,7 @@ class Average:
         self.count += 1
 
 
-@program("sum keeps its graph", "`self.value += x.item()`")
+@program("sum keeps its graph", "`self.value += value.item()`")
 def running_average():
     average, weight = Average(), nn.Parameter(torch.ones(()))
     for _ in range(20):
@@ -418,7 +418,7 @@ def buffer_of_a_module():
     return ask([memory.slots], depth=18)
 
 
-@program("sum keeps its graph", "`totals['loss'] += x.item()`")
+@program("sum keeps its graph", "`totals['loss'] += (...).item()`")
 def sums_by_name():
     weight, totals = nn.Parameter(torch.ones(())), collections.Counter()
     for _ in range(9):

@@ -84,10 +84,10 @@ check_tidy_deep() { run_tidy; }
 # The samples' programs run on all cores; the other files beside each other: with
 # torch's own threads besides, each waits for the others'.
 check_python() {
-    local -x OMP_NUM_THREADS=1
     local samples=(tests/test_samples.py tests/test_growth_samples.py)
     local cores status=0
-    cores=$(nproc)
+    cores=$(nproc) # before the variable, which it obeys
+    local -x OMP_NUM_THREADS=1
     "$bin/python" -m pytest -q "${samples[@]}" || status=1
     "$bin/python" -m pytest -q tests "${samples[@]/#/--ignore=}" \
         --numprocesses "$((cores < 4 ? cores : 4))" --dist loadfile \
