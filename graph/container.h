@@ -37,7 +37,8 @@ size_t cm_container_of_hooks(const struct cm_holding *self);
 bool cm_container_grows(const struct cm_holding *self);
 char *cm_container_say(const struct cm_holding *self);
 
-/* Its modules are ever more. */
+/* Its modules are ever more: layers that are added to a ModuleList, or to the
+ * model. */
 bool cm_container_has_modules(const struct cm_holding *self);
 char *cm_container_say_modules(const struct cm_holding *self);
 

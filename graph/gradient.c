@@ -216,24 +216,24 @@ char *
 cm_gradient_say(const struct cm_holding *self)
 {
     char optimizer[CM_WAY_TEXT_BYTES];
-    bool named = spell_optimizer(self, optimizer);
-    size_t module =
-        self->of_several && named_optimizer(self) == 0 ? module_of(self) : 0;
     const struct cm_store *cleared =
         self->of_several ? NULL : cleared_on_stack(self);
+    size_t module =
+        self->of_several && named_optimizer(self) == 0 ? module_of(self) : 0;
+    struct cm_way_name name = {0};
     if (cleared != NULL) {
         return say_as_it_is_cleared(self, cleared);
     }
     if (module != 0) {
-        struct cm_way_name name;
         cm_way_name_at(self, module, &name);
-        if (name.step != 0) {
-            return cm_sentence("call zero_grad(set_to_none=True) on the "
-                               "optimizer of %s right after its step(), " WHY,
-                               name.text);
-        }
     }
-    return say_of_optimizer(named ? optimizer : "optimizer");
+    if (name.step != 0) {
+        return cm_sentence("call zero_grad(set_to_none=True) on the optimizer "
+                           "of %s right after its step(), " WHY,
+                           name.text);
+    }
+    return say_of_optimizer(spell_optimizer(self, optimizer) ? optimizer
+                                                             : "optimizer");
 }
 
 char *
@@ -252,10 +252,8 @@ cm_gradient_say_lightning(const struct cm_holding *self)
 static const char *
 path_in_package(const struct cm_holding *self, const struct cm_code *code)
 {
-    const char *path = cm_way_text(self, code->filename);
-    const char *found = strstr(path, "-packages/");
-    found = found != NULL ? found + strlen("-packages/") : NULL;
-    return found != NULL && cm_way_begins(found, "torch/") ? NULL : found;
+    const char *path = cm_name_in_packages(cm_way_text(self, code->filename));
+    return path != NULL && cm_way_begins(path, "torch/") ? NULL : path;
 }
 
 /* zero_grad(), zero_grads(). */

@@ -247,7 +247,6 @@ is_context(const struct cm_holding *self)
                          "contextvar ");
 }
 
-/* Layers that are added to a ModuleList, or to the model. */
 static bool
 is_chain(const struct cm_holding *self)
 {

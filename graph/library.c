@@ -17,22 +17,14 @@
 
 #include "name.h"
 
-/* What stands behind site-packages/ or dist-packages/, without its ".py". */
 static char *
 package_of_file(const char *filename)
 {
-    static const char *const folders[] = {"/site-packages/",
-                                          "/dist-packages/"};
+    const char *found = cm_name_in_packages(filename);
 
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *found = strstr(filename, folders[i]);
-
-        if (found != NULL) {
-            found += strlen(folders[i]);
-            return cm_sentence("%.*s", (int)strcspn(found, "/."), found);
-        }
-    }
-    return cm_sentence("python");
+    return found != NULL
+               ? cm_sentence("%.*s", (int)strcspn(found, "/."), found)
+               : cm_sentence("python");
 }
 
 static char *

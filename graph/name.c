@@ -144,6 +144,22 @@ cm_name_ends_with(const char *text, const char *end)
 }
 
 const char *
+cm_name_in_packages(const char *path)
+{
+    static const char *const folders[] = {"/site-packages/",
+                                          "/dist-packages/"};
+
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *found = strstr(path, folders[i]);
+
+        if (found != NULL) {
+            return found + strlen(folders[i]);
+        }
+    }
+    return NULL;
+}
+
+const char *
 cm_name_basename(const char *path)
 {
     const char *slash = strrchr(path, '/');

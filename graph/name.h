@@ -40,6 +40,9 @@ const char *cm_name_callable(const char *qualified_name);
 /* Whether the text is a name that Python source could use. */
 bool cm_name_is_identifier(const char *text, size_t length);
 bool cm_name_ends_with(const char *text, const char *end);
+/* What stands behind site-packages/ or dist-packages/ in a path; NULL: it is no
+ * package's. */
+const char *cm_name_in_packages(const char *path);
 /* The last component of a path. */
 const char *cm_name_basename(const char *path);
 /* A new text, or NULL when memory ran out. */

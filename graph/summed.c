@@ -113,12 +113,19 @@ scales(const struct cm_holding *self, const struct cm_code *code,
     return found;
 }
 
-/* A local's in the function that has it. */
+/* Of a local, the function that has it; 0: any. */
+static uint32_t
+own_code(const struct cm_holding *self)
+{
+    return cm_way_step(self, self->at)->role == CM_LOCAL
+               ? cm_way_step(self, self->at - 1)->code.index
+               : 0;
+}
+
 static bool
 is_scaled(const struct cm_holding *self, const char *name)
 {
-    bool local = cm_way_step(self, self->at)->role == CM_LOCAL;
-    uint32_t only = local ? cm_way_step(self, self->at - 1)->code.index : 0;
+    uint32_t only = own_code(self);
     bool found = false;
     for (size_t i = 0; i < self->code_count; i++) {
         struct cm_code_id id = self->codes[i];
@@ -145,12 +152,10 @@ added_in(const struct cm_holding *self, const struct cm_code *code,
     return added;
 }
 
-/* A local's in the function that has it. */
 static const char *
 added_to(const struct cm_holding *self, const char *name)
 {
-    bool local = cm_way_step(self, self->at)->role == CM_LOCAL;
-    uint32_t only = local ? cm_way_step(self, self->at - 1)->code.index : 0;
+    uint32_t only = own_code(self);
     const char *added = NULL;
     for (size_t i = 0; added == NULL && i < self->code_count; i++) {
         struct cm_code_id id = self->codes[i];

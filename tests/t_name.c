@@ -143,10 +143,22 @@ test_sentences(void **state)
     cm_fail_each(attempt, "four");
 }
 
+static void
+test_what_stands_behind_packages(void **state)
+{
+    (void)state;
+    assert_string_equal(cm_name_in_packages("/x/site-packages/a/b.py"),
+                        "a/b.py");
+    assert_string_equal(cm_name_in_packages("/x/dist-packages/a.py"), "a.py");
+    assert_null(cm_name_in_packages("/home/site-package/a.py"));
+    assert_null(cm_name_in_packages(""));
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_stands_behind_packages),
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_types_and_code),

@@ -366,6 +366,27 @@ take_answers(struct search *self)
     }
 }
 
+/* Who of those that are listed is called: by `meet` of the functions that the walk
+ * has met, where that is not NULL, and by all code. */
+static void
+find_callers(struct search *self, void (*meet)(struct search *self))
+{
+    struct cm_program *program = self->program;
+    if (!cm_program_has_main(program)) {
+        take_answers(self);
+        return;
+    }
+    cm_program_list(program);
+    if (meet != NULL) {
+        meet(self);
+    }
+    note_calls_of_program(self);
+    note_calls_of_packages(self);
+    if (!program->failed) {
+        note_answers(self);
+    }
+}
+
 /* ---- metrics */
 
 static bool
@@ -397,39 +418,11 @@ is_never_reset(struct cm_program *program)
 {
     struct search search = {.program = program, .others = never_given_metrics};
     list_reset(&search);
-    if (!cm_program_has_main(program)) {
-        take_answers(&search);
-    }
-    else {
-        cm_program_list(program);
-        note_calls_of_program(&search);
-        note_calls_of_packages(&search);
-        if (!program->failed) {
-            note_answers(&search);
-        }
-    }
+    find_callers(&search, NULL);
     return !program->failed && !all_are_called(&search);
 }
 
 /* ---- what is left without them */
-
-static void
-find_called(struct search *self, const struct cm_holding *holding)
-{
-    struct cm_program *program = self->program;
-    list_suspects(self, holding);
-    if (!cm_program_has_main(program)) {
-        take_answers(self);
-        return;
-    }
-    cm_program_list(program);
-    meet_functions(self);
-    note_calls_of_program(self);
-    note_calls_of_packages(self);
-    if (!program->failed) {
-        note_answers(self);
-    }
-}
 
 static bool
 is_called(const struct search *self, struct cm_code_id id)
@@ -489,7 +482,8 @@ cm_uncalled_empties(struct cm_program *program, struct cm_holding *holding)
     if (cm_metric_is(holding)) {
         return cm_metric_outlives_epochs(holding) && is_never_reset(program);
     }
-    find_called(&search, holding);
+    list_suspects(&search, holding);
+    find_callers(&search, meet_functions);
     if (program->failed) {
         return false;
     }
