@@ -31,10 +31,20 @@ enum { LONG_EPOCH = 1000, HALF_AN_HOUR = 9 * SLICES };
 
 #define FIRST_SLICE_NS UINT64_C(100000000)
 
+/* An evaluation is longer than the training before it, now and then; one of more
+ * than two hours has to be seen to end before it is known.  Of the first steps
+ * each may take minutes. */
+#define LEAST_IDLE_NS UINT64_C(60000000000)
+#define FIRST_IDLE_NS (10 * LEAST_IDLE_NS)
+#define MOST_IDLE_NS (120 * LEAST_IDLE_NS)
+enum { FIRST_STEPS = 16 };
+
 static bool
 end(struct cm_iterations *self, enum cm_iterations_by by)
 {
-    self->anew = self->by == CM_BY_TIME && by != CM_BY_TIME && self->done != 0;
+    self->anew = self->by == CM_BY_TIME && by != CM_BY_TIME && self->done != 0
+                 && self->sliced == 0;
+    self->sliced = by == CM_BY_TIME ? self->sliced : 0;
     self->parted = self->parts;
     self->parts = false;
     self->done = self->anew ? 1 : self->done + 1;
@@ -272,6 +282,53 @@ cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
            && end(self, CM_BY_OPTIMIZER);
 }
 
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* So long nothing may step: twice as long as training took, and as any pause
+ * that it has had. */
+static uint64_t
+patience_ns(const struct cm_iterations *self)
+{
+    uint64_t trained = self->stepped_ns - self->stepping_ns;
+    uint64_t twice = trained < MOST_IDLE_NS / 2 ? 2 * trained : MOST_IDLE_NS;
+    uint64_t least =
+        self->all_steps < FIRST_STEPS ? FIRST_IDLE_NS : LEAST_IDLE_NS;
+    return larger(least, larger(twice, 2 * self->longest_ns));
+}
+
+/* Whether something has stepped since that was asked last. */
+static bool
+goes_on(struct cm_iterations *self, uint64_t now_ns)
+{
+    if (self->heard == self->all_steps) {
+        return false;
+    }
+    self->heard = self->all_steps;
+    self->stepping_ns = self->stepping_ns != 0 ? self->stepping_ns : now_ns;
+    self->stepped_ns = self->stepped_ns != 0 ? self->stepped_ns : now_ns;
+    self->longest_ns = larger(self->longest_ns, now_ns - self->stepped_ns);
+    self->stepped_ns = now_ns;
+    return true;
+}
+
+bool
+cm_iterations_idle(struct cm_iterations *self, uint64_t now_ns)
+{
+    if (self->by != CM_BY_OPTIMIZER || goes_on(self, now_ns)
+        || now_ns - self->stepped_ns < patience_ns(self)) {
+        return false;
+    }
+    self->by = CM_BY_TIME;
+    self->sliced = self->done;
+    self->slice_began_ns = self->slice_ns = 0;
+    self->active_count = 0; /* whoever steps next may be another one */
+    return true;
+}
+
 uint64_t
 cm_iterations_slice_ns(const struct cm_iterations *self)
 {
@@ -298,8 +355,9 @@ cm_iterations_time(struct cm_iterations *self, uint64_t now_ns)
     if (first) {
         return false;
     }
-    self->slice_ns = cm_iterations_slice_ns(self)
-                     << ((self->done + 1) % SLICES == 0 ? 1 : 0);
+    self->slice_ns =
+        cm_iterations_slice_ns(self)
+        << ((self->done - self->sliced + 1) % SLICES == 0 ? 1 : 0);
     return end(self, CM_BY_TIME);
 }
 
@@ -317,8 +375,8 @@ cm_iterations_epoch_end(const struct cm_iterations *self, int64_t since)
     if (self->by != CM_BY_TIME) {
         return since + LONG_EPOCH;
     }
-    int64_t twice = since + SLICES;
-    return twice > HALF_AN_HOUR ? twice : HALF_AN_HOUR;
+    int64_t twice = since + SLICES, soonest = self->sliced + HALF_AN_HOUR;
+    return twice > soonest ? twice : soonest;
 }
 
 const char *

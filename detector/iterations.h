@@ -14,7 +14,11 @@
  * Slices are a tenth of a second at first and get longer with the run, so that
  * ten of them are always a good part of it: what grows and goes with one
  * request of a server is then within one slice.  They stand for iterations
- * only until something steps: then the count begins anew. */
+ * only until something steps: then the count begins anew.  Where nothing steps
+ * any more, for longer than the program has ever been seen to pause, as in one
+ * that trains and then serves, slices are counted on from the last iteration,
+ * and iterations from the last slice once something steps again: a number is
+ * never given twice. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +56,11 @@ struct cm_iterations {
     bool taken_over; /* one with many steps was done with when many of another
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
-    bool anew;   /* this is the first one after slices of time */
+    int64_t sliced; /* slices are counted on from this one; else 0 */
+    /* Since when something steps, and when it did last, as far as was asked;
+     * the longest time without that was over again; `all_steps` then. */
+    uint64_t stepping_ns, stepped_ns, longest_ns, heard;
+    bool anew; /* this is the first one after slices of time, and the first */
     bool parted; /* those before were an optimizer's part of one each */
     bool parts, parts_told; /* the next end says so; it is said once */
 };
@@ -70,6 +78,9 @@ bool cm_iterations_are_several(const struct cm_iterations *self);
 bool cm_iterations_time(struct cm_iterations *self, uint64_t now_ns);
 /* Whether that would say so; constant, and cheap. */
 bool cm_iterations_time_due(const struct cm_iterations *self, uint64_t now_ns);
+/* To be asked now and then while optimizers step: whether none has for so long
+ * that slices of time begin. */
+bool cm_iterations_idle(struct cm_iterations *self, uint64_t now_ns);
 /* How long slices are by now. */
 uint64_t cm_iterations_slice_ns(const struct cm_iterations *self);
 

@@ -78,6 +78,7 @@ struct cm_series {
     uint8_t block_left, low_rises; /* a bit for each eight changes */
     uint32_t suspect_after, ask_after; /* since when, and when again */
     bool suspected;
+    bool goes_on; /* it held what its first point says before that, too */
     int64_t kept_before, replaced_before; /* the last before each run */
     struct cm_series_forward forwards[CM_SERIES_FORWARDS];
     struct cm_series_span spans[CM_SERIES_SPANS];

@@ -230,35 +230,6 @@ cm_growth_outside(struct cm_growth *self, int device, int64_t iteration,
     }
 }
 
-void
-cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
-{
-    size_t count = cm_series_table_count(&self->table);
-    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
-        uint32_t site, device;
-        struct cm_growth_state *state = &self->states[i];
-        struct cm_series *series =
-            cm_series_table_at(&self->table, i, &site, &device);
-        *series = (struct cm_series){.number = series->number};
-        *state = (struct cm_growth_state){
-            .bytes = state->bytes,
-            .count = state->count,
-            .peak_bytes = state->bytes,
-            .owned_bytes = state->owned_bytes,
-            .other_bytes = state->other_bytes,
-            .least_other = state->least_other,
-            .owns = state->owns,
-            .suspected = true, /* its series is empty */
-        };
-        if (state->count != 0) {
-            cm_series_add(series, iteration, state->count, state->bytes);
-        }
-    }
-    self->suspect_count = 0;
-    self->forward_noted = false;
-    cm_growth_heard(self);
-}
-
 /* Ten models of folds, or of an ensemble's members, each after many iterations,
  * are what the program is for; a leak goes on. */
 static bool
@@ -280,6 +251,8 @@ judge(struct cm_growth *self, const struct cm_series *series,
     struct cm_verdict_rules rules = cm_verdict_defaults;
     rules.only_replaced = category != CM_GRADIENT;
     rules.slices = self->slices;
+    rules.sliced = self->sliced;
+    rules.warmup += self->sliced;
     if (category == CM_OUTSIDE) { /* asked seldom: unknown since, not flat */
         now = series->last_iteration;
     }

@@ -91,7 +91,8 @@ struct cm_growth {
     size_t gradient_count, gradient_capacity, use_capacity;
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
-    bool slices;        /* iterations are those of time: the owner says so */
+    bool slices;        /* iterations are those of time: the owner says so, */
+    int64_t sliced;     /* and after this one, which they did not end */
     bool forward_noted; /* since the last boundary */
     bool calm; /* nothing was suspect at the last boundary, and no gradients
                 * have been kept since: what comes next may be left out */
@@ -128,10 +129,6 @@ void cm_growth_judge(struct cm_growth *self, int64_t iteration);
  * forward pass.  Only the first one of an iteration counts. */
 void cm_growth_forward(struct cm_growth *self, struct cm_blocks *blocks,
                        int64_t iteration);
-
-/* What was seen so far were no iterations, but setting up: as if this one were
- * the first.  At its end, before it is judged. */
-void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
 
 /* What the process holds on a device beside the frameworks, in an iteration
  * that ends: the series of site 0. */

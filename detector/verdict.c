@@ -28,6 +28,7 @@
 #include <math.h>
 
 #include "iterations.h"
+#include "lingering.h"
 #include "slope.h"
 
 enum {
@@ -483,14 +484,16 @@ since_of(const struct cm_series *series, const struct rows *rows, size_t start)
 /* What grows at an even pace grows more in each longer slice: by the clock, in
  * first slices.  [How long one is by now] */
 static double
-read_by_clock(const struct cm_series *series, int64_t now, struct rows *rows)
+read_by_clock(const struct cm_series *series, int64_t now,
+              const struct cm_verdict_rules *rules, struct rows *rows)
 {
-    for (size_t i = 0; i < rows->count; i++) {
-        rows->items[i].at = cm_iterations_clock((double)series->first_iteration
-                                                + rows->items[i].at);
+    double base = (double)rules->sliced, slices = (double)now - base;
+    double first = (double)series->first_iteration - base;
+    for (struct row *row = rows->items; row < rows->items + rows->count;
+         row++) {
+        row->at = cm_iterations_clock(first + row->at);
     }
-    return cm_iterations_clock((double)now + 1)
-           - cm_iterations_clock((double)now);
+    return cm_iterations_clock(slices + 1) - cm_iterations_clock(slices);
 }
 
 static void
@@ -499,7 +502,8 @@ describe(const struct cm_series *series, const struct finding *found,
          struct cm_verdict_result *result)
 {
     struct rows rows = *found->rows;
-    double width = rules->slices ? read_by_clock(series, now, &rows) : 1;
+    double width =
+        rules->slices ? read_by_clock(series, now, rules, &rows) : 1;
     double slope = slope_of(&rows, found->window.first, false);
     size_t start = start_of(&rows, &found->window, slope);
     result->since_iteration =
@@ -514,35 +518,6 @@ describe(const struct cm_series *series, const struct finding *found,
     result->confidence = found->verdict == CM_VERDICT_LEAK ? sure : sure / 2;
 }
 
-static bool
-lingers(const struct cm_series *series, int64_t now,
-        const struct cm_verdict_rules *rules, struct cm_verdict_result *result)
-{
-    enum { RUN = 3 };
-    uint8_t run =
-        rules->only_replaced ? series->replaced_run : series->forwards_run;
-    struct cm_series_forward last = cm_series_forward(series, 0);
-    uint64_t least = UINT64_MAX, most = 0;
-    for (size_t back = 0; back < RUN && back < run; back++) {
-        uint64_t bytes = cm_series_forward(series, back).bytes;
-        least = bytes < least ? bytes : least;
-        most = bytes > most ? bytes : most;
-    }
-    if (run < RUN || least < rules->min_bytes || least < most / 2
-        || (now > last.iteration
-            && (uint64_t)now - (uint64_t)last.iteration > RUN)) {
-        return false;
-    }
-    *result = (struct cm_verdict_result){
-        .verdict = CM_VERDICT_LINGERING,
-        .since_iteration = rules->only_replaced ? series->replaced_before
-                                                : series->kept_before,
-        .confidence = 1 - 1 / (1 + (double)run),
-        .lingering_bytes = least,
-    };
-    return true;
-}
-
 /* From what it was at the end of the warm-up, or from nothing where it came
  * later, to a level that it no longer leaves. */
 static bool
@@ -550,8 +525,8 @@ has_settled(const struct cm_series *series, const struct rows *rows,
             const struct cm_verdict_rules *rules)
 {
     const struct row *items = rows->items;
-    double base = series->first_iteration > rules->warmup ? 0 : items[0].low;
-    double least = DBL_MAX;
+    bool new = series->first_iteration > rules->warmup && !series->goes_on;
+    double base = new ? 0 : items[0].low, least = DBL_MAX;
     size_t from = rows->count - (rows->count + 1) / 2;
     for (size_t i = from; i < rows->count; i++) {
         least = items[i].low < least ? items[i].low : least;
@@ -576,7 +551,7 @@ cm_verdict(const struct cm_series *series, int64_t now,
     if (found.verdict == CM_VERDICT_LEAK) {
         describe(series, &found, now, rules, result);
     }
-    else if (lingers(series, now, rules, result)) {
+    else if (cm_lingers(series, now, rules, result)) {
         return;
     }
     else if (found.verdict == CM_VERDICT_GROWING) {

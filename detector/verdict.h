@@ -36,7 +36,8 @@ struct cm_verdict_rules {
     /* Lingering needs that the site allocates anew in each iteration; false
      * for gradients, which no forward needs. */
     bool only_replaced;
-    bool slices; /* iterations are those of time, which get longer */
+    bool slices;    /* iterations are those of time, which get longer, */
+    int64_t sliced; /* after this one; before it were the program's own */
 
     double min_rises; /* of the level: so many that ten iterations suffice */
 

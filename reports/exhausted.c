@@ -143,7 +143,8 @@ cm_exhausted_add_sentence(const struct cm_leak *leak, struct cm_buffer *out)
     cm_buffer_add_text(out, device[0] != '\0' ? " on " : "");
     cm_utf8_add_harmless(out, device);
     if (exhausted->iteration > 0) {
-        cm_buffer_addf(out, " at %s %" PRId64, cm_growth_unit(leak),
+        cm_buffer_addf(out, " at %s %" PRId64,
+                       cm_growth_unit_of(leak, exhausted->iteration),
                        exhausted->iteration);
     }
     cm_buffer_add_text(out, error[0] != '\0' ? ": " : "");

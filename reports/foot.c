@@ -343,6 +343,24 @@ add_number(struct cm_sheet *self, const char *name, int64_t number)
 }
 
 static void
+add_iterations(struct cm_sheet *self)
+{
+    const struct cm_leak *leak = self->leak;
+    int64_t since = leak->timeline.slices_since;
+    int64_t slices = since != 0 && leak->iteration >= since
+                         ? leak->iteration - since + 1
+                         : 0;
+
+    add_number(self,
+               strcmp(cm_growth_unit(leak), "iteration") == 0 ? "iterations"
+                                                              : "time slices",
+               leak->iteration >= 0 ? leak->iteration - slices : -1);
+    if (slices > 0) {
+        add_number(self, "time slices", slices);
+    }
+}
+
+static void
 add_rank(struct cm_sheet *self)
 {
     const struct cm_leak *leak = self->leak;
@@ -377,9 +395,7 @@ add_facts(struct cm_sheet *self)
     add_fact(self, "host", cm_sheet_text(self, leak->host));
     add_number(self, "process", leak->pid);
     add_rank(self);
-    add_number(self,
-               cm_growth_has_iterations(leak) ? "iterations" : "time slices",
-               leak->iteration);
+    add_iterations(self);
     cm_put(self, "</dl></section>\n");
 }
 

@@ -286,7 +286,8 @@ add_since(const struct cm_leak *leak, const struct cm_leak_growth *growth,
           struct cm_buffer *out)
 {
     if (growth->since_iteration >= 0) {
-        cm_buffer_addf(out, " since %s %" PRId64, cm_growth_unit(leak),
+        cm_buffer_addf(out, " since %s %" PRId64,
+                       cm_growth_unit_of(leak, growth->since_iteration),
                        growth->since_iteration);
     }
 }
@@ -480,7 +481,8 @@ cm_growth_add_step(const struct cm_leak *leak,
 
     cm_growth_add_object(text, out);
     if (growth->holder_iteration >= 0 && number_in(text) != NULL) {
-        cm_buffer_addf(out, " at %s %" PRId64, cm_growth_unit(leak),
+        cm_buffer_addf(out, " at %s %" PRId64,
+                       cm_growth_unit_of(leak, growth->holder_iteration),
                        growth->holder_iteration);
     }
 }

@@ -146,6 +146,10 @@ add_timeline(struct cm_json_writer *self)
     cm_buffer_add_text(self->out, ",\n\"timeline\":{");
     self->comma = false;
     cm_json_add_text(self, "by", timeline->by);
+    if (timeline->slices_since > 0) {
+        cm_json_add_number(self, "slices_since",
+                           (uint64_t)timeline->slices_since);
+    }
     cm_json_add_key(self, "devices");
     cm_buffer_add_char(self->out, '[');
     for (size_t i = 0; i < timeline->device_count; i++) {
@@ -514,6 +518,8 @@ cm_timeline_read(struct cm_leak_reader *self)
     if (!is_way(cm_leak_text(self->leak, timeline->by))) {
         cm_json_fail(&self->json, "by", "expected step, optimizer or time");
     }
+    timeline->slices_since =
+        (int64_t)cm_json_number(&self->json, root, "slices_since", 0);
     array = cm_json_array(&self->json, root, "devices");
     if (cm_json_count(array) > CM_TIMELINE_MAX_DEVICES) {
         cm_json_fail(&self->json, "devices", "expected at most %d",

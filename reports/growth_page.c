@@ -229,7 +229,7 @@ cm_growth_add_table(struct cm_sheet *self)
                    "<h2>What stays from %s to %s</h2>\n",
                    cm_growth_unit(self->leak), cm_growth_unit(self->leak));
     if (self->leak->growth_count > quiet) {
-        cm_buffer_addf(self->out, head, cm_growth_unit(self->leak));
+        cm_buffer_addf(self->out, head, cm_growth_unit_now(self->leak));
         end_table(self, add_rows(self, true, MAX_ROWS), MAX_ROWS);
     }
     if (quiet > 0) {
@@ -237,7 +237,7 @@ cm_growth_add_table(struct cm_sheet *self)
                        "<details><summary>%zu that settled, or are well"
                        "</summary>\n",
                        quiet);
-        cm_buffer_addf(self->out, head, cm_growth_unit(self->leak));
+        cm_buffer_addf(self->out, head, cm_growth_unit_now(self->leak));
         end_table(self, add_rows(self, false, MAX_QUIET_ROWS), MAX_QUIET_ROWS);
         cm_put(self, "</details>\n");
     }

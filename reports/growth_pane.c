@@ -95,7 +95,8 @@ add_cost(struct cm_sheet *self, const struct cm_leak_growth *growth)
     cm_put(self, "</li>");
     if (growth->since_iteration >= 0) {
         cm_buffer_addf(self->out, "<li>since %s %" PRId64 "</li>",
-                       cm_growth_unit(self->leak), growth->since_iteration);
+                       cm_growth_unit_of(self->leak, growth->since_iteration),
+                       growth->since_iteration);
     }
     add_full(self, growth);
     if (growth->device.index != 0) {
@@ -277,14 +278,15 @@ add_drawing(struct cm_sheet *self, const struct cm_leak_growth *growth)
         growth->series_count < MAX_POINTS ? growth->series_count : MAX_POINTS;
     double *x = cm_calloc(points + 1, sizeof(*x));
     uint64_t *bytes = cm_calloc(points + 1, sizeof(*bytes));
-    struct cm_plot plot = {.count = points,
-                           .layers = 1,
-                           .x = x,
-                           .bytes = bytes,
-                           .classes = classes,
-                           .unit = cm_growth_unit(self->leak),
-                           .height = HEIGHT,
-                           .since = (double)growth->since_iteration};
+    struct cm_plot plot = {
+        .count = points,
+        .layers = 1,
+        .x = x,
+        .bytes = bytes,
+        .classes = classes,
+        .unit = cm_growth_unit_of(self->leak, growth->since_iteration),
+        .height = HEIGHT,
+        .since = (double)growth->since_iteration};
     enum cm_status status = x != NULL && bytes != NULL ? CM_OK : CM_NO_MEMORY;
 
     if (status == CM_OK && points > 1) {
@@ -376,7 +378,7 @@ cm_growth_pane_add(struct cm_sheet *self,
     cm_put(self, "</header>\n<div class=\"both\"><div>\n");
     add_mend(self, growth);
     cm_buffer_addf(self->out, "</div><section><h3>Over the %ss</h3>\n",
-                   cm_growth_unit(self->leak));
+                   cm_growth_unit_of(self->leak, growth->since_iteration));
     status = add_drawing(self, &fault);
     cm_free(fault.series);
     cm_put(self, "</section></div>\n<div class=\"both\">"

@@ -7,13 +7,30 @@
 bool
 cm_growth_has_iterations(const struct cm_leak *leak)
 {
-    return strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0;
+    return leak->timeline.slices_since == 0
+           && strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0;
 }
 
 const char *
 cm_growth_unit(const struct cm_leak *leak)
 {
+    return strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0
+               ? "iteration"
+               : "time slice";
+}
+
+const char *
+cm_growth_unit_now(const struct cm_leak *leak)
+{
     return cm_growth_has_iterations(leak) ? "iteration" : "time slice";
+}
+
+const char *
+cm_growth_unit_of(const struct cm_leak *leak, int64_t number)
+{
+    int64_t since = leak->timeline.slices_since;
+
+    return since != 0 && number >= since ? "time slice" : cm_growth_unit(leak);
 }
 
 /* 0: not known. */
@@ -38,7 +55,7 @@ cm_growth_add_per_unit(const struct cm_leak *leak, struct cm_buffer *out)
     const double shortest = 0.05, longest = 1e6, without_tenths = 99;
     double seconds = 0;
 
-    cm_buffer_addf(out, " per %s", cm_growth_unit(leak));
+    cm_buffer_addf(out, " per %s", cm_growth_unit_now(leak));
     for (size_t i = 0; !cm_growth_has_iterations(leak) && seconds <= 0
                        && i < timeline->device_count;
          i++) {

@@ -476,7 +476,8 @@ add_point(struct cm_leak_timeline_device *device, uint64_t *seen,
     return status;
 }
 
-/* Slices of time stand for iterations only until there are some. */
+/* Slices of time stand for iterations only until there are some; later ones are
+ * counted on from these. */
 static void
 begin_anew(struct cm_leak *leak, struct cm_timeline_rows *rows)
 {
@@ -484,6 +485,27 @@ begin_anew(struct cm_leak *leak, struct cm_timeline_rows *rows)
     for (size_t i = 0; i < leak->timeline.device_count; i++) {
         leak->timeline.devices[i].point_count = 0;
     }
+}
+
+static void
+note_way(struct cm_leak *leak, struct cm_timeline_rows *rows,
+         const struct cm_timeline_use *point)
+{
+    struct cm_leak_timeline *timeline = &leak->timeline;
+    const char *by = cm_leak_text(leak, timeline->by);
+    bool slices = strcmp(point->by, "time") == 0;
+
+    if (slices && by[0] != '\0' && strcmp(by, "time") != 0) {
+        timeline->slices_since = timeline->slices_since != 0
+                                     ? timeline->slices_since
+                                     : point->iteration;
+        return;
+    }
+    if (!slices && strcmp(by, "time") == 0) {
+        begin_anew(leak, rows);
+    }
+    timeline->slices_since = 0;
+    timeline->by = cm_texts_intern(leak->texts, point->by);
 }
 
 enum cm_status
@@ -497,11 +519,7 @@ cm_timeline_add(struct cm_leak *leak, struct cm_timeline_rows *rows,
     if (device == NULL) {
         return CM_NO_MEMORY;
     }
-    if (strcmp(cm_leak_text(leak, leak->timeline.by), "time") == 0
-        && strcmp(point->by, "time") != 0) {
-        begin_anew(leak, rows);
-    }
-    leak->timeline.by = cm_texts_intern(leak->texts, point->by);
+    note_way(leak, rows, point);
     status = set_categories(leak, device, point);
     if (status != CM_OK) {
         return status;

@@ -249,6 +249,7 @@ struct cm_leak_timeline_device {
 
 struct cm_leak_timeline {
     struct cm_text_id by; /* step, optimizer, time; "" when none */
+    int64_t slices_since; /* from this iteration on, nothing stepped; or 0 */
     struct cm_leak_timeline_device *devices; /* owned */
     size_t device_count, device_capacity;
 };

@@ -265,8 +265,9 @@ add_iterations(struct cm_sheet *self, const struct cm_leak_device *device)
         return;
     }
     cm_put(self, "<div class=\"iterations\"><h4>");
-    cm_put(self, cm_growth_has_iterations(self->leak) ? "Iterations"
-                                                      : "Time slices");
+    cm_put(self, strcmp(cm_growth_unit(self->leak), "iteration") == 0
+                     ? "Iterations"
+                     : "Time slices");
     cm_put(self, "</h4>\n");
     add_chart(self, device);
     cm_put(self, "<details><summary>The last ones</summary>"

@@ -92,7 +92,8 @@ add_iterations(struct cm_sheet *self, const struct cm_leak_cycle *cycle)
     if (cycle->first_iteration < 0) {
         return;
     }
-    cm_buffer_addf(self->out, "<li>%s %" PRId64, cm_growth_unit(self->leak),
+    cm_buffer_addf(self->out, "<li>%s %" PRId64,
+                   cm_growth_unit_of(self->leak, cycle->first_iteration),
                    cycle->first_iteration);
     if (cycle->last_iteration > cycle->first_iteration) {
         cm_buffer_addf(self->out, " to %" PRId64, cycle->last_iteration);

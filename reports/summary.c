@@ -77,9 +77,10 @@ add_device(struct cm_summary_writer *self, const struct cm_leak_device *device)
         cm_line_add(line, CM_PAINT_NONE, name);
         cm_line_add(line, CM_PAINT_NONE, "'s peak");
         if (device->dead_peak_iteration >= 0) {
-            cm_line_addf(line, CM_PAINT_NONE, " (%s %" PRId64 ")",
-                         cm_growth_unit(self->leak),
-                         device->dead_peak_iteration);
+            cm_line_addf(
+                line, CM_PAINT_NONE, " (%s %" PRId64 ")",
+                cm_growth_unit_of(self->leak, device->dead_peak_iteration),
+                device->dead_peak_iteration);
         }
         cm_line_add(line, CM_PAINT_NONE, " was dead");
     }

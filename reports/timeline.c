@@ -161,6 +161,22 @@ way_of_telling(struct cm_sheet *self)
                          : "";
 }
 
+static void
+tell_way(struct cm_sheet *self)
+{
+    int64_t since = self->leak->timeline.slices_since;
+
+    cm_put(self, " <small>");
+    cm_put(self, way_of_telling(self));
+    if (since != 0) {
+        cm_buffer_addf(self->out,
+                       "; nothing stepped any more: from %" PRId64
+                       " on slices of time",
+                       since);
+    }
+    cm_put(self, "</small></figcaption>\n");
+}
+
 /* At most `most` points, each the highest of its neighbours. */
 struct thinned {
     double *x, *seconds;
@@ -202,6 +218,7 @@ plot_points(struct cm_sheet *self,
                            .bytes = points->bytes,
                            .classes = classes,
                            .unit = cm_growth_unit(self->leak),
+                           .slope_unit = cm_growth_unit_now(self->leak),
                            .most = DRAWN_POINTS,
                            .height = HEIGHT,
                            .since = -1};
@@ -259,9 +276,7 @@ add_device(struct cm_sheet *self, const struct cm_leak_timeline_device *device,
                    device->iterations[device->point_count - 1]);
     cm_put_size(self, most_of(device));
     if (first) {
-        cm_put(self, " <small>");
-        cm_put(self, way_of_telling(self));
-        cm_put(self, "</small></figcaption>\n");
+        tell_way(self);
     }
     else {
         cm_put(self, "</summary><figure class=\"timeline\">\n");

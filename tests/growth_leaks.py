@@ -190,6 +190,21 @@ def slices(count=300):
     return leak
 
 
+def served(count=300, trained=40):
+    """A leak of serving, after training which kept its gradients."""
+    leak = page_leaks.Leak(iteration=count)
+    leak.data["devices"][0].update(dead_peak=0, dead_peak_iteration=None,
+                                   peak_allocated=6 * GIB,
+                                   allocated=6 * GIB, reserved=7 * GIB)
+    add_losses(leak, count)
+    leak.data["growth"][0].update(since_iteration=trained + 5)
+    add_gradients(leak, count)
+    leak.data["growth"][1].update(since_iteration=1)
+    leak.data["timeline"] = timeline(count, since=trained + 5)
+    leak.data["timeline"]["slices_since"] = trained + 1
+    return leak
+
+
 def many(iterations=10000, sites=5000):
     """What a process never writes, but a file may have."""
     leak = job(iterations)

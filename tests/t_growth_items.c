@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright the cumem authors */
 
+#include "../detector/growth_anew.h"
 #include "../detector/growth_items.h"
 #include "fail_each.h"
 

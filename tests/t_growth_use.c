@@ -408,13 +408,13 @@ test_a_list_is_bounded(void **state)
 }
 
 static enum cm_status
-add(struct cm_leak *leak, struct cm_timeline_rows *rows, int64_t iteration,
-    uint64_t bytes)
+add_by(struct cm_leak *leak, struct cm_timeline_rows *rows, const char *by,
+       int64_t iteration, uint64_t bytes)
 {
     static const char *const categories[] = {"parameter", "other"};
     const uint64_t both[] = {7, bytes};
     const struct cm_timeline_use point = {.device = "cuda:0",
-                                          .by = "step",
+                                          .by = by,
                                           .iteration = iteration,
                                           .seconds = (double)iteration / 10,
                                           .categories = categories,
@@ -422,6 +422,49 @@ add(struct cm_leak *leak, struct cm_timeline_rows *rows, int64_t iteration,
                                           .category_count = 2};
 
     return cm_timeline_add(leak, rows, &point);
+}
+
+static enum cm_status
+add(struct cm_leak *leak, struct cm_timeline_rows *rows, int64_t iteration,
+    uint64_t bytes)
+{
+    return add_by(leak, rows, "step", iteration, bytes);
+}
+
+/* Slices before training have numbers of their own, those after it do not. */
+static void
+test_a_timeline_knows_where_slices_begin(void **state)
+{
+    static const struct {
+        const char *by;
+        int64_t iteration;
+        const char *told;
+        size_t points;
+        int64_t slices_since;
+    } rows[] = {{"time", 1, "time", 1, 0},
+                {"time", 2, "time", 2, 0},
+                {"optimizer", 1, "optimizer", 1, 0},
+                {"optimizer", 2, "optimizer", 2, 0},
+                {"time", 3, "optimizer", 3, 3},
+                {"time", 4, "optimizer", 4, 3},
+                {"optimizer", 5, "optimizer", 5, 0},
+                {"time", 6, "optimizer", 6, 6},
+                {"step", 7, "step", 7, 0}};
+    struct cm_timeline_rows counts = {0};
+    struct cm_leak leak;
+
+    (void)state;
+    start(&leak);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(
+            add_by(&leak, &counts, rows[i].by, rows[i].iteration, 1), CM_OK);
+        assert_int_equal(leak.timeline.devices[0].point_count, rows[i].points);
+        assert_string_equal(cm_leak_text(&leak, leak.timeline.by),
+                            rows[i].told);
+        assert_int_equal(leak.timeline.slices_since, rows[i].slices_since);
+        assert_null(cm_leak_check(&leak));
+    }
+    cm_leak_release(&leak);
 }
 
 /* Whatever is thinned: the highest point stays, and the order. */
@@ -520,6 +563,7 @@ main(void)
         cmocka_unit_test(test_a_verdict_that_is_none_is_refused),
         cmocka_unit_test(test_a_list_is_bounded),
         cmocka_unit_test(test_a_timeline_is_thinned),
+        cmocka_unit_test(test_a_timeline_knows_where_slices_begin),
         cmocka_unit_test(test_a_point_that_falls_behind_is_left_out),
         cmocka_unit_test(test_each_allocation_fails),
     };

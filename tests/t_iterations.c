@@ -351,6 +351,119 @@ begins_anew_where_something_steps(void **state)
     assert_false(iterations.anew);
 }
 
+/* Whether nothing steps for `idle` seconds, from `at` on, before slices begin. */
+static bool
+stays(struct cm_iterations *self, uint64_t at, uint64_t idle)
+{
+    return !cm_iterations_idle(self, (at + idle) * SECOND - 1)
+           && cm_iterations_idle(self, (at + idle) * SECOND);
+}
+
+/* Twice as long as training took, a minute at least, two hours at most; and
+ * longer while each step may take minutes. */
+static void
+takes_slices_again_where_nobody_steps_any_more(void **state)
+{
+    (void)state;
+    static const struct {
+        int steps;
+        uint64_t trained, patience; /* seconds */
+    } rows[] = {{20, 2, 60}, {20, 300, 600}, {20, 7200, 7200}, {10, 2, 600}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cm_iterations iterations = {0};
+        assert_false(cm_iterations_idle(&iterations, 900 * SECOND));
+        for (int step = 0; step < rows[i].steps; step++) {
+            uint64_t at = 1000 * SECOND
+                          + rows[i].trained * SECOND * (uint64_t)step
+                                / (uint64_t)(rows[i].steps - 1);
+            assert_int_equal(after(&iterations, "A"), 1);
+            assert_false(cm_iterations_idle(&iterations, at));
+        }
+        assert_true(
+            stays(&iterations, 1000 + rows[i].trained, rows[i].patience));
+    }
+}
+
+/* One number goes on, and an epoch of slices has half an hour from there. */
+static void
+counts_on_in_slices_and_back(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
+    cm_iterations_idle(&iterations, SECOND);
+    assert_true(stays(&iterations, 1, 60));
+    assert_false(cm_iterations_idle(&iterations, 70 * SECOND));
+    assert_int_equal(iterations.by, CM_BY_TIME);
+    assert_int_equal(iterations.sliced, 20);
+    for (uint64_t i = 0; i < 40; i++) {
+        cm_iterations_time(&iterations, 70 * SECOND + i * 2 * TENTH);
+        assert_false(iterations.anew);
+        assert_int_equal(cm_iterations_slice_ns(&iterations),
+                         i < 32 ? TENTH : 2 * TENTH);
+    }
+    assert_int_equal(iterations.done, 59);
+    assert_int_equal(cm_iterations_epoch_end(&iterations, 20), 20 + 9 * 32);
+    assert_int_equal(cm_iterations_epoch_end(&iterations, 400), 432);
+    assert_true(cm_iterations_optimizer(&iterations, 'A'));
+    assert_int_equal(iterations.done, 60);
+    assert_int_equal(iterations.sliced, 0);
+    assert_false(iterations.anew);
+    assert_int_equal(cm_iterations_epoch_end(&iterations, 60), 1060);
+}
+
+/* The second evaluation that is as long as the first is known for one. */
+static void
+learns_how_long_nothing_steps(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
+    cm_iterations_idle(&iterations, SECOND);
+    assert_true(stays(&iterations, 1, 60));
+    after(&iterations, "A");
+    assert_false(cm_iterations_idle(&iterations, 301 * SECOND));
+    assert_true(stays(&iterations, 301, 600));
+}
+
+/* Who stepped before need not be who steps now. */
+static void
+has_forgotten_who_stepped_before_slices(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "ABABABABABABABABABAB");
+    cm_iterations_idle(&iterations, SECOND);
+    assert_true(stays(&iterations, 1, 60));
+    assert_int_equal(after(&iterations, "CCC"), 3);
+}
+
+/* Each iteration is two minutes long, of sixty parts with a step each. */
+static void
+hears_those_who_step_within_an_iteration(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "ABAB");
+    for (uint64_t i = 0; i < 15; i++) {
+        cm_iterations_optimizer(&iterations, 'A');
+        assert_false(cm_iterations_idle(&iterations, i * 59 * SECOND));
+    }
+    assert_int_equal(iterations.by, CM_BY_OPTIMIZER);
+}
+
+/* A program that says itself where its iterations end. */
+static void
+takes_no_slices_of_who_tells(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = {0};
+    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
+    assert_true(cm_iterations_told(&iterations));
+    assert_false(cm_iterations_idle(&iterations, SECOND));
+    assert_false(cm_iterations_idle(&iterations, 90000 * SECOND));
+}
+
 int
 main(void)
 {
@@ -376,6 +489,12 @@ main(void)
         cmocka_unit_test(lengthens_its_slices_with_the_run),
         cmocka_unit_test(an_epoch_of_slices_ends_too),
         cmocka_unit_test(begins_anew_where_something_steps),
+        cmocka_unit_test(takes_slices_again_where_nobody_steps_any_more),
+        cmocka_unit_test(counts_on_in_slices_and_back),
+        cmocka_unit_test(learns_how_long_nothing_steps),
+        cmocka_unit_test(has_forgotten_who_stepped_before_slices),
+        cmocka_unit_test(hears_those_who_step_within_an_iteration),
+        cmocka_unit_test(takes_no_slices_of_who_tells),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@ plot_of(const double *x, const uint64_t *bytes, size_t count)
                             .bytes = bytes,
                             .classes = classes,
                             .unit = "iteration",
+                            .slope_unit = "iteration",
                             .height = 100,
                             .since = -1};
 }

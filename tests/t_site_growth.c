@@ -3,6 +3,7 @@
 
 #include "../detector/alloc.h"
 #include "../detector/site_growth.h"
+#include "../detector/growth_anew.h"
 #include "fail_each.h"
 
 #define BASE UINT64_C(0x7f0000000000)
@@ -476,47 +477,6 @@ knows_no_end_of_what_is_asked_for_seldom(void **state)
 
 /* Setting up looked like growth; what lives then is the level from which
  * iterations are judged. */
-static void
-begins_anew_with_what_lives(void **state)
-{
-    (void)state;
-    struct job job = begin();
-    struct cm_growth_row *rows;
-    size_t count;
-    allocate(&job, 9, MIB);
-    for (int i = 0; i < 20; i++) {
-        allocate(&job, 7, MIB);
-        step(&job);
-    }
-    assert_true(job.growth.due);
-    job.iteration = 1;
-    cm_growth_boundary(&job.growth, job.blocks, 0, job.iteration);
-    cm_growth_begin_anew(&job.growth, job.iteration);
-    assert_false(job.growth.due);
-    cm_growth_judge(&job.growth, job.iteration);
-    for (int i = 0; i < 20; i++) {
-        release(&job, allocate(&job, 8, MIB));
-        step(&job);
-    }
-    assert_false(job.growth.due);
-    assert_int_equal(cm_growth_rows(&job.growth, job.iteration, &rows, &count),
-                     CM_OK);
-    assert_int_equal(count, 0);
-    cm_free(rows);
-    assert_int_equal(job.growth.bytes[1][CM_OTHER], 21 * MIB);
-    for (int i = 0; i < 20; i++) {
-        allocate(&job, 7, MIB);
-        step(&job);
-    }
-    assert_true(job.growth.due);
-    assert_int_equal(cm_growth_rows(&job.growth, job.iteration, &rows, &count),
-                     CM_OK);
-    assert_int_equal(count, 1);
-    assert_in_range(rows[0].result.since_iteration, 20, 22);
-    cm_free(rows);
-    end(&job);
-}
-
 /* Replaced in each iteration it holds the same at each boundary, which its
  * series is not told. */
 static void
@@ -563,7 +523,6 @@ main(void)
         cmocka_unit_test(counts_what_it_had_no_memory_for),
         cmocka_unit_test(has_a_series_for_what_is_outside),
         cmocka_unit_test(knows_no_end_of_what_is_asked_for_seldom),
-        cmocka_unit_test(begins_anew_with_what_lives),
         cmocka_unit_test(hears_of_a_site_that_was_still),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -214,85 +214,6 @@ grows_since_the_beginning_though_slices_get_longer(void **state)
     }
 }
 
-/* ---- lingering */
-
-static void
-names_what_is_kept_through_the_next_forward(void **state)
-{
-    (void)state;
-    struct cm_series series = {0};
-    for (int64_t i = 0; i < 20; i++) {
-        cm_series_note_forward(&series, i, i > 0 ? 90 * MIB : 0);
-        cm_series_add(&series, i, 160, 90 * MIB);
-        struct cm_verdict_result result = verdict_of(&series, i);
-        assert_int_equal(result.verdict,
-                         i >= 3 ? CM_VERDICT_LINGERING : CM_VERDICT_OK);
-        if (i >= 3) {
-            assert_int_equal(result.since_iteration, 0);
-            assert_int_equal(result.lingering_bytes, 90 * MIB);
-        }
-    }
-    assert_int_equal(verdict_of(&series, 30).verdict, CM_VERDICT_OK);
-}
-
-/* The count of forwards has an end, since when it is so does not move. */
-static void
-lingers_since_the_same_iteration_for_long(void **state)
-{
-    (void)state;
-    struct cm_series series = {0};
-    struct cm_verdict_rules rules = cm_verdict_defaults;
-    struct cm_verdict_result result;
-    for (int64_t i = 20; i < 1020; i++) {
-        cm_series_note_forward(&series, i, i > 40 ? 90 * MIB : 0);
-        cm_series_add(&series, i, 160, 90 * MIB);
-    }
-    for (int replaced = 0; replaced < 2; replaced++) {
-        rules.only_replaced = replaced != 0;
-        cm_verdict(&series, 1019, &rules, &result);
-        assert_int_equal(result.verdict, CM_VERDICT_LINGERING);
-        assert_int_equal(result.since_iteration, 40);
-    }
-}
-
-/* Parameters are live at each forward too: only what is made anew could have
- * been freed.  For gradients that nobody frees the caller knows better. */
-static void
-leaves_alone_what_stands_still(void **state)
-{
-    (void)state;
-    struct cm_series series = {0};
-    struct cm_verdict_rules rules = cm_verdict_defaults;
-    struct cm_verdict_result result;
-    cm_series_add(&series, 0, 160, 90 * MIB);
-    for (int64_t i = 1; i < 20; i++) {
-        cm_series_note_forward(&series, i, 90 * MIB);
-    }
-    assert_int_equal(verdict_of(&series, 19).verdict, CM_VERDICT_OK);
-    rules.only_replaced = false;
-    cm_verdict(&series, 19, &rules, &result);
-    assert_int_equal(result.verdict, CM_VERDICT_LINGERING);
-}
-
-/* Kept now and then, too small, or of no constant size: not lingering. */
-static void
-needs_three_forwards_alike(void **state)
-{
-    (void)state;
-    struct cm_series gaps = {0}, small = {0}, uneven = {0};
-    for (int64_t i = 0; i < 60; i++) {
-        cm_series_note_forward(&gaps, i, i % 3 == 2 ? 0 : 90 * MIB);
-        cm_series_note_forward(&small, i, 1000);
-        cm_series_note_forward(&uneven, i, i % 3 == 2 ? 2 * MIB : 90 * MIB);
-        cm_series_add(&gaps, i, 1, 90 * MIB);
-        cm_series_add(&small, i, 1, 90 * MIB);
-        cm_series_add(&uneven, i, 1, 90 * MIB);
-        assert_int_equal(verdict_of(&gaps, i).verdict, CM_VERDICT_OK);
-        assert_int_equal(verdict_of(&small, i).verdict, CM_VERDICT_OK);
-        assert_int_equal(verdict_of(&uneven, i).verdict, CM_VERDICT_OK);
-    }
-}
-
 static void
 calls_a_leak_that_lingers_a_leak(void **state)
 {
@@ -328,6 +249,8 @@ answers_whatever_the_numbers(void **state)
         rules.warmup = (int64_t)growth_bits(&random);
         rules.only_replaced = growth_pick(&random, 0, 1);
         rules.slices = growth_pick(&random, 0, 1);
+        rules.sliced =
+            growth_pick(&random, 0, 1) ? (int64_t)growth_bits(&random) : 0;
         now = growth_pick(&random, 0, 1) ? now : (int64_t)growth_bits(&random);
         (void)cm_series_suspect(&series, now);
         cm_verdict(&series, now, &rules, &result);
@@ -468,11 +391,7 @@ main(int argc, char **argv)
         cmocka_unit_test(waits_until_it_is_worth_a_warning),
         cmocka_unit_test(finds_where_growth_began),
         cmocka_unit_test(calls_state_that_came_late_settled),
-        cmocka_unit_test(names_what_is_kept_through_the_next_forward),
-        cmocka_unit_test(lingers_since_the_same_iteration_for_long),
         cmocka_unit_test(grows_since_the_beginning_though_slices_get_longer),
-        cmocka_unit_test(leaves_alone_what_stands_still),
-        cmocka_unit_test(needs_three_forwards_alike),
         cmocka_unit_test(calls_a_leak_that_lingers_a_leak),
         cmocka_unit_test(answers_whatever_the_numbers),
         cmocka_unit_test(has_a_word_for_each_verdict),

@@ -499,6 +499,9 @@ def test_the_page_keeps_where_they_pile_up(tmp_path):
 
 def test_growth_reads_back_and_follows_the_schema(job, tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
+    changed = json.loads(job.read_text())
+    changed["timeline"]["slices_since"] = 900
+    job.write_text(json.dumps(changed))
     once = run(job.name, "--format", "json", cwd=tmp_path)
     assert once == run("-", "--format", "json", cwd=tmp_path,
                        stdin=once.encode())

@@ -176,6 +176,18 @@ def test_time_slices_say_so(show, tmp_path):
     assert tell(page).startswith("time slice 299, ")
 
 
+def test_slices_after_training_say_so(show, tmp_path):
+    page = ready(show(write_page(growth_leaks.served(), tmp_path)))
+    caption = page.inner_text(".over figcaption")
+    assert "step; nothing stepped any more: from 41 on slices of time" in caption, caption
+    leak, kept = page.locator("article").all()
+    assert "+4.0 MiB per time slice" in leak.inner_text() and "since time slice 45" in leak.inner_text()
+    assert "#1 +4.0 MiB / time slice" in page.locator(".over svg").first.text_content()
+    assert "since iteration 1" in kept.inner_text() and "slice" not in kept.inner_text()
+    facts = page.inner_text("footer dl")
+    assert facts.split("iterations\n")[1].startswith("40\ntime slices\n260"), facts
+
+
 def test_narrow_dark_and_print(show, tmp_path):
     path = write_page(growth_leaks.both(), tmp_path)
     narrow = ready(show(path, viewport={"width": 420, "height": 800}))

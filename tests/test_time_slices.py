@@ -203,3 +203,47 @@ for row in rows:
     assert ".audit" in names and "local x" not in names, row
     assert "audit" in row["advice"], row
 """, cwd=tmp_path)
+
+
+def test_who_trains_and_then_serves_has_slices_again(tmp_path):
+    """After a minute without a step; what training leaked stays in the report, and its chart."""
+    run_ok(SERVING + """
+gc.disable()
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+def step():
+    losses.append(model(torch.ones(1 << 14, 64)))
+    losses[-1].sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+def timeline():
+    timeline = json.loads(cumem._core.document())["timeline"]
+    return timeline, [point[0] for point in timeline["devices"][0]["points"]]
+with cumem.observe_tensor_cycles(print):
+    for _ in range(20):
+        step()
+    before, numbers = timeline()
+    assert before["by"] == "optimizer" and "slices_since" not in before, before
+    assert numbers == list(range(1, 21)), numbers
+    leaks = {row["fingerprint"] for row in cumem.growth() if row["verdict"] == "leak"}
+    assert leaks
+    kept = []
+    torch.zeros(1)
+    time.sleep(60)
+    serve(kept.append, 50)
+    served, numbers = timeline()
+    rows = {row["fingerprint"]: row for row in cumem.growth()}
+    row, = (row for row in rows.values() if "kept" in (row["advice"] or ""))
+    text = cumem._core.text(cumem._core.document(), True, 0)
+    step()
+    step()
+    after, more = timeline()
+assert served["by"] == "optimizer" and served["slices_since"] == 21, served
+assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) > 40, numbers
+assert row["verdict"] in ("leak", "growing") and row["since_iteration"] > 20, row
+assert "per time slice" in text and f"since time slice {row['since_iteration']}" in text, text
+assert leaks <= set(rows) and {rows[leak]["verdict"] for leak in leaks} == {"settled"}, rows
+assert "slices_since" not in after and more == list(range(1, more[-1] + 1)), (after, more)
+assert more[-1] >= numbers[-1] + 2, more
+""", cwd=tmp_path)

@@ -15,7 +15,9 @@ def step(name=None):
     A program that never calls this has an iteration each time that all of its
     optimizers have stepped; from the first call on, only this one counts.
     Where nothing steps, slices of time stand for iterations, a tenth of a second
-    at first and longer as the run gets longer; the report says so.
+    at first and longer as the run gets longer; the report says so.  They are
+    counted on from the last iteration where nothing steps any more, as in a
+    program that trains and then serves.
 
     Parameters
     ----------

@@ -92,9 +92,10 @@ seconds_of_one(const struct cm_session *session)
     if (session->iterations.by == CM_BY_TIME) {
         return (double)cm_iterations_slice_ns(&session->iterations) / 1e9;
     }
-    return session->iteration > 1
-               ? session->seconds / (double)session->iteration
-               : 0;
+    int64_t iterations = session->iteration - session->unit_iteration;
+    return iterations > 1 ? (session->seconds - session->unit_seconds)
+                                / (double)iterations
+                          : 0;
 }
 
 static void

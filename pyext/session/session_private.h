@@ -81,10 +81,12 @@ struct cm_session {
     int64_t look_at;  /* this iteration: a verdict may have lapsed; 0: none */
     int64_t check_at; /* this one: what was bounded may be another's by now */
     struct cm_growth growth;
-    bool between_turns;                 /* an iteration ends just now */
-    uint64_t began_ns;                  /* the first iteration; 0: none yet */
-    double seconds;                     /* from then to the last boundary */
-    int64_t step_bytes[CM_MAX_DEVICES]; /* live when it began */
+    bool between_turns;  /* an iteration ends just now */
+    uint64_t began_ns;   /* the first iteration; 0: none yet */
+    double seconds;      /* from then to the last boundary */
+    double unit_seconds; /* when the program's iterations, or slices, began, */
+    int64_t unit_iteration;                      /* and after which one */
+    int64_t step_bytes[CM_MAX_DEVICES];          /* live when it began */
     struct cm_step_row steps[CM_MOST_STEP_ROWS]; /* not in the document yet */
     size_t step_count;
     uint64_t ended_at;  /* autograd's number where an iteration was over */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../detector/clock.h"
+#include "../../detector/growth_anew.h"
 #include "../../detector/hot.h"
 #include "../../detector/meter.h"
 #include "../../graph/birth.h"
@@ -131,7 +132,7 @@ has_come(const struct cm_session *self, int64_t iteration)
 static bool
 wants_look(const struct cm_session *self)
 {
-    int64_t done = self->iteration;
+    int64_t done = self->iteration - self->iterations.sliced;
     bool doubled = done >= 16 && (done & (done - 1)) == 0;
     return self->growth.due || doubled || has_come(self, self->look_at)
            || has_come(self, self->check_at);
@@ -162,8 +163,9 @@ static void
 ask_for_early_look(struct cm_session *self)
 {
     int64_t seen = self->looked_early;
-    if (seen == 0 ? self->growth.due : self->iteration >= 2 * seen) {
-        self->looked_early = self->iteration;
+    int64_t slices = self->iteration - self->iterations.sliced;
+    if (seen == 0 ? self->growth.due : slices >= 2 * seen) {
+        self->looked_early = slices;
         cm_session_deliver(self, "early growth", Py_NewRef(Py_None));
     }
 }
@@ -201,13 +203,37 @@ ask_to_look(struct cm_session *self)
 {
     bool timed = self->iterations.by == CM_BY_TIME;
     self->between_turns = !timed;
-    if (timed && self->seconds < QUIET_SECONDS) {
+    if (timed && self->seconds - self->unit_seconds < QUIET_SECONDS) {
         ask_for_early_look(self);
     }
     else if (wants_look(self)) {
         ask_for_look(self);
     }
     self->between_turns = false;
+}
+
+/* What was to be looked at in so many iterations may be hours of slices away,
+ * and what ran before them is over. */
+static void
+begin_unit(struct cm_session *self)
+{
+    self->growth.slices = self->iterations.by == CM_BY_TIME;
+    self->growth.sliced = self->iterations.sliced;
+    self->unit_seconds = self->seconds;
+    self->unit_iteration = self->iteration;
+    self->look_at = self->check_at = self->looked_early = 0;
+    if (self->iterations.sliced != 0) {
+        cm_growth_begin_slices(&self->growth, self->iteration);
+    }
+}
+
+/* At the end of the first one that is counted by another thing. */
+static bool
+has_new_unit(const struct cm_session *self)
+{
+    const struct cm_iterations *iterations = &self->iterations;
+    return self->growth.slices != (iterations->by == CM_BY_TIME)
+           || self->growth.sliced != iterations->sliced;
 }
 
 static void
@@ -219,9 +245,11 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     int last = known ? cm_blocks_devices(blocks) : 0;
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
-    self->growth.slices = self->iterations.by == CM_BY_TIME;
     for (int i = first; i < last; i++) {
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
+    }
+    if (has_new_unit(self)) {
+        begin_unit(self);
     }
     if (self->iterations.anew) {
         self->step_count = 0;
@@ -426,10 +454,11 @@ cm_steps_soon(struct cm_session *self)
 uint32_t
 cm_steps_consider(struct cm_session *self)
 {
-    if (self->iterations.by != CM_BY_TIME) {
+    uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
+    if (self->iterations.by != CM_BY_TIME
+        && !cm_iterations_idle(&self->iterations, now_ns)) {
         return CM_TENSORS_UNAWAITED;
     }
-    uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     if (now_ns - self->considered_ns > PAUSE_NS) {
         self->each_tensor = TENSORS_AFTER_PAUSE;
     }

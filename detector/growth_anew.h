@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright the cumem authors */
+#ifndef CM_GROWTH_ANEW_H
+#define CM_GROWTH_ANEW_H
+
+/* What was seen so far was something else than what begins now: setting up
+ * before the first iterations, or training before slices of time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "site_growth.h"
+
+/* As if this one were the first.  At its end, before it is judged. */
+void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
+
+/* The same for what nobody was told of: the rest is told as it was. */
+void cm_growth_begin_slices(struct cm_growth *self, int64_t iteration);
+
+#endif
