@@ -247,3 +247,31 @@ assert leaks <= set(rows) and {rows[leak]["verdict"] for leak in leaks} == {"set
 assert "slices_since" not in after and more == list(range(1, more[-1] + 1)), (after, more)
 assert more[-1] >= numbers[-1] + 2, more
 """, cwd=tmp_path)
+
+
+def test_who_keeps_each_calls_graph_is_told_and_not_the_call_that_runs(tmp_path):
+    """Within a call its many tensors have one graph: as many blocks as one of those that are kept."""
+    run_ok(NODES + """
+class Server:
+    def __init__(self):
+        self.net, self.scores = torch.nn.Linear(64, 64), []
+    def ask(self, x):
+        keys, h = [], x
+        for _ in range(40):
+            h = torch.tanh(self.net(h))
+            keys.append(h)
+        self.scores.append({"score": h.sum()})
+        return cumem.growth() if len(self.scores) == 40 else None
+def main():
+    server = Server()
+    for _ in range(40):
+        rows = server.ask(torch.randn(64, 64))
+        cumem.step()
+    return rows
+with cumem.observe_tensor_cycles(print):
+    rows = main()
+assert rows and rows[0]["count"] > 1000 and rows[0]["verdict"] == "leak", rows
+for row in rows:
+    assert ".scores" in [step["edge"] for step in row["holder"]], row
+    assert row["advice"] == "keep `score.item()` in what is appended to scores", row
+""", cwd=tmp_path)

@@ -283,7 +283,22 @@ cm_grad_leads(PyObject *object)
     return impl != 0 && cm_word_at(impl, self.layout->impl_meta) != 0;
 }
 
-/* c10's PyObjectSlot marks the pointer that it owns in the lowest bit. */
+bool
+cm_grad_has_step(PyObject *object)
+{
+    struct cm_grad_reading self;
+    struct cm_grad_graph none = {0};
+    if (!begin(&self, &none)
+        || !cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
+        return false;
+    }
+    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
+    uintptr_t meta = impl != 0 ? cm_word_at(impl, self.layout->impl_meta) : 0;
+    return meta != 0 && cm_word_at(meta, self.layout->meta_grad_fn) != 0;
+}
+
+/* c10's PyObjectSlot marked the pointer that it owns in the lowest bit; by now
+ * an impl that C++ uses has one reference of its object's. */
 bool
 cm_grad_kept_by_cpp(PyObject *object)
 {
@@ -294,8 +309,14 @@ cm_grad_kept_by_cpp(PyObject *object)
         return false;
     }
     uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
-    return impl != 0
-           && cm_word_at(impl, self.layout->impl_object)
+    if (impl == 0) {
+        return false;
+    }
+    bool alone = self.layout->tensors_are_mutual && self.torch->has_impl_uses
+                 && Py_REFCNT(object) == 1
+                 && cm_half_at(impl, self.torch->impl_uses) > 1;
+    return alone
+           || cm_word_at(impl, self.layout->impl_object)
                   == ((uintptr_t)object | 1);
 }
 

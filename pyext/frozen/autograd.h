@@ -96,8 +96,11 @@ bool cm_grad_concerns(PyTypeObject *type);
 /* Is it worth adding?  A tensor that autograd knows nothing of has nothing
  * behind it: one look tells, where reading it would be a system call. */
 bool cm_grad_leads(PyObject *object);
-/* A tensor that nothing in Python holds any more: C++ does, and keeps the
- * object for whoever asks for it again (torch up to 2.8 at least). */
+/* Is it a tensor that an operation made, which a backward pass would undo?  As
+ * cheap as that. */
+bool cm_grad_has_step(PyObject *object);
+/* A tensor that nothing in Python holds any more: C++ does, as a graph that has
+ * saved it, and keeps the object for whoever asks for it again. */
 bool cm_grad_kept_by_cpp(PyObject *object);
 /* References to this vertex from outside Python and outside the pair of it and
  * its object; -1: not known.  Those of Python are counted when `python`. */

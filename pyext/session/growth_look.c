@@ -525,6 +525,7 @@ cm_session_growth(struct cm_session *self, PyObject *args)
     cm_free(look.targets);
     cm_free(look.groups);
     cm_free(look.hidden);
+    cm_growing_release_behind(&look);
     if (PyErr_Occurred()) {
         return NULL;
     }

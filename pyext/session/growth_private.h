@@ -7,6 +7,7 @@
 
 #include "growth_look.h"
 
+#include "../../detector/index.h"
 #include "../../detector/site_growth.h"
 #include "../../reports/growth_use.h"
 #include "../../reports/leak.h"
@@ -42,6 +43,26 @@ struct cm_growing {
     size_t point_count;
 };
 
+/* A tensor's graph, and what of the findings' memory it keeps: in all, and of
+ * what no graph before it was seen to keep. */
+struct cm_growing_graph {
+    PyObject *object; /* borrowed */
+    uint64_t steps;
+    bool cut; /* there is more of it */
+    uint32_t fresh_of_all;
+    uint32_t blocks[MOST_FINDINGS], fresh[MOST_FINDINGS];
+};
+
+/* A zeroed value is valid and empty. */
+struct cm_growing_graphs {
+    struct cm_growing_graph *items; /* owned; [MOST_WALKS] */
+    size_t count;
+    size_t live, met;      /* tensors that have one */
+    struct cm_index index; /* of blocks seen behind one */
+    uint64_t *seen;        /* owned: their addresses */
+    size_t seen_count, seen_capacity;
+};
+
 struct cm_growth_look {
     struct cm_session *session;
     struct cm_growing *findings; /* owned */
@@ -53,7 +74,7 @@ struct cm_growth_look {
     size_t target_count, target_capacity, group_capacity;
     bool by_others[MOST_FINDINGS]; /* few tensors have this memory */
     bool ending;                   /* the program's variables are gone */
-    size_t walks;
+    struct cm_growing_graphs graphs;
     enum cm_status status;
 };
 
@@ -68,9 +89,28 @@ bool cm_growing_chained(const struct cm_growing *self);
 /* False: no memory. */
 bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
                     PyObject *object);
+struct cm_growing *cm_growing_of(struct cm_growth_look *look, int device,
+                                 uint32_t site);
+/* One that has it behind it without a graph; false: no memory. */
+bool cm_growing_add_without(struct cm_growth_look *look,
+                            struct cm_growing *self, PyObject *object);
 /* The tensors whose memory the findings' sites allocated, and those that have
  * it behind them. */
 void cm_growing_find(struct cm_growth_look *look);
+
+/* ---- growth_behind.c: who has a finding's memory by a graph */
+
+/* Of these tensors, for the findings of which few have the memory themselves. */
+void cm_growing_find_behind(struct cm_growth_look *look,
+                            const struct cm_objects_array *live);
+/* Which of their graphs are those of this finding; how many of its blocks these
+ * have, of more than can be counted at least their own number. */
+uint64_t cm_growing_choose_behind(struct cm_growth_look *look,
+                                  struct cm_growing *self);
+/* Makes these its targets. */
+void cm_growing_add_behind(struct cm_growth_look *look,
+                           struct cm_growing *self);
+void cm_growing_release_behind(struct cm_growth_look *look);
 
 /* ---- growth_bound.c: growth that has an end, and is no leak for that */
 

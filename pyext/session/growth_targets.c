@@ -8,17 +8,13 @@
 
 #include "../../detector/alloc.h"
 #include "../allocations/allocations.h"
-#include "../frozen/autograd_behind.h"
+#include "../frozen/autograd.h"
 #include "../frameworks/live.h"
 #include "session_private.h"
 #include "../allocations/unhooked.h"
 
-/* Of one tensor's graph; as many tensors as MOST_WALKS have one. */
-static const struct cm_autograd_bounds behind_bounds = {
-    .max_vertices = 20000, .max_time_ns = 2000000};
-
-static struct cm_growing *
-finding_of(struct cm_growth_look *self, int device, uint32_t site)
+struct cm_growing *
+cm_growing_of(struct cm_growth_look *self, int device, uint32_t site)
 {
     for (size_t i = 0; i < self->count; i++) {
         const struct cm_growing *finding = &self->findings[i];
@@ -73,33 +69,13 @@ note_target(struct cm_growth_look *self, PyObject *object)
     struct cm_block block;
     struct cm_growing *finding =
         cm_unhooked_block(self->session->devices, object, &block)
-            ? finding_of(self, block.device, block.site.index)
+            ? cm_growing_of(self, block.device, block.site.index)
             : NULL;
     return finding != NULL && !cm_growing_gradients(finding)
            && !cm_growing_add(self, finding, object);
 }
 
-/* ---- and which have it behind them, kept by C++ for a backward pass */
-
-/* How many blocks of each finding stand behind one tensor. */
-static void
-count_storages(struct cm_growth_look *self,
-               const struct cm_autograd_behind *behind,
-               uint32_t counts[MOST_FINDINGS])
-{
-    for (size_t i = 0; i < behind->storage_count; i++) {
-        struct cm_block block;
-        uint64_t address = behind->storages[i].memory.device_address;
-        struct cm_growing *finding =
-            address != 0
-                    && cm_blocks_at(cm_allocations_blocks(), address, &block)
-                ? finding_of(self, block.device, block.site.index)
-                : NULL;
-        if (finding != NULL && self->by_others[finding->group]) {
-            counts[finding->group]++;
-        }
-    }
-}
+/* ---- or have it behind them, kept by C++ for a backward pass */
 
 static void
 regroup(struct cm_growth_look *self, uint32_t from, uint32_t to)
@@ -111,56 +87,33 @@ regroup(struct cm_growth_look *self, uint32_t from, uint32_t to)
     }
 }
 
-/* Of those that have the finding's memory by a graph, or without one, until it
- * is known whether they are its targets. */
+/* Of those that have the finding's memory behind them without a graph, until it
+ * is known whether they are its targets: parameters, one gradient each. */
 static uint32_t
-group_behind(const struct cm_growing *finding, bool by_graph)
+group_without(const struct cm_growing *finding)
 {
-    return finding->group + (by_graph ? 1u : 2u) * (uint32_t)MOST_FINDINGS;
-}
-
-static void
-regroup_behind(struct cm_growth_look *self, const struct cm_growing *finding,
-               uint32_t by_graph, uint32_t without)
-{
-    regroup(self, group_behind(finding, true), by_graph);
-    regroup(self, group_behind(finding, false), without);
-}
-
-/* Who has far less behind it than another is not who makes it grow: the last
- * loss beside the sum of all.  A parameter has its one gradient. */
-static bool
-note_share(struct cm_growth_look *self, struct cm_growing *finding,
-           PyObject *object, uint32_t count,
-           const struct cm_autograd_behind *behind)
-{
-    if (behind->nodes == 0) {
-        return add_to_group(self, object, group_behind(finding, false),
-                            &finding->without_graph);
-    }
-    if (count > 2 * finding->most_behind) {
-        regroup(self, group_behind(finding, true), NO_GROUP);
-        finding->behind = 0;
-        finding->steps_behind = 0;
-    }
-    if (count > finding->most_behind) {
-        finding->most_behind = count;
-    }
-    if (2 * count < finding->most_behind) {
-        return true;
-    }
-    if (behind->length > finding->steps_behind) {
-        finding->steps_behind = behind->length;
-    }
-    return add_to_group(self, object, group_behind(finding, true),
-                        &finding->behind);
+    return finding->group + (uint32_t)MOST_FINDINGS;
 }
 
 bool
-cm_growing_chained(const struct cm_growing *self)
+cm_growing_add_without(struct cm_growth_look *self, struct cm_growing *finding,
+                       PyObject *object)
 {
-    return self->behind > 1
-           && 2 * (uint64_t)self->most_behind > self->row.count;
+    return add_to_group(self, object, group_without(finding),
+                        &finding->without_graph);
+}
+
+/* A graph keeps it for a backward pass. */
+static void
+take_graphs(struct cm_growth_look *self, struct cm_growing *finding)
+{
+    finding->targets = 0;
+    cm_growing_add_behind(self, finding);
+    if (finding->row.category == CM_OTHER && finding->steps_behind != 0) {
+        finding->row.category = CM_SAVED;
+        cm_growth_categorize(&self->session->growth,
+                             (struct cm_site_id){finding->row.site}, CM_SAVED);
+    }
 }
 
 /* The few that have the memory themselves may be what the running call has
@@ -170,46 +123,24 @@ static void
 choose_targets(struct cm_growth_look *self, struct cm_growing *finding)
 {
     uint32_t few = 2 * finding->targets;
-    bool graph = finding->most_behind > finding->without_graph;
-    bool others = finding->without_graph > few || finding->most_behind > few
-                  || finding->behind > few;
+    uint64_t behind = cm_growing_choose_behind(self, finding);
+    bool graph = behind > finding->without_graph;
+    bool others = finding->without_graph > few || behind > few;
 
-    if (!others) {
+    if (!others || !graph) {
         finding->steps_behind = 0;
-        regroup_behind(self, finding, NO_GROUP, NO_GROUP);
-        return;
     }
-    regroup(self, finding->group, NO_GROUP);
-    regroup_behind(self, finding, graph ? finding->group : NO_GROUP,
-                   graph ? NO_GROUP : finding->group);
-    finding->targets = graph ? finding->behind : finding->without_graph;
-    finding->steps_behind = graph ? finding->steps_behind : 0;
-    if (finding->row.category == CM_OTHER && finding->steps_behind != 0) {
-        finding->row.category = CM_SAVED;
-        cm_growth_categorize(&self->session->growth,
-                             (struct cm_site_id){finding->row.site}, CM_SAVED);
+    if (others) {
+        regroup(self, finding->group, NO_GROUP);
     }
-}
-
-static bool
-note_behind(struct cm_growth_look *self, PyObject *object)
-{
-    struct cm_autograd_behind behind = {0};
-    uint32_t counts[MOST_FINDINGS] = {0};
-    bool whole = true;
-    if (self->walks == MOST_WALKS
-        || !cm_autograd_behind(object, &behind_bounds, &behind)) {
-        return self->walks == MOST_WALKS;
+    if (others && graph) {
+        take_graphs(self, finding);
     }
-    self->walks += behind.nodes != 0;
-    count_storages(self, &behind, counts);
-    for (size_t i = 0; whole && i < self->count; i++) {
-        whole = counts[i] == 0
-                || note_share(self, &self->findings[i], object, counts[i],
-                              &behind);
+    else if (others) {
+        finding->targets = finding->without_graph;
     }
-    cm_autograd_behind_release(&behind);
-    return !whole;
+    regroup(self, group_without(finding),
+            others && !graph ? finding->group : NO_GROUP);
 }
 
 static void
@@ -264,6 +195,19 @@ drop_small(struct cm_growth_look *self)
     drop_targets_of_no_group(self);
 }
 
+/* What a graph alone has is behind whoever has the graph. */
+static void
+drop_kept_by_cpp(struct cm_objects_array *live)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < live->count; i++) {
+        if (!cm_grad_kept_by_cpp(live->items[i])) {
+            live->items[kept++] = live->items[i];
+        }
+    }
+    live->count = kept;
+}
+
 /* Until one answers that it is enough. */
 static void
 note_each(struct cm_growth_look *self, const struct cm_objects_array *live,
@@ -282,6 +226,7 @@ cm_growing_find(struct cm_growth_look *self)
         self->status = CM_NO_MEMORY;
         return;
     }
+    drop_kept_by_cpp(&live);
     note_each(self, &live, note_target);
     for (size_t i = 0; i < self->count; i++) {
         struct cm_growing *finding = &self->findings[i];
@@ -289,7 +234,7 @@ cm_growing_find(struct cm_growth_look *self)
         any |= self->by_others[i];
     }
     if (any) {
-        note_each(self, &live, note_behind);
+        cm_growing_find_behind(self, &live);
         for (size_t i = 0; i < self->count; i++) {
             choose_targets(self, &self->findings[i]);
         }
