@@ -3,13 +3,7 @@
 
 #include "growth_anew.h"
 
-static bool
-is_told(const struct cm_growth_state *state)
-{
-    return state->leaked || state->kept
-           || state->verdict == CM_VERDICT_LINGERING;
-}
-
+/* As if it had been there for ever. */
 static void
 begin(struct cm_growth_state *state, struct cm_series *series,
       int64_t iteration)
@@ -24,6 +18,8 @@ begin(struct cm_growth_state *state, struct cm_series *series,
         .other_bytes = state->other_bytes,
         .least_other = state->least_other,
         .owns = state->owns,
+        .looked = state->looked,
+        .forward_bytes = state->forward_bytes,
         .suspected = true, /* its series is empty */
     };
     if (state->count != 0) {
@@ -31,31 +27,78 @@ begin(struct cm_growth_state *state, struct cm_series *series,
     }
 }
 
-static void
-begin_all(struct cm_growth *self, int64_t iteration, bool told)
+typedef bool is_wanted(const struct cm_growth_state *state,
+                       const struct cm_series *series, int64_t since);
+
+static size_t
+begin_each(struct cm_growth *self, int64_t iteration, is_wanted *wanted,
+           int64_t since)
 {
-    size_t count = cm_series_table_count(&self->table);
+    size_t count = cm_series_table_count(&self->table), left = 0;
     for (size_t i = 0; i < count && i < self->state_capacity; i++) {
         uint32_t site, device;
         struct cm_series *series =
             cm_series_table_at(&self->table, i, &site, &device);
-        if (told || !is_told(&self->states[i])) {
+        if (wanted == NULL || wanted(&self->states[i], series, since)) {
             begin(&self->states[i], series, iteration);
+        }
+        else {
+            left++;
         }
     }
     self->suspect_count = 0;
     self->forward_noted = false;
+    return left;
 }
 
 void
 cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
 {
-    begin_all(self, iteration, true);
+    (void)begin_each(self, iteration, NULL, 0);
+    for (size_t i = 0; i < self->state_capacity; i++) {
+        self->states[i].looked = false;
+        self->states[i].forward_bytes = 0;
+    }
     cm_growth_heard(self);
 }
 
-void
+static bool
+is_untold(const struct cm_growth_state *state, const struct cm_series *series,
+          int64_t since)
+{
+    (void)series;
+    (void)since;
+    return !state->leaked && !state->kept
+           && state->verdict != CM_VERDICT_LINGERING;
+}
+
+bool
 cm_growth_begin_slices(struct cm_growth *self, int64_t iteration)
 {
-    begin_all(self, iteration, false);
+    return begin_each(self, iteration, is_untold, 0) != 0;
+}
+
+static bool
+came_since(const struct cm_growth_state *state, const struct cm_series *series,
+           int64_t since)
+{
+    (void)state;
+    return series->first_iteration > since;
+}
+
+static bool
+came_untold(const struct cm_growth_state *state,
+            const struct cm_series *series, int64_t since)
+{
+    return came_since(state, series, since) && !state->leaked;
+}
+
+void
+cm_growth_end_slices(struct cm_growth *self, int64_t iteration, bool heard)
+{
+    (void)begin_each(self, iteration, heard ? came_untold : came_since,
+                     self->sliced);
+    if (!heard) {
+        cm_growth_heard(self);
+    }
 }

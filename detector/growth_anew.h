@@ -14,7 +14,12 @@
 /* As if this one were the first.  At its end, before it is judged. */
 void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
 
-/* The same for what nobody was told of: the rest is told as it was. */
-void cm_growth_begin_slices(struct cm_growth *self, int64_t iteration);
+/* Slices of time begin after iterations: the same for what nobody was told of;
+ * the rest is told as it was.  [Whether there is any] */
+bool cm_growth_begin_slices(struct cm_growth *self, int64_t iteration);
+
+/* They are over: the same for what came in them, and nobody `heard` of. */
+void cm_growth_end_slices(struct cm_growth *self, int64_t iteration,
+                          bool heard);
 
 #endif

@@ -32,11 +32,13 @@ enum { LONG_EPOCH = 1000, HALF_AN_HOUR = 9 * SLICES };
 #define FIRST_SLICE_NS UINT64_C(100000000)
 
 /* An evaluation is longer than the training before it, now and then; one of more
- * than two hours has to be seen to end before it is known.  Of the first steps
- * each may take minutes. */
+ * than two hours may as well be a service between two trainings.  Of the first
+ * steps each may take minutes.  Where nothing ran at all, as in a notebook, some
+ * time has to go by with tensors. */
 #define LEAST_IDLE_NS UINT64_C(60000000000)
 #define FIRST_IDLE_NS (10 * LEAST_IDLE_NS)
 #define MOST_IDLE_NS (120 * LEAST_IDLE_NS)
+#define WAIT_NS (LEAST_IDLE_NS / 6)
 enum { FIRST_STEPS = 16 };
 
 static bool
@@ -274,6 +276,9 @@ drop_idle(struct cm_iterations *self)
 CM_HOT bool
 cm_iterations_optimizer(struct cm_iterations *self, uintptr_t optimizer)
 {
+    if (self->by == CM_BY_TIME && self->sliced != 0) {
+        self->active_count = 0; /* whoever steps may be another one */
+    }
     uint32_t steps = count_step(self, optimizer);
     if (steps >= ALONE) {
         drop_idle(self);
@@ -289,15 +294,16 @@ larger(uint64_t a, uint64_t b)
 }
 
 /* So long nothing may step: twice as long as training took, and as any pause
- * that it has had. */
+ * that it has had, before its first step too. */
 static uint64_t
 patience_ns(const struct cm_iterations *self)
 {
-    uint64_t trained = self->stepped_ns - self->stepping_ns;
-    uint64_t twice = trained < MOST_IDLE_NS / 2 ? 2 * trained : MOST_IDLE_NS;
+    uint64_t known =
+        larger(self->stepped_ns - self->stepping_ns, self->longest_ns);
+    uint64_t twice = known < MOST_IDLE_NS / 2 ? 2 * known : MOST_IDLE_NS;
     uint64_t least =
         self->all_steps < FIRST_STEPS ? FIRST_IDLE_NS : LEAST_IDLE_NS;
-    return larger(least, larger(twice, 2 * self->longest_ns));
+    return larger(least, twice);
 }
 
 /* Whether something has stepped since that was asked last. */
@@ -308,24 +314,37 @@ goes_on(struct cm_iterations *self, uint64_t now_ns)
         return false;
     }
     self->heard = self->all_steps;
+    uint64_t since = self->stepped_ns != 0 ? self->stepped_ns
+                     : self->first_ns != 0 ? self->first_ns
+                                           : now_ns;
+    self->longest_ns = larger(self->longest_ns, now_ns - since);
     self->stepping_ns = self->stepping_ns != 0 ? self->stepping_ns : now_ns;
-    self->stepped_ns = self->stepped_ns != 0 ? self->stepped_ns : now_ns;
-    self->longest_ns = larger(self->longest_ns, now_ns - self->stepped_ns);
     self->stepped_ns = now_ns;
+    self->waiting_ns = 0;
     return true;
+}
+
+/* And tensors were made before that, and after. */
+static bool
+is_too_long(struct cm_iterations *self, uint64_t now_ns)
+{
+    if (now_ns - self->stepped_ns < patience_ns(self)) {
+        return false;
+    }
+    self->waiting_ns = self->waiting_ns != 0 ? self->waiting_ns : now_ns;
+    return now_ns - self->waiting_ns >= WAIT_NS;
 }
 
 bool
 cm_iterations_idle(struct cm_iterations *self, uint64_t now_ns)
 {
     if (self->by != CM_BY_OPTIMIZER || goes_on(self, now_ns)
-        || now_ns - self->stepped_ns < patience_ns(self)) {
+        || !is_too_long(self, now_ns)) {
         return false;
     }
     self->by = CM_BY_TIME;
     self->sliced = self->done;
     self->slice_began_ns = self->slice_ns = 0;
-    self->active_count = 0; /* whoever steps next may be another one */
     return true;
 }
 
@@ -348,6 +367,7 @@ bool
 cm_iterations_time(struct cm_iterations *self, uint64_t now_ns)
 {
     bool first = self->slice_began_ns == 0;
+    self->first_ns = self->first_ns != 0 ? self->first_ns : now_ns;
     if (!cm_iterations_time_due(self, now_ns)) {
         return false;
     }

@@ -15,8 +15,8 @@
  * ten of them are always a good part of it: what grows and goes with one
  * request of a server is then within one slice.  They stand for iterations
  * only until something steps: then the count begins anew.  Where nothing steps
- * any more, for longer than the program has ever been seen to pause, as in one
- * that trains and then serves, slices are counted on from the last iteration,
+ * any more, for longer than the program has been seen to pause, as in one that
+ * trains and then serves, slices are counted on from the last iteration,
  * and iterations from the last slice once something steps again: a number is
  * never given twice. */
 
@@ -57,9 +57,10 @@ struct cm_iterations {
                       * had come */
     uint64_t slice_began_ns, slice_ns; /* 0: that of the first one */
     int64_t sliced; /* slices are counted on from this one; else 0 */
-    /* Since when something steps, and when it did last, as far as was asked;
-     * the longest time without that was over again; `all_steps` then. */
-    uint64_t stepping_ns, stepped_ns, longest_ns, heard;
+    /* Since when there is a clock, and something steps, and when it did last,
+     * as far as was asked; the longest time without that was over again; since
+     * when it has been too long, and how many steps there were then. */
+    uint64_t first_ns, stepping_ns, stepped_ns, longest_ns, waiting_ns, heard;
     bool anew; /* this is the first one after slices of time, and the first */
     bool parted; /* those before were an optimizer's part of one each */
     bool parts, parts_told; /* the next end says so; it is said once */

@@ -20,7 +20,9 @@ cm_lingers(const struct cm_series *series, int64_t now,
         least = bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;
     }
-    if (run < RUN || least < rules->min_bytes || least < most / 2
+    bool gone =
+        rules->sliced != 0 && cm_series_newest(series).bytes < least / 2;
+    if (run < RUN || gone || least < rules->min_bytes || least < most / 2
         || (stepped > last.iteration
             && (uint64_t)stepped - (uint64_t)last.iteration > RUN)) {
         return false;

@@ -12,7 +12,8 @@
 #include "verdict.h"
 
 /* Through each of the last three; in slices of time after a training, in which
- * none comes, of the training's last ones.  *result is set where it is so. */
+ * none comes, of the training's last ones, while it is still there.  *result is
+ * set where it is so. */
 bool cm_lingers(const struct cm_series *series, int64_t now,
                 const struct cm_verdict_rules *rules,
                 struct cm_verdict_result *result);

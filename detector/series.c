@@ -259,6 +259,17 @@ cm_series_forward(const struct cm_series *self, size_t back)
     return self->forwards[at];
 }
 
+void
+cm_series_skip_forwards(struct cm_series *self, int64_t first, int64_t second)
+{
+    size_t newest =
+        (self->forwards_next + CM_SERIES_FORWARDS - 1u) % CM_SERIES_FORWARDS;
+    if (self->forwards_run > 0 && self->forwards[newest].iteration == first
+        && second > first) {
+        self->forwards[newest].iteration = second - 1;
+    }
+}
+
 /* ---- reading */
 
 size_t

@@ -100,6 +100,11 @@ void cm_series_note_forward(struct cm_series *self, int64_t iteration,
  * long as the series has held so much. */
 void cm_series_note_unasked(struct cm_series *self, uint64_t bytes);
 
+/* What came between these two were no iterations of the program's: a forward
+ * in the second follows one in the first. */
+void cm_series_skip_forwards(struct cm_series *self, int64_t first,
+                             int64_t second);
+
 size_t cm_series_count(const struct cm_series *self);
 /* The point `number` from 0, oldest first; false: there is none. */
 bool cm_series_get(const struct cm_series *self, size_t number,

@@ -252,7 +252,7 @@ judge(struct cm_growth *self, const struct cm_series *series,
     rules.only_replaced = category != CM_GRADIENT;
     rules.slices = self->slices;
     rules.sliced = self->sliced;
-    rules.warmup += self->sliced;
+    rules.warmup += self->unit_began;
     if (category == CM_OUTSIDE) { /* asked seldom: unknown since, not flat */
         now = series->last_iteration;
     }
@@ -334,12 +334,12 @@ add_up(struct cm_growth *self)
 /* Later on once in so many iterations; what changes more seldom, as in each
  * evaluation, whenever it does. */
 static bool
-has_turn(const struct cm_series *series, const struct cm_growth_state *state,
-         int64_t iteration)
+has_turn(const struct cm_growth *self, const struct cm_series *series,
+         const struct cm_growth_state *state, int64_t iteration)
 {
     int64_t suspect_for =
         iteration - series->first_iteration - (int64_t)series->suspect_after;
-    return iteration < EACH_UNTIL
+    return iteration - self->unit_began < EACH_UNTIL
            || (series->suspected && suspect_for < NEW_FOR)
            || (iteration + series->number) / THEN_EACH
                   != (state->judged_at + series->number) / THEN_EACH;
@@ -358,7 +358,7 @@ cm_growth_judge(struct cm_growth *self, int64_t iteration)
         struct cm_growth_state *state = &self->states[number];
         struct cm_verdict_result result;
         bool again = state->judged_at == iteration; /* gradients come twice */
-        if (again || !has_turn(series, state, iteration)
+        if (again || !has_turn(self, series, state, iteration)
             || judged++ >= MOST_AT_ONCE) {
             continue;
         }
@@ -446,6 +446,7 @@ note_gradient(struct cm_growth *self,
     struct cm_series *series =
         cm_series_table_at(&self->table, gradient->series, &site, &device);
     state->kept = kept != 0;
+    cm_series_skip_forwards(series, self->sliced - 1, iteration);
     self->calm = self->calm && kept == 0;
     cm_series_note_forward(series, iteration, kept);
     if (!asked) {

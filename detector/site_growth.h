@@ -92,7 +92,8 @@ struct cm_growth {
     bool stale;         /* the sums and the list above: series or
                          * categories are new */
     bool slices;        /* iterations are those of time: the owner says so, */
-    int64_t sliced;     /* and after this one, which they did not end */
+    int64_t sliced;     /* after which one of the program's, if it had any, */
+    int64_t unit_began; /* and after which one these began, or those */
     bool forward_noted; /* since the last boundary */
     bool calm; /* nothing was suspect at the last boundary, and no gradients
                 * have been kept since: what comes next may be left out */

@@ -206,12 +206,12 @@ add_size(struct cm_buffer *out, uint64_t bytes)
 }
 
 void
-cm_growth_add_slope(const struct cm_leak *leak, double bytes,
+cm_growth_add_slope(const struct cm_leak *leak, double bytes, int64_t since,
                     struct cm_buffer *out)
 {
     cm_buffer_add_char(out, bytes < 0 ? '-' : '+');
     add_size(out, (uint64_t)(fabs(bytes) + 0.5));
-    cm_growth_add_per_unit(leak, out);
+    cm_growth_add_per_unit(leak, since, out);
 }
 
 /* Three digits, the rest zeros. */
@@ -323,7 +323,8 @@ cm_growth_add_sentence(const struct cm_leak *leak,
     size_t before;
 
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
-        cm_growth_add_slope(leak, growth->bytes_per_iteration, out);
+        cm_growth_add_slope(leak, growth->bytes_per_iteration,
+                            growth->since_iteration, out);
         cm_buffer_add_text(out, cm_growth_is_outside(leak, growth)
                                     ? " outside the frameworks"
                                     : "");
@@ -353,6 +354,7 @@ cm_growth_add_sentence(const struct cm_leak *leak,
 struct faults {
     double slope, seconds; /* the soonest; -1: not known */
     int64_t iterations;
+    int64_t since; /* the youngest of the leaks */
     uint64_t lingering;
     size_t leaks;
 };
@@ -379,6 +381,9 @@ add_up(const struct cm_leak *leak, struct cm_text_id device)
         }
         faults.leaks++;
         faults.slope += growth->bytes_per_iteration;
+        faults.since = growth->since_iteration > faults.since
+                           ? growth->since_iteration
+                           : faults.since;
         if (left >= 0 && (faults.iterations < 0 || left < faults.iterations)) {
             faults.iterations = left;
             faults.seconds = growth->seconds_to_full;
@@ -407,7 +412,7 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
     }
     cm_buffer_add_text(out, " grows by ");
     add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope + 0.5 : 0));
-    cm_growth_add_per_unit(leak, out);
+    cm_growth_add_per_unit(leak, faults.since, out);
     before = out->length;
     cm_buffer_add_text(out, "; ");
     if (!cm_growth_add_full(leak, faults.seconds >= 0 ? -1 : faults.iterations,

@@ -46,7 +46,7 @@ void cm_growth_add_sentence(const struct cm_leak *leak,
                             struct cm_buffer *out);
 /* "+4.0 MiB per iteration". */
 void cm_growth_add_slope(const struct cm_leak *leak, double bytes,
-                         struct cm_buffer *out);
+                         int64_t since, struct cm_buffer *out);
 /* "full in about 1950 iterations (54 min)"; false, and nothing, where it is
  * not known. */
 bool cm_growth_add_full(const struct cm_leak *leak, int64_t iterations,

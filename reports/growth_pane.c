@@ -56,7 +56,8 @@ add_slope(struct cm_sheet *self, const struct cm_leak_growth *growth)
     struct cm_buffer slope = {0};
 
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
-        cm_growth_add_slope(self->leak, growth->bytes_per_iteration, &slope);
+        cm_growth_add_slope(self->leak, growth->bytes_per_iteration,
+                            growth->since_iteration, &slope);
         cm_put(self, "<li><b>");
         cm_put(self, cm_buffer_text(&slope));
         cm_put(self, "</b></li>");

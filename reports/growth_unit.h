@@ -20,7 +20,8 @@ const char *cm_growth_unit(const struct cm_leak *leak);
 const char *cm_growth_unit_now(const struct cm_leak *leak);
 const char *cm_growth_unit_of(const struct cm_leak *leak, int64_t number);
 /* " per iteration", " per time slice of 1.6 s": of the last one; without that
- * where the timeline does not say it. */
-void cm_growth_add_per_unit(const struct cm_leak *leak, struct cm_buffer *out);
+ * where the timeline does not say it.  The slope is of what grows since then. */
+void cm_growth_add_per_unit(const struct cm_leak *leak, int64_t since,
+                            struct cm_buffer *out);
 
 #endif

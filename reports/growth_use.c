@@ -496,9 +496,10 @@ note_way(struct cm_leak *leak, struct cm_timeline_rows *rows,
     bool slices = strcmp(point->by, "time") == 0;
 
     if (slices && by[0] != '\0' && strcmp(by, "time") != 0) {
-        timeline->slices_since = timeline->slices_since != 0
-                                     ? timeline->slices_since
-                                     : point->iteration;
+        if (timeline->slices_since == 0) {
+            timeline->slices_since = point->iteration;
+            *rows = (struct cm_timeline_rows){{0}, {0}}; /* none left out */
+        }
         return;
     }
     if (!slices && strcmp(by, "time") == 0) {

@@ -105,7 +105,8 @@ add_growth(struct cm_sheet *self, const struct cm_leak_growth *growth)
     put_library(self, growth->library_package);
     cm_put(self, cm_growth_verdict_name(verdict));
     if (verdict == CM_GROWTH_LEAK || verdict == CM_GROWTH_GROWING) {
-        cm_growth_add_slope(self->leak, fault.bytes_per_iteration, &slope);
+        cm_growth_add_slope(self->leak, fault.bytes_per_iteration,
+                            fault.since_iteration, &slope);
         cm_put(self, " ");
         cm_put(self, cm_buffer_text(&slope));
     }

@@ -336,7 +336,7 @@ add_slope(const struct view *view, const struct cm_plot_line *line, int y)
     cm_buffer_addf(view->out,
                    "<text class=\"slope\" x=\"100%%\" dx=\"-6\" "
                    "y=\"%d\">#%zu +%s / %s</text>",
-                   y, line->number, size, view->plot->slope_unit);
+                   y, line->number, size, line->unit);
 }
 
 static void

@@ -18,7 +18,8 @@
 /* A line over the layers, with its slope at its end. */
 struct cm_plot_line {
     size_t number;              /* of the finding */
-    double slope;               /* bytes for each `slope_unit` */
+    double slope;               /* bytes for each */
+    const char *unit;           /* a constant */
     const int64_t (*series)[3]; /* borrowed: x, -, bytes; x never falls */
     size_t count;
 };
@@ -30,7 +31,6 @@ struct cm_plot {
     const uint64_t *bytes;      /* `layers` for each x */
     const char *const *classes; /* of each layer: constants */
     const char *unit;           /* of x: a constant */
-    const char *slope_unit;     /* of lines; where there are any */
     size_t most;                /* points that are drawn; 0: all */
     int height;                 /* of the drawing, in pixels */
     double since;               /* x to mark; below 0: none */

@@ -101,6 +101,8 @@ pick_lines(struct cm_sheet *self, struct cm_text_id device,
             plot->lines[plot->line_count++] = (struct cm_plot_line){
                 .number = finding->number,
                 .slope = cm_fault_sum(finding->growth).bytes_per_iteration,
+                .unit = cm_growth_unit_of(self->leak,
+                                          finding->growth->since_iteration),
                 .series = (const int64_t(*)[3])series[at],
                 .count = finding->growth->series_count};
         }
@@ -218,7 +220,6 @@ plot_points(struct cm_sheet *self,
                            .bytes = points->bytes,
                            .classes = classes,
                            .unit = cm_growth_unit(self->leak),
-                           .slope_unit = cm_growth_unit_now(self->leak),
                            .most = DRAWN_POINTS,
                            .height = HEIGHT,
                            .since = -1};

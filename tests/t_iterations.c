@@ -351,36 +351,52 @@ begins_anew_where_something_steps(void **state)
     assert_false(iterations.anew);
 }
 
-/* Whether nothing steps for `idle` seconds, from `at` on, before slices begin. */
+/* Whether nothing steps for `idle` seconds, from `at` on, before it is too long,
+ * and slices begin ten seconds later. */
 static bool
 stays(struct cm_iterations *self, uint64_t at, uint64_t idle)
 {
-    return !cm_iterations_idle(self, (at + idle) * SECOND - 1)
-           && cm_iterations_idle(self, (at + idle) * SECOND);
+    uint64_t over = (at + idle) * SECOND;
+    return !cm_iterations_idle(self, over - 1)
+           && !cm_iterations_idle(self, over)
+           && !cm_iterations_idle(self, over + 10 * SECOND - 1)
+           && self->waiting_ns == over
+           && cm_iterations_idle(self, over + 10 * SECOND);
 }
 
-/* Twice as long as training took, a minute at least, two hours at most; and
- * longer while each step may take minutes. */
+/* `steps` within so many seconds, the first after so many of the clock. */
+static struct cm_iterations
+trained(int steps, uint64_t setup, uint64_t seconds)
+{
+    struct cm_iterations self = {0};
+    (void)cm_iterations_time(&self, 1000 * SECOND);
+    for (int step = 0; step < steps; step++) {
+        uint64_t at =
+            (1000 + setup) * SECOND
+            + seconds * SECOND * (uint64_t)step / (uint64_t)(steps - 1);
+        assert_int_equal(after(&self, "A"), 1);
+        assert_false(cm_iterations_idle(&self, at));
+    }
+    return self;
+}
+
+/* Twice as long as training took, or the way to it, a minute at least, two hours
+ * at most; and longer while each step may take minutes. */
 static void
 takes_slices_again_where_nobody_steps_any_more(void **state)
 {
     (void)state;
     static const struct {
         int steps;
-        uint64_t trained, patience; /* seconds */
-    } rows[] = {{20, 2, 60}, {20, 300, 600}, {20, 7200, 7200}, {10, 2, 600}};
+        uint64_t setup, trained, patience; /* seconds */
+    } rows[] = {{20, 0, 2, 60},      {20, 20, 2, 60},   {20, 200, 2, 400},
+                {20, 0, 300, 600},   {20, 9, 300, 600}, {20, 0, 7200, 7200},
+                {20, 9000, 2, 7200}, {10, 0, 2, 600}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct cm_iterations iterations = {0};
-        assert_false(cm_iterations_idle(&iterations, 900 * SECOND));
-        for (int step = 0; step < rows[i].steps; step++) {
-            uint64_t at = 1000 * SECOND
-                          + rows[i].trained * SECOND * (uint64_t)step
-                                / (uint64_t)(rows[i].steps - 1);
-            assert_int_equal(after(&iterations, "A"), 1);
-            assert_false(cm_iterations_idle(&iterations, at));
-        }
-        assert_true(
-            stays(&iterations, 1000 + rows[i].trained, rows[i].patience));
+        struct cm_iterations iterations =
+            trained(rows[i].steps, rows[i].setup, rows[i].trained);
+        assert_true(stays(&iterations, 1000 + rows[i].setup + rows[i].trained,
+                          rows[i].patience));
     }
 }
 
@@ -389,15 +405,13 @@ static void
 counts_on_in_slices_and_back(void **state)
 {
     (void)state;
-    struct cm_iterations iterations = {0};
-    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
-    cm_iterations_idle(&iterations, SECOND);
-    assert_true(stays(&iterations, 1, 60));
-    assert_false(cm_iterations_idle(&iterations, 70 * SECOND));
+    struct cm_iterations iterations = trained(20, 0, 1);
+    assert_true(stays(&iterations, 1001, 60));
+    assert_false(cm_iterations_idle(&iterations, 2000 * SECOND));
     assert_int_equal(iterations.by, CM_BY_TIME);
     assert_int_equal(iterations.sliced, 20);
     for (uint64_t i = 0; i < 40; i++) {
-        cm_iterations_time(&iterations, 70 * SECOND + i * 2 * TENTH);
+        cm_iterations_time(&iterations, 2000 * SECOND + i * 2 * TENTH);
         assert_false(iterations.anew);
         assert_int_equal(cm_iterations_slice_ns(&iterations),
                          i < 32 ? TENTH : 2 * TENTH);
@@ -412,39 +426,59 @@ counts_on_in_slices_and_back(void **state)
     assert_int_equal(cm_iterations_epoch_end(&iterations, 60), 1060);
 }
 
-/* The second evaluation that is as long as the first is known for one. */
+/* The second evaluation that is as long as the first is known for one; what is
+ * longer than hours is none. */
 static void
 learns_how_long_nothing_steps(void **state)
 {
     (void)state;
-    struct cm_iterations iterations = {0};
-    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
-    cm_iterations_idle(&iterations, SECOND);
-    assert_true(stays(&iterations, 1, 60));
+    struct cm_iterations iterations = trained(20, 0, 1);
+    assert_true(stays(&iterations, 1001, 60));
     after(&iterations, "A");
-    assert_false(cm_iterations_idle(&iterations, 301 * SECOND));
-    assert_true(stays(&iterations, 301, 600));
+    assert_false(cm_iterations_idle(&iterations, 1301 * SECOND));
+    assert_int_equal(iterations.longest_ns, 300 * SECOND);
+    assert_true(stays(&iterations, 1301, 602));
+    after(&iterations, "A");
+    assert_false(cm_iterations_idle(&iterations, 90000 * SECOND));
+    assert_true(stays(&iterations, 90000, 7200));
 }
 
-/* Who stepped before need not be who steps now. */
+/* No tensor was made for five minutes either, as in a notebook; then one is,
+ * and a step comes soon. */
 static void
-has_forgotten_who_stepped_before_slices(void **state)
+waits_for_who_comes_back(void **state)
+{
+    (void)state;
+    struct cm_iterations iterations = trained(20, 0, 1);
+    assert_false(cm_iterations_idle(&iterations, 1300 * SECOND));
+    assert_false(cm_iterations_idle(&iterations, 1309 * SECOND));
+    after(&iterations, "A");
+    assert_false(cm_iterations_idle(&iterations, 1311 * SECOND));
+    assert_int_equal(iterations.by, CM_BY_OPTIMIZER);
+    assert_int_equal(iterations.waiting_ns, 0);
+}
+
+/* Who stepped before need not be who steps now; until then it is known. */
+static void
+forgets_who_stepped_before_slices(void **state)
 {
     (void)state;
     struct cm_iterations iterations = {0};
     after(&iterations, "ABABABABABABABABABAB");
     cm_iterations_idle(&iterations, SECOND);
     assert_true(stays(&iterations, 1, 60));
+    assert_true(cm_iterations_are_several(&iterations));
     assert_int_equal(after(&iterations, "CCC"), 3);
+    assert_false(cm_iterations_are_several(&iterations));
 }
 
-/* Each iteration is two minutes long, of sixty parts with a step each. */
+/* Each iteration is minutes long, of sixty parts with a step each. */
 static void
 hears_those_who_step_within_an_iteration(void **state)
 {
     (void)state;
     struct cm_iterations iterations = {0};
-    after(&iterations, "ABAB");
+    after(&iterations, "ABABABABABABABABABAB");
     for (uint64_t i = 0; i < 15; i++) {
         cm_iterations_optimizer(&iterations, 'A');
         assert_false(cm_iterations_idle(&iterations, i * 59 * SECOND));
@@ -457,11 +491,11 @@ static void
 takes_no_slices_of_who_tells(void **state)
 {
     (void)state;
-    struct cm_iterations iterations = {0};
-    after(&iterations, "AAAAAAAAAAAAAAAAAAAA");
+    struct cm_iterations iterations = trained(20, 0, 1);
     assert_true(cm_iterations_told(&iterations));
-    assert_false(cm_iterations_idle(&iterations, SECOND));
-    assert_false(cm_iterations_idle(&iterations, 90000 * SECOND));
+    for (uint64_t hour = 1; hour < 30; hour++) {
+        assert_false(cm_iterations_idle(&iterations, hour * 3600 * SECOND));
+    }
 }
 
 int
@@ -492,7 +526,8 @@ main(void)
         cmocka_unit_test(takes_slices_again_where_nobody_steps_any_more),
         cmocka_unit_test(counts_on_in_slices_and_back),
         cmocka_unit_test(learns_how_long_nothing_steps),
-        cmocka_unit_test(has_forgotten_who_stepped_before_slices),
+        cmocka_unit_test(waits_for_who_comes_back),
+        cmocka_unit_test(forgets_who_stepped_before_slices),
         cmocka_unit_test(hears_those_who_step_within_an_iteration),
         cmocka_unit_test(takes_no_slices_of_who_tells),
     };

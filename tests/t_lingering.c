@@ -111,6 +111,9 @@ lingers_on_in_slices_after_training(void **state)
     assert_int_equal(result.lingering_bytes, 90 * MIB);
     rules.sliced = 30;
     assert_false(cm_lingers(&series, 300, &rules, &result));
+    rules.sliced = 20;
+    cm_series_add(&series, 290, 0, 0); /* it was freed */
+    assert_false(cm_lingers(&series, 300, &rules, &result));
 }
 
 int

@@ -21,7 +21,6 @@ plot_of(const double *x, const uint64_t *bytes, size_t count)
                             .bytes = bytes,
                             .classes = classes,
                             .unit = "iteration",
-                            .slope_unit = "iteration",
                             .height = 100,
                             .since = -1};
 }
@@ -96,12 +95,12 @@ test_slopes_are_apart(void **state)
 
     (void)state;
     plot.line_count = 2;
-    plot.lines[0] = (struct cm_plot_line){7, 4194304, series, 2};
-    plot.lines[1] = (struct cm_plot_line){8, 1, series, 2};
+    plot.lines[0] = (struct cm_plot_line){7, 4194304, "iteration", series, 2};
+    plot.lines[1] = (struct cm_plot_line){8, 1, "time slice", series, 2};
     cm_plot_add(&plot, &out);
     assert_non_null(strstr(cm_buffer_text(&out),
                            "y=\"50\">#7 +4.0 MiB / iteration</text>"));
-    assert_non_null(strstr(out.bytes, "y=\"64\">#8 +1 B / iteration</text>"));
+    assert_non_null(strstr(out.bytes, "y=\"64\">#8 +1 B / time slice</text>"));
     assert_non_null(strstr(out.bytes, "data-line=\"0 0;9 500\""));
     cm_buffer_release(&out);
 }

@@ -231,7 +231,7 @@ with cumem.observe_tensor_cycles(print):
     kept = []
     torch.zeros(1)
     time.sleep(60)
-    serve(kept.append, 50)
+    serve(kept.append, 150)
     served, numbers = timeline()
     rows = {row["fingerprint"]: row for row in cumem.growth()}
     row, = (row for row in rows.values() if "kept" in (row["advice"] or ""))

@@ -197,13 +197,20 @@ find_inputs(struct cm_session *self)
     }
 }
 
+static bool
+is_quiet(const struct cm_session *self)
+{
+    return self->growth.slices
+           && self->seconds - self->unit_seconds < QUIET_SECONDS;
+}
+
 /* A slice of time ends anywhere in a turn. */
 static void
 ask_to_look(struct cm_session *self)
 {
     bool timed = self->iterations.by == CM_BY_TIME;
     self->between_turns = !timed;
-    if (timed && self->seconds - self->unit_seconds < QUIET_SECONDS) {
+    if (is_quiet(self)) {
         ask_for_early_look(self);
     }
     else if (wants_look(self)) {
@@ -212,18 +219,31 @@ ask_to_look(struct cm_session *self)
     self->between_turns = false;
 }
 
-/* What was to be looked at in so many iterations may be hours of slices away,
- * and what ran before them is over. */
+/* What was told while training is looked at again once it has stood still. */
+static void
+begin_slices(struct cm_session *self)
+{
+    bool told = cm_growth_begin_slices(&self->growth, self->iteration);
+    self->looked_early = told ? 4 : 0;
+}
+
+/* What was to be looked at in so many iterations may be hours of slices away. */
 static void
 begin_unit(struct cm_session *self)
 {
+    bool looks = self->look_at != 0 || self->check_at != 0;
+    if (self->growth.sliced != 0) {
+        cm_growth_end_slices(&self->growth, self->iteration, !is_quiet(self));
+    }
     self->growth.slices = self->iterations.by == CM_BY_TIME;
     self->growth.sliced = self->iterations.sliced;
+    self->growth.unit_began = self->iteration - 1;
     self->unit_seconds = self->seconds;
     self->unit_iteration = self->iteration;
-    self->look_at = self->check_at = self->looked_early = 0;
-    if (self->iterations.sliced != 0) {
-        cm_growth_begin_slices(&self->growth, self->iteration);
+    self->look_at = looks ? self->iteration + 1 : 0;
+    self->check_at = self->looked_early = 0;
+    if (self->growth.sliced != 0) {
+        begin_slices(self);
     }
 }
 
@@ -296,9 +316,9 @@ may_pass(struct cm_session *self, struct cm_blocks *blocks)
 {
     bool steady = cm_steady_ends(&self->steady, blocks, self->iteration);
     return steady && self->growth.calm && !self->growth.due
-           && !self->iterations.parted && cm_allocations_heard()
-           && !cm_allocations_host_heard() && !cm_tags_have_unhooked()
-           && self->iterations.by != CM_BY_TIME;
+           && !has_new_unit(self) && !self->iterations.parted
+           && cm_allocations_heard() && !cm_allocations_host_heard()
+           && !cm_tags_have_unhooked() && self->iterations.by != CM_BY_TIME;
 }
 
 /* The main thread has not come by since the report was written. */
@@ -454,6 +474,9 @@ cm_steps_soon(struct cm_session *self)
 uint32_t
 cm_steps_consider(struct cm_session *self)
 {
+    if (self->iterations.by == CM_BY_STEP) {
+        return CM_TENSORS_UNAWAITED;
+    }
     uint64_t now_ns = cm_clock_ns(CLOCK_MONOTONIC_COARSE);
     if (self->iterations.by != CM_BY_TIME
         && !cm_iterations_idle(&self->iterations, now_ns)) {
