@@ -39,10 +39,11 @@ begin_each(struct cm_growth *self, int64_t iteration, is_wanted *wanted,
         uint32_t site, device;
         struct cm_series *series =
             cm_series_table_at(&self->table, i, &site, &device);
-        if (wanted == NULL || wanted(&self->states[i], series, since)) {
+        if (wanted(&self->states[i], series, since)) {
             begin(&self->states[i], series, iteration);
         }
         else {
+            self->states[i].earlier = self->states[i].leaked;
             left++;
         }
     }
@@ -51,14 +52,32 @@ begin_each(struct cm_growth *self, int64_t iteration, is_wanted *wanted,
     return left;
 }
 
-void
-cm_growth_begin_anew(struct cm_growth *self, int64_t iteration)
+/* Or nobody hears that it has stopped. */
+static void
+remember_leak(struct cm_growth_state *state)
 {
-    (void)begin_each(self, iteration, NULL, 0);
-    for (size_t i = 0; i < self->state_capacity; i++) {
-        self->states[i].looked = false;
-        self->states[i].forward_bytes = 0;
+    state->leaked = state->earlier = true;
+    state->verdict = state->told = CM_VERDICT_LEAK;
+}
+
+void
+cm_growth_begin_anew(struct cm_growth *self, int64_t iteration, bool heard)
+{
+    size_t count = cm_series_table_count(&self->table);
+    for (size_t i = 0; i < count && i < self->state_capacity; i++) {
+        uint32_t site, device;
+        struct cm_growth_state *state = &self->states[i];
+        bool told = heard && state->leaked;
+        begin(state, cm_series_table_at(&self->table, i, &site, &device),
+              iteration);
+        state->looked = false;
+        state->forward_bytes = 0;
+        if (told) {
+            remember_leak(state);
+        }
     }
+    self->suspect_count = 0;
+    self->forward_noted = false;
     cm_growth_heard(self);
 }
 

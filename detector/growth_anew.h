@@ -11,8 +11,10 @@
 
 #include "site_growth.h"
 
-/* As if this one were the first.  At its end, before it is judged. */
-void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration);
+/* As if this one were the first.  At its end, before it is judged.  Of a leak
+ * that somebody may have `heard` of it is remembered that he did. */
+void cm_growth_begin_anew(struct cm_growth *self, int64_t iteration,
+                          bool heard);
 
 /* Slices of time begin after iterations: the same for what nobody was told of;
  * the rest is told as it was.  [Whether there is any] */

@@ -267,6 +267,7 @@ judge(struct cm_growth *self, const struct cm_series *series,
         result->verdict = CM_VERDICT_LEAK; /* not taken back by a tooth */
     }
     state->leaked |= result->verdict == CM_VERDICT_LEAK;
+    state->earlier &= result->verdict != CM_VERDICT_LEAK;
     if (state->leaked && result->verdict == CM_VERDICT_OK) {
         result->verdict = CM_VERDICT_SETTLED; /* whoever was told hears it */
     }

@@ -51,6 +51,7 @@ struct cm_growth_state {
     bool leaked;       /* it was judged a leak once: it does not just vanish */
     bool renewed;      /* each turn of the loop sets it anew */
     bool bounded;      /* by what held it when it was last looked at */
+    bool earlier;      /* leaked, by other iterations than these */
     int64_t judged_at; /* an iteration; 0: never */
     uint64_t bytes, count, peak_bytes;
     uint64_t items, hung; /* the fewest of cm_growth_note_items(); 0: none */
@@ -63,6 +64,8 @@ struct cm_growth_state {
     uint64_t owned_bytes, other_bytes, least_other;
     bool owns;              /* the three are known */
     uint64_t forward_bytes; /* live at the last forward that looked */
+    uint64_t still_bytes;   /* at a look that found that it had settled, and */
+    double still_since;     /* when that was first: the looker's, seconds */
 };
 
 struct cm_growth_gradient {

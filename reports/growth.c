@@ -209,9 +209,11 @@ void
 cm_growth_add_slope(const struct cm_leak *leak, double bytes, int64_t since,
                     struct cm_buffer *out)
 {
+    struct cm_growth_pace pace = cm_growth_pace_of(leak, since);
+
     cm_buffer_add_char(out, bytes < 0 ? '-' : '+');
-    add_size(out, (uint64_t)(fabs(bytes) + 0.5));
-    cm_growth_add_per_unit(leak, since, out);
+    add_size(out, (uint64_t)(fabs(bytes) / pace.each + 0.5));
+    cm_buffer_addf(out, " per %s", pace.unit);
 }
 
 /* Three digits, the rest zeros. */
@@ -286,9 +288,8 @@ add_since(const struct cm_leak *leak, const struct cm_leak_growth *growth,
           struct cm_buffer *out)
 {
     if (growth->since_iteration >= 0) {
-        cm_buffer_addf(out, " since %s %" PRId64,
-                       cm_growth_unit_of(leak, growth->since_iteration),
-                       growth->since_iteration);
+        cm_buffer_add_char(out, ' ');
+        cm_growth_add_since(leak, growth->since_iteration, out);
     }
 }
 
@@ -398,6 +399,7 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
 {
     struct faults faults = add_up(leak, device);
     const char *name = cm_leak_text(leak, device);
+    struct cm_growth_pace pace;
     size_t before;
 
     if (faults.leaks == 0 && faults.lingering == 0) {
@@ -411,8 +413,10 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
         return true;
     }
     cm_buffer_add_text(out, " grows by ");
-    add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope + 0.5 : 0));
-    cm_growth_add_per_unit(leak, faults.since, out);
+    pace = cm_growth_pace_of(leak, faults.since);
+    add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope / pace.each + 0.5
+                                              : 0));
+    cm_buffer_addf(out, " per %s", pace.unit);
     before = out->length;
     cm_buffer_add_text(out, "; ");
     if (!cm_growth_add_full(leak, faults.seconds >= 0 ? -1 : faults.iterations,
@@ -486,9 +490,7 @@ cm_growth_add_step(const struct cm_leak *leak,
 
     cm_growth_add_object(text, out);
     if (growth->holder_iteration >= 0 && number_in(text) != NULL) {
-        cm_buffer_addf(out, " at %s %" PRId64,
-                       cm_growth_unit_of(leak, growth->holder_iteration),
-                       growth->holder_iteration);
+        cm_growth_add_at(leak, growth->holder_iteration, out);
     }
 }
 

@@ -152,7 +152,8 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     }
     cm_put(self, cm_growth_verdict_name(verdict));
     cm_put(self, "</th><td>");
-    put_slope(self, growth->bytes_per_iteration);
+    put_slope(self, growth->bytes_per_iteration
+                        / cm_growth_pace_now(self->leak).each);
     cm_put(self, "</td><td>");
     cm_put_size(self, growth->bytes);
     cm_put(self, "</td><td>");
@@ -229,7 +230,7 @@ cm_growth_add_table(struct cm_sheet *self)
                    "<h2>What stays from %s to %s</h2>\n",
                    cm_growth_unit(self->leak), cm_growth_unit(self->leak));
     if (self->leak->growth_count > quiet) {
-        cm_buffer_addf(self->out, head, cm_growth_unit_now(self->leak));
+        cm_buffer_addf(self->out, head, cm_growth_pace_now(self->leak).unit);
         end_table(self, add_rows(self, true, MAX_ROWS), MAX_ROWS);
     }
     if (quiet > 0) {
@@ -237,7 +238,7 @@ cm_growth_add_table(struct cm_sheet *self)
                        "<details><summary>%zu that settled, or are well"
                        "</summary>\n",
                        quiet);
-        cm_buffer_addf(self->out, head, cm_growth_unit_now(self->leak));
+        cm_buffer_addf(self->out, head, cm_growth_pace_now(self->leak).unit);
         end_table(self, add_rows(self, false, MAX_QUIET_ROWS), MAX_QUIET_ROWS);
         cm_put(self, "</details>\n");
     }

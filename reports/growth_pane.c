@@ -95,9 +95,9 @@ add_cost(struct cm_sheet *self, const struct cm_leak_growth *growth)
     }
     cm_put(self, "</li>");
     if (growth->since_iteration >= 0) {
-        cm_buffer_addf(self->out, "<li>since %s %" PRId64 "</li>",
-                       cm_growth_unit_of(self->leak, growth->since_iteration),
-                       growth->since_iteration);
+        cm_put(self, "<li>");
+        cm_growth_add_since(self->leak, growth->since_iteration, self->out);
+        cm_put(self, "</li>");
     }
     add_full(self, growth);
     if (growth->device.index != 0) {

@@ -315,7 +315,7 @@ belongs_to(const struct cm_growth_told *self,
     return entry != NULL && entry->fault == fault;
 }
 
-/* False: one of its lines grows, or lingers. */
+/* False: one of its lines grows, or lingers, or may go on. */
 static bool
 sum_stopped(const struct cm_growth_told *self, const struct cm_leak *leak,
             uint64_t fault, struct cm_growth_stopped *result)
@@ -329,7 +329,8 @@ sum_stopped(const struct cm_growth_told *self, const struct cm_leak *leak,
         if (!belongs_to(self, growth, fault)) {
             continue;
         }
-        if (cm_growth_is_told(cm_growth_verdict(leak, growth))) {
+        if (growth->unsure
+            || cm_growth_is_told(cm_growth_verdict(leak, growth))) {
             return false;
         }
         if (growth->peak_bytes >= most) {

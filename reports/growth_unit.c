@@ -2,6 +2,7 @@
  * Copyright the cumem authors */
 #include "growth_unit.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 bool
@@ -17,12 +18,6 @@ cm_growth_unit(const struct cm_leak *leak)
     return strcmp(cm_leak_text(leak, leak->timeline.by), "time") != 0
                ? "iteration"
                : "time slice";
-}
-
-const char *
-cm_growth_unit_now(const struct cm_leak *leak)
-{
-    return cm_growth_has_iterations(leak) ? "iteration" : "time slice";
 }
 
 const char *
@@ -48,22 +43,82 @@ last_seconds(const struct cm_leak_timeline_device *device, int64_t since)
                       : 0;
 }
 
-void
-cm_growth_add_per_unit(const struct cm_leak *leak, int64_t since,
-                       struct cm_buffer *out)
+struct cm_growth_pace
+cm_growth_pace_of(const struct cm_leak *leak, int64_t since)
 {
     const struct cm_leak_timeline *timeline = &leak->timeline;
-    const char *unit = cm_growth_unit_of(leak, since);
-    const double shortest = 0.05, longest = 1e6, without_tenths = 99;
+    struct cm_growth_pace pace = {cm_growth_unit_of(leak, since), 1};
+    const double shortest = 0.05, longest = 1e6;
     double seconds = 0;
 
-    cm_buffer_addf(out, " per %s", unit);
-    for (size_t i = 0; strcmp(unit, "iteration") != 0 && seconds <= 0
+    for (size_t i = 0; strcmp(pace.unit, "iteration") != 0 && seconds <= 0
                        && i < timeline->device_count;
          i++) {
         seconds = last_seconds(&timeline->devices[i], timeline->slices_since);
     }
     if (seconds >= shortest && seconds < longest) {
-        cm_buffer_addf(out, " of %.*f s", seconds < without_tenths, seconds);
+        pace = (struct cm_growth_pace){"second", seconds};
+    }
+    return pace;
+}
+
+struct cm_growth_pace
+cm_growth_pace_now(const struct cm_leak *leak)
+{
+    return cm_growth_pace_of(leak, leak->timeline.slices_since);
+}
+
+/* When that one was over; below 0: not known. */
+static double
+seconds_on(const struct cm_leak_timeline_device *device, int64_t number)
+{
+    size_t i = 0;
+
+    while (i < device->point_count && device->iterations[i] < number) {
+        i++;
+    }
+    return i < device->point_count ? device->seconds[i] : -1;
+}
+
+/* Of a slice of time; else below 0, as where it is not known. */
+static double
+seconds_at(const struct cm_leak *leak, int64_t number)
+{
+    const struct cm_leak_timeline *timeline = &leak->timeline;
+    bool slice = strcmp(cm_growth_unit_of(leak, number), "iteration") != 0;
+    double seconds = -1;
+
+    for (size_t i = 0; slice && seconds < 0 && i < timeline->device_count;
+         i++) {
+        seconds = seconds_on(&timeline->devices[i], number);
+    }
+    return seconds >= 0.5 && seconds < 1e7 ? seconds : -1;
+}
+
+void
+cm_growth_add_at(const struct cm_leak *leak, int64_t number,
+                 struct cm_buffer *out)
+{
+    double seconds = seconds_at(leak, number);
+
+    if (seconds >= 0) {
+        cm_buffer_addf(out, " at %.0f s", seconds);
+    }
+    else {
+        cm_buffer_addf(out, " at %s %" PRId64, cm_growth_unit_of(leak, number),
+                       number);
+    }
+}
+
+void
+cm_growth_add_since(const struct cm_leak *leak, int64_t since,
+                    struct cm_buffer *out)
+{
+    double seconds = seconds_at(leak, since);
+
+    cm_buffer_addf(out, "since %s %" PRId64, cm_growth_unit_of(leak, since),
+                   since);
+    if (seconds >= 0) {
+        cm_buffer_addf(out, " (at %.0f s)", seconds);
     }
 }

@@ -14,14 +14,26 @@
 
 /* By now; false: slices of time. */
 bool cm_growth_has_iterations(const struct cm_leak *leak);
-/* "iteration", or "time slice": of the run, of what goes on by now, of the one
- * with this number. */
+/* "iteration", or "time slice": of the run, of the one with this number. */
 const char *cm_growth_unit(const struct cm_leak *leak);
-const char *cm_growth_unit_now(const struct cm_leak *leak);
 const char *cm_growth_unit_of(const struct cm_leak *leak, int64_t number);
-/* " per iteration", " per time slice of 1.6 s": of the last one; without that
- * where the timeline does not say it.  The slope is of what grows since then. */
-void cm_growth_add_per_unit(const struct cm_leak *leak, int64_t since,
-                            struct cm_buffer *out);
+/* What the slope of something that grows since then is told by. */
+struct cm_growth_pace {
+    const char *unit; /* a constant: "iteration", "second", "time slice" */
+    double each; /* of the slope's own unit: seconds of the last slice; 1 */
+};
+
+/* A slice of time is as long as the run is old: seconds are told where the
+ * timeline has them. */
+struct cm_growth_pace cm_growth_pace_of(const struct cm_leak *leak,
+                                        int64_t since);
+/* Of what grows by now. */
+struct cm_growth_pace cm_growth_pace_now(const struct cm_leak *leak);
+/* " at iteration 17", " at 63 s": where the timeline has it, of a slice. */
+void cm_growth_add_at(const struct cm_leak *leak, int64_t number,
+                      struct cm_buffer *out);
+/* "since iteration 3", "since time slice 42 (at 68 s)" */
+void cm_growth_add_since(const struct cm_leak *leak, int64_t since,
+                         struct cm_buffer *out);
 
 #endif

@@ -154,6 +154,7 @@ copy_numbers(const struct cm_growth_use *use, struct cm_leak_growth *growth)
     double seconds = use->seconds_to_full;
 
     growth->bounded = use->bounded;
+    growth->unsure = use->unsure;
     growth->holder_iteration = -1;
     growth->awaited = use->awaited;
     growth->bytes_per_iteration =

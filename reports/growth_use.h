@@ -61,6 +61,7 @@ struct cm_growth_use {
     size_t name_count;
     const char *library_package, *library_link;
     bool bounded; /* its holder lets it grow to an end: no leak */
+    bool unsure;  /* it may go on when what interrupts it is over */
     bool at_end;  /* its variables are gone: a cycle that died with them does
                   * not say who held it */
 };

@@ -204,6 +204,7 @@ struct cm_leak_growth {
     struct cm_text_id device;
     struct cm_text_id verdict;     /* growing, leak, lingering, settled, ok */
     bool bounded;                  /* to an end, so no leak; not in the file */
+    bool unsure;                   /* whether it has stopped; nor is this */
     struct cm_leak_holder *holder; /* owned */
     size_t holder_count;
     size_t holder_at;         /* of it, where they pile up; 0: not known */

@@ -91,7 +91,7 @@ begins_anew_with_what_lives(void **state)
     assert_true(job.growth.due);
     job.iteration = 1;
     cm_growth_boundary(&job.growth, job.blocks, 0, job.iteration);
-    cm_growth_begin_anew(&job.growth, job.iteration);
+    cm_growth_begin_anew(&job.growth, job.iteration, false);
     assert_false(job.growth.due);
     cm_growth_judge(&job.growth, job.iteration);
     for (int i = 0; i < 20; i++) {
@@ -115,6 +115,34 @@ begins_anew_with_what_lives(void **state)
     assert_in_range(rows[0].result.since_iteration, 20, 22);
     cm_free(rows);
     end(&job);
+}
+
+/* A data set that is loaded for minutes, and told as a leak of the slices until
+ * training begins: it has stopped. */
+static void
+remembers_what_was_heard_before_iterations(void **state)
+{
+    (void)state;
+    for (int heard = 0; heard < 2; heard++) {
+        struct job job = begin();
+        struct cm_growth_row row = {0};
+        for (int i = 0; i < 40; i++) {
+            allocate(&job, 7, MIB);
+            step(&job);
+        }
+        assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 1);
+        job.iteration = 1;
+        cm_growth_boundary(&job.growth, job.blocks, 0, job.iteration);
+        cm_growth_begin_anew(&job.growth, job.iteration, heard);
+        cm_growth_judge(&job.growth, job.iteration);
+        for (int i = 0; i < 40; i++) {
+            release(&job, allocate(&job, 8, MIB));
+            step(&job);
+        }
+        assert_int_equal(rows_of(&job, CM_VERDICT_LEAK, &row), 0);
+        assert_int_equal(rows_of(&job, CM_VERDICT_SETTLED, &row), heard);
+        end(&job);
+    }
 }
 
 /* As the owner does at the end of the first slice, or the first iteration. */
@@ -239,6 +267,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(begins_anew_with_what_lives),
+        cmocka_unit_test(remembers_what_was_heard_before_iterations),
         cmocka_unit_test(keeps_what_was_told_before_slices),
         cmocka_unit_test(ends_slices),
         cmocka_unit_test(has_lingering_through_slices),

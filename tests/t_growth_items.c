@@ -183,7 +183,7 @@ remembers_the_end_that_the_look_before_knew(void **state)
     assert_false(cm_growth_note_bound(&job.growth, 0, site, true));
     assert_true(cm_growth_note_bound(&job.growth, 0, site, false));
     assert_false(cm_growth_note_bound(&job.growth, 0, site, true));
-    cm_growth_begin_anew(&job.growth, 1);
+    cm_growth_begin_anew(&job.growth, 1, true);
     assert_false(cm_growth_note_bound(&job.growth, 0, site, false));
     end(&job);
 }

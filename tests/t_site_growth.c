@@ -194,7 +194,7 @@ remembers_what_each_turn_sets_anew(void **state)
     cm_growth_renew(&job.growth, 0, site, false);
     assert_false(cm_growth_is_renewed(&job.growth, 0, site));
     cm_growth_renew(&job.growth, 0, site, true);
-    cm_growth_begin_anew(&job.growth, job.iteration);
+    cm_growth_begin_anew(&job.growth, job.iteration, false);
     assert_false(cm_growth_is_renewed(&job.growth, 0, site));
     end(&job);
 }

@@ -413,6 +413,16 @@ has_graph(const struct search *self, uint32_t group)
            && self->query->autograd_depths[group] != 0;
 }
 
+static bool
+is_behind_few(const struct search *self, uint32_t group,
+              const struct cm_pile *pile)
+{
+    const bool *few = self->query->behind_few;
+    return cm_pile_is_behind(pile)
+           || (few != NULL && few[group] && pile->way != NULL
+               && pile->way->parent < CM_FROM_ROOT);
+}
+
 /* Variables have one or two, and nothing that Python knows of has the many
  * others: no variable is what holds them. */
 static bool
@@ -457,7 +467,7 @@ find_holder(struct search *self, uint32_t group, struct cm_holder *holder)
         pile.way = cm_turns_carried(&turns, group, pile.way, &pile.node);
     }
     if (has_graph(self, group)
-        && (cm_pile_is_behind(&pile) || is_window(self, group, &pile))
+        && (is_behind_few(self, group, &pile) || is_window(self, group, &pile))
         && !cm_turns_renew_way(&turns, pile.way)) {
         const struct cm_reach_hit *kept =
             cm_turns_kept(&turns, group, pile.way);

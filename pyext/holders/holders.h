@@ -26,6 +26,7 @@ struct cm_holders_query {
     const uint64_t *autograd_depths;
     const bool *growing;
     const bool *chained;     /* as graph/holding.h has it */
+    const bool *behind_few;  /* most that have it are in the graphs of few */
     PyObject *const *hidden; /* the asker's own lists; may be NULL */
     size_t hidden_count;
     bool several_optimizers;       /* have stepped */

@@ -21,6 +21,7 @@ enum {
     FIRST_WALKS = 100,   /* of the youngest; the others are some of all */
     FEWEST_LONGER = 8,   /* that may have what none was seen to have */
     MOST_SEEN = 1 << 20, /* blocks */
+    MOST_KEPT = 16,      /* that say whether they are links of a chain */
 };
 
 struct seen {
@@ -97,18 +98,18 @@ note_without(struct cm_growth_look *self, const struct cm_growing_graph *none)
 
 /* Of more than can be walked, those that the collector has first, which are its
  * youngest, and of the others each so many of them: what waits for a collection
- * is not all that is seen. */
+ * is not all that is seen.  They are met from the end on. */
 static bool
 is_left_out(struct cm_growing_graphs *self, PyObject *object)
 {
     if (!cm_grad_has_step(object)) {
         return false;
     }
-    size_t left = self->live - ++self->met, each = 1;
-    if (self->live > MOST_WALKS && self->met > FIRST_WALKS) {
+    size_t met = self->met++, each = 1;
+    if (self->live > MOST_WALKS && self->live - met > FIRST_WALKS) {
         each = (self->live - FIRST_WALKS) / (MOST_WALKS - FIRST_WALKS) + 1;
     }
-    return left % each != 0 || self->count == MOST_WALKS;
+    return met % each != 0 || self->count == MOST_WALKS;
 }
 
 /* False: no memory. */
@@ -140,7 +141,7 @@ cm_growing_find_behind(struct cm_growth_look *self,
                        const struct cm_objects_array *live)
 {
     struct cm_growing_graphs *graphs = &self->graphs;
-    graphs->items = cm_calloc(MOST_WALKS, sizeof(*graphs->items));
+    graphs->items = cm_calloc(MOST_WALKS + MOST_KEPT, sizeof(*graphs->items));
     if (graphs->items == NULL) {
         self->status = CM_NO_MEMORY;
         return;
@@ -148,7 +149,8 @@ cm_growing_find_behind(struct cm_growth_look *self,
     for (size_t i = 0; i < live->count; i++) {
         graphs->live += cm_grad_has_step(live->items[i]);
     }
-    for (size_t i = 0; i < live->count && note(self, live->items[i]); i++) {
+    /* What was made of another one before it: that has nothing of its own. */
+    for (size_t i = live->count; i-- > 0 && note(self, live->items[i]);) {
     }
 }
 
@@ -161,11 +163,36 @@ cm_growing_release_behind(struct cm_growth_look *self)
     self->graphs = (struct cm_growing_graphs){0};
 }
 
+void
+cm_growing_find_kept(struct cm_growth_look *self, PyObject *const *items,
+                     size_t count)
+{
+    struct cm_growing_graphs *graphs = &self->graphs;
+    size_t most = graphs->count + MOST_KEPT;
+    for (size_t i = count;
+         graphs->items != NULL && i-- > 0 && graphs->count < most;) {
+        struct cm_autograd_behind behind = {0};
+        struct cm_growing_graph graph = {.object = items[i], .kept = true};
+        if (cm_grad_has_step(items[i])
+            && cm_autograd_behind(items[i], &bounds, &behind)) {
+            count_blocks(self, &behind, &graph);
+            graphs->items[graphs->count++] = graph;
+            cm_autograd_behind_release(&behind);
+        }
+    }
+}
+
 bool
 cm_growing_chained(const struct cm_growing *self)
 {
-    return self->behind > 1
+    return self->links > 1
            && 2 * (uint64_t)self->most_behind > self->row.count;
+}
+
+bool
+cm_growing_behind_few(const struct cm_growing *self)
+{
+    return self->links > 3 * self->behind;
 }
 
 /* ---- which of them */
@@ -211,10 +238,23 @@ struct share {
     bool longer;               /* cut ones may have more of it */
 };
 
+/* What one has that C++ alone holds, another has whose graph that is in. */
+static uint32_t
+blocks_of(const struct cm_growing_graph *graph, uint32_t group)
+{
+    return graph->kept ? 0 : graph->blocks[group];
+}
+
+static uint32_t
+fresh_of(const struct cm_growing_graph *graph, uint32_t group)
+{
+    return graph->kept ? 0 : graph->fresh[group];
+}
+
 static uint32_t
 fresh_of_cut(const struct cm_growing_graph *graph)
 {
-    return graph->cut ? graph->fresh_of_all : 0;
+    return graph->cut && !graph->kept ? graph->fresh_of_all : 0;
 }
 
 static struct share
@@ -224,12 +264,12 @@ share_of(const struct cm_growth_look *self, const struct cm_growing *finding)
     const struct cm_growing_graph *items = self->graphs.items;
     size_t count = self->graphs.count, longer = 0;
     for (size_t i = 0; i < count; i++) {
-        note_most(&share.blocks, items[i].blocks[finding->group]);
-        note_most(&share.fresh, items[i].fresh[finding->group]);
+        note_most(&share.blocks, blocks_of(&items[i], finding->group));
+        note_most(&share.fresh, fresh_of(&items[i], finding->group));
         note_most(&share.cut, fresh_of_cut(&items[i]));
     }
     for (size_t i = 0; i < count; i++) {
-        note_large(&share.fresh, items[i].fresh[finding->group]);
+        note_large(&share.fresh, fresh_of(&items[i], finding->group));
         note_large(&share.cut, fresh_of_cut(&items[i]));
     }
     for (size_t i = 0; i < count; i++) {
@@ -252,9 +292,9 @@ is_chosen(const struct cm_growing_graph *graph, uint32_t group,
           const struct share *share)
 {
     if (share->one_has_much) {
-        return is_large(&share->blocks, graph->blocks[group]);
+        return is_large(&share->blocks, blocks_of(graph, group));
     }
-    return counts(&share->fresh, graph->fresh[group])
+    return counts(&share->fresh, fresh_of(graph, group))
            || (share->longer && counts(&share->cut, fresh_of_cut(graph)));
 }
 
@@ -266,6 +306,8 @@ cm_growing_choose_behind(struct cm_growth_look *self,
     finding->most_behind = share.blocks.most;
     for (size_t i = 0; share.blocks.most != 0 && i < self->graphs.count; i++) {
         const struct cm_growing_graph *graph = &self->graphs.items[i];
+        finding->links +=
+            is_large(&share.blocks, graph->blocks[finding->group]);
         if (is_chosen(graph, finding->group, &share)) {
             finding->behind++;
             finding->steps_behind = graph->steps > finding->steps_behind
@@ -281,7 +323,7 @@ void
 cm_growing_add_behind(struct cm_growth_look *self, struct cm_growing *finding)
 {
     struct share share = share_of(self, finding);
-    for (size_t i = 0; i < self->graphs.count; i++) {
+    for (size_t i = self->graphs.count; i-- > 0;) {
         const struct cm_growing_graph *graph = &self->graphs.items[i];
         if (is_chosen(graph, finding->group, &share)
             && !cm_growing_add(self, finding, graph->object)) {

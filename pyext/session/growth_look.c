@@ -73,6 +73,49 @@ add_series(struct cm_growing *finding, const struct cm_series *series)
     }
 }
 
+/* Where a short training interrupts a service, iterations say nothing: for
+ * half a minute, between two looks. */
+static bool
+has_stood_still(const struct cm_session *session,
+                struct cm_growth_state *state, uint64_t bytes)
+{
+    const double half_a_minute = 30;
+    if (state->still_bytes != bytes) {
+        state->still_bytes = bytes;
+        state->still_since = session->seconds;
+    }
+    return session->seconds - state->still_since >= half_a_minute;
+}
+
+/* A leak that was told by other iterations, or slices of time, than these: it
+ * has not stopped where there is more since the last of these.  At the end
+ * nobody sees how it goes on. */
+static void
+take_in_what_came_since(const struct cm_growth_look *self,
+                        struct cm_growing *finding)
+{
+    struct cm_growth_row *row = &finding->row;
+    struct cm_site_id site = {row->site};
+    struct cm_growth_state *state =
+        cm_growth_known(&self->session->growth, row->device, site);
+    if (row->result.verdict != CM_VERDICT_SETTLED || state == NULL
+        || !state->earlier) {
+        return;
+    }
+    struct cm_site_use use =
+        cm_blocks_site(cm_allocations_blocks(), row->device, site);
+    bool more =
+        use.bytes > row->bytes && use.bytes - row->bytes > row->bytes / 64;
+    finding->unsure =
+        !has_stood_still(self->session, state, row->bytes) || more;
+    if (more && self->ending) {
+        row->result.verdict = CM_VERDICT_LEAK;
+        row->result.bytes_per_iteration = (double)(use.bytes - row->bytes);
+        row->bytes = use.bytes;
+        row->count = use.count;
+    }
+}
+
 static void
 add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
 {
@@ -92,6 +135,7 @@ add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
     *finding =
         (struct cm_growing){.row = *row, .group = (uint32_t)self->count};
     cm_allocations_device(row->device, finding->device);
+    take_in_what_came_since(self, finding);
     add_series(finding, row->series);
     self->count++;
 }
@@ -356,7 +400,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
     struct cm_site_id sites[MOST_FINDINGS];
     const char *categories[MOST_FINDINGS];
     uint64_t depths[MOST_FINDINGS];
-    bool growing[MOST_FINDINGS], chained[MOST_FINDINGS];
+    bool growing[MOST_FINDINGS], chained[MOST_FINDINGS], few[MOST_FINDINGS];
     for (size_t i = 0; i < self->count; i++) {
         sites[i].index = self->findings[i].row.site;
         categories[i] = category_for_advice(&self->findings[i]);
@@ -364,6 +408,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         growing[i] = !self->findings[i].copy
                      && self->findings[i].row.result.bytes_per_iteration > 0;
         chained[i] = cm_growing_chained(&self->findings[i]);
+        few[i] = cm_growing_behind_few(&self->findings[i]);
     }
     struct cm_holders_query query = {
         .objects = self->session->objects,
@@ -377,6 +422,7 @@ find_holders(struct cm_growth_look *self, struct cm_holders *holders)
         .autograd_depths = depths,
         .growing = growing,
         .chained = chained,
+        .behind_few = few,
         .hidden = self->hidden,
         .hidden_count = self->hidden_count,
         .several_optimizers =
@@ -483,7 +529,11 @@ cm_session_growing(struct cm_session *self)
         return PyErr_NoMemory();
     }
     for (size_t i = 0; i < count; i++) {
-        found += rank_of(&rows[i]) != 0;
+        struct cm_site_id site = {rows[i].site};
+        const struct cm_growth_state *state =
+            cm_growth_known(&self->growth, rows[i].device, site);
+        bool leaked = state != NULL && state->leaked; /* has it stopped? */
+        found += leaked || rank_of(&rows[i]) != 0;
     }
     cm_free(rows);
     return PyLong_FromLong(found);

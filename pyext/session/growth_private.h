@@ -29,11 +29,14 @@ struct cm_growing {
     struct cm_growth_row row;
     uint32_t group;
     bool bounded; /* a leak but for who holds it */
+    bool unsure;  /* whether it has stopped */
     bool copy; /* of the model's weights: its targets are told, not sought */
     uint32_t targets;              /* who have the memory themselves, or by a
                                     * graph, once it is known which of them */
     uint32_t behind;               /* who have it by a graph, ... */
     uint32_t most_behind;          /* ... blocks behind one of these at most */
+    uint32_t links;                /* about as many behind so many, with those
+                                    * that C++ alone has */
     uint32_t without_graph;        /* parameters that C++ has a gradient of */
     uint64_t steps_behind;         /* of backward, behind one of the targets */
     const char *names[MOST_NAMES]; /* borrowed of the rows from Python */
@@ -48,7 +51,8 @@ struct cm_growing {
 struct cm_growing_graph {
     PyObject *object; /* borrowed */
     uint64_t steps;
-    bool cut; /* there is more of it */
+    bool cut;  /* there is more of it */
+    bool kept; /* C++ alone has the tensor, in the graph of another */
     uint32_t fresh_of_all;
     uint32_t blocks[MOST_FINDINGS], fresh[MOST_FINDINGS];
 };
@@ -86,6 +90,8 @@ bool cm_growing_larger(const struct cm_growth_row *row);
 bool cm_growing_gradients(const struct cm_growing *self);
 /* Several have most of its blocks behind them: each is made of the one before. */
 bool cm_growing_chained(const struct cm_growing *self);
+/* Most that have such a graph are within those of the few that Python has. */
+bool cm_growing_behind_few(const struct cm_growing *self);
 /* False: no memory. */
 bool cm_growing_add(struct cm_growth_look *look, struct cm_growing *self,
                     PyObject *object);
@@ -103,6 +109,9 @@ void cm_growing_find(struct cm_growth_look *look);
 /* Of these tensors, for the findings of which few have the memory themselves. */
 void cm_growing_find_behind(struct cm_growth_look *look,
                             const struct cm_objects_array *live);
+/* And of some of these, which C++ alone has. */
+void cm_growing_find_kept(struct cm_growth_look *look, PyObject *const *items,
+                          size_t count);
 /* Which of their graphs are those of this finding; how many of its blocks these
  * have, of more than can be counted at least their own number. */
 uint64_t cm_growing_choose_behind(struct cm_growth_look *look,

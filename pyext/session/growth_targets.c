@@ -195,17 +195,20 @@ drop_small(struct cm_growth_look *self)
     drop_targets_of_no_group(self);
 }
 
-/* What a graph alone has is behind whoever has the graph. */
-static void
-drop_kept_by_cpp(struct cm_objects_array *live)
+/* What a graph alone has is behind whoever has the graph: those to the end, in
+ * any order.  [How many others there are] */
+static size_t
+part_kept_by_cpp(struct cm_objects_array *live)
 {
-    size_t kept = 0;
+    size_t others = 0;
     for (size_t i = 0; i < live->count; i++) {
-        if (!cm_grad_kept_by_cpp(live->items[i])) {
-            live->items[kept++] = live->items[i];
+        PyObject *object = live->items[i];
+        if (!cm_grad_kept_by_cpp(object)) {
+            live->items[i] = live->items[others];
+            live->items[others++] = object;
         }
     }
-    live->count = kept;
+    return others;
 }
 
 /* Until one answers that it is enough. */
@@ -226,15 +229,18 @@ cm_growing_find(struct cm_growth_look *self)
         self->status = CM_NO_MEMORY;
         return;
     }
-    drop_kept_by_cpp(&live);
-    note_each(self, &live, note_target);
+    struct cm_objects_array others = {.items = live.items,
+                                      .count = part_kept_by_cpp(&live)};
+    note_each(self, &others, note_target);
     for (size_t i = 0; i < self->count; i++) {
         struct cm_growing *finding = &self->findings[i];
         self->by_others[i] = has_few(finding);
         any |= self->by_others[i];
     }
     if (any) {
-        cm_growing_find_behind(self, &live);
+        cm_growing_find_behind(self, &others);
+        cm_growing_find_kept(self, live.items + others.count,
+                             live.count - others.count);
         for (size_t i = 0; i < self->count; i++) {
             choose_targets(self, &self->findings[i]);
         }

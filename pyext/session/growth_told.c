@@ -144,6 +144,7 @@ cm_growing_tell(const struct cm_growth_look *self,
     told->use.autograd_depth = finding->steps_behind;
     told->use.at_end = self->ending;
     told->use.bounded = finding->bounded;
+    told->use.unsure = finding->unsure;
     bool gone = is_given_back(row);
     if (!(gone && self->ending)) { /* a variable has the last one yet */
         tell_holder(self->session->records, holder, finding->steps_behind,

@@ -263,6 +263,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     bool known = cm_allocations_heard() || torch_is_unheard(self)
                  || cm_tags_have_unhooked();
     int last = known ? cm_blocks_devices(blocks) : 0;
+    bool heard = self->iterations.anew && !is_quiet(self);
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
@@ -275,7 +276,7 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
         self->step_count = 0;
     }
     if (self->iterations.anew || self->iterations.parted) {
-        cm_growth_begin_anew(&self->growth, self->iteration);
+        cm_growth_begin_anew(&self->growth, self->iteration, heard);
     }
     cm_session_ask_memory(self);
     find_inputs(self);
