@@ -317,7 +317,8 @@ goes_on(struct cm_iterations *self, uint64_t now_ns)
     uint64_t since = self->stepped_ns != 0 ? self->stepped_ns
                      : self->first_ns != 0 ? self->first_ns
                                            : now_ns;
-    self->longest_ns = larger(self->longest_ns, now_ns - since);
+    uint64_t pause = now_ns > since ? now_ns - since : 0; /* two clocks */
+    self->longest_ns = larger(self->longest_ns, pause);
     self->stepping_ns = self->stepping_ns != 0 ? self->stepping_ns : now_ns;
     self->stepped_ns = now_ns;
     self->waiting_ns = 0;

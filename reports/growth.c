@@ -360,6 +360,21 @@ struct faults {
     size_t leaks;
 };
 
+/* Of what grows by one unit, that of the youngest. */
+static void
+add_slope(const struct cm_leak *leak, const struct cm_leak_growth *growth,
+          struct faults *faults)
+{
+    int64_t since = growth->since_iteration;
+    bool same = cm_growth_same_unit(leak, since, faults->since);
+
+    if (same || since > faults->since) {
+        faults->slope =
+            growth->bytes_per_iteration + (same ? faults->slope : 0);
+    }
+    faults->since = since > faults->since ? since : faults->since;
+}
+
 static struct faults
 add_up(const struct cm_leak *leak, struct cm_text_id device)
 {
@@ -381,10 +396,7 @@ add_up(const struct cm_leak *leak, struct cm_text_id device)
             continue;
         }
         faults.leaks++;
-        faults.slope += growth->bytes_per_iteration;
-        faults.since = growth->since_iteration > faults.since
-                           ? growth->since_iteration
-                           : faults.since;
+        add_slope(leak, growth, &faults);
         if (left >= 0 && (faults.iterations < 0 || left < faults.iterations)) {
             faults.iterations = left;
             faults.seconds = growth->seconds_to_full;
@@ -399,7 +411,7 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
 {
     struct faults faults = add_up(leak, device);
     const char *name = cm_leak_text(leak, device);
-    struct cm_growth_pace pace;
+    struct cm_growth_pace pace = cm_growth_pace_of(leak, faults.since);
     size_t before;
 
     if (faults.leaks == 0 && faults.lingering == 0) {
@@ -413,9 +425,7 @@ cm_growth_add_device(const struct cm_leak *leak, struct cm_text_id device,
         return true;
     }
     cm_buffer_add_text(out, " grows by ");
-    pace = cm_growth_pace_of(leak, faults.since);
-    add_size(out, (uint64_t)(faults.slope > 0 ? faults.slope / pace.each + 0.5
-                                              : 0));
+    add_size(out, (uint64_t)(fmax(faults.slope, 0) / pace.each + 0.5));
     cm_buffer_addf(out, " per %s", pace.unit);
     before = out->length;
     cm_buffer_add_text(out, "; ");

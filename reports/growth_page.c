@@ -138,6 +138,20 @@ number_of(const struct cm_sheet *self, const struct cm_leak_growth *growth)
     return 0;
 }
 
+/* Its unit, where that is not the table's. */
+static void
+add_slope(struct cm_sheet *self, const struct cm_leak_growth *growth)
+{
+    struct cm_growth_pace pace =
+        cm_growth_pace_of(self->leak, growth->since_iteration);
+    const char *unit = cm_growth_pace_now(self->leak).unit;
+
+    put_slope(self, growth->bytes_per_iteration / pace.each);
+    if (strcmp(pace.unit, unit) != 0 && growth->bytes_per_iteration >= 0.5) {
+        cm_buffer_addf(self->out, " per %s", pace.unit);
+    }
+}
+
 static void
 add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
 {
@@ -152,8 +166,7 @@ add_row(struct cm_sheet *self, const struct cm_leak_growth *growth)
     }
     cm_put(self, cm_growth_verdict_name(verdict));
     cm_put(self, "</th><td>");
-    put_slope(self, growth->bytes_per_iteration
-                        / cm_growth_pace_now(self->leak).each);
+    add_slope(self, growth);
     cm_put(self, "</td><td>");
     cm_put_size(self, growth->bytes);
     cm_put(self, "</td><td>");

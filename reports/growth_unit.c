@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../detector/iterations.h"
+
 bool
 cm_growth_has_iterations(const struct cm_leak *leak)
 {
@@ -28,19 +30,39 @@ cm_growth_unit_of(const struct cm_leak *leak, int64_t number)
     return since != 0 && number >= since ? "time slice" : cm_growth_unit(leak);
 }
 
-/* 0: not known. */
-static double
-last_seconds(const struct cm_leak_timeline_device *device, int64_t since)
+bool
+cm_growth_same_unit(const struct cm_leak *leak, int64_t one, int64_t other)
 {
-    size_t last = device->point_count;
-    int64_t slices = 0;
+    return strcmp(cm_growth_unit_of(leak, one), cm_growth_unit_of(leak, other))
+           == 0;
+}
 
-    if (last-- > 1 && device->iterations[last - 1] >= since) {
-        slices = device->iterations[last] - device->iterations[last - 1];
+/* How long the last slice would have been, had each since then lasted as long as
+ * it should, and all together as they did: they end when tensors come.  0: not
+ * known. */
+static double
+last_seconds(const struct cm_leak *leak,
+             const struct cm_leak_timeline_device *device, int64_t since)
+{
+    int64_t slices_since = leak->timeline.slices_since;
+    double before = slices_since != 0 ? (double)slices_since - 1 : 0;
+    int64_t from = since > slices_since ? since : slices_since;
+    size_t last = device->point_count - (device->point_count > 0), first = 0;
+    double end, clock, units;
+
+    while (first < last && device->iterations[first] < from) {
+        first++;
     }
-    return slices > 0 ? (device->seconds[last] - device->seconds[last - 1])
-                            / (double)slices
-                      : 0;
+    if (first >= last) {
+        return 0;
+    }
+    end = (double)device->iterations[last] - before;
+    clock = cm_iterations_clock(end);
+    units = clock
+            - cm_iterations_clock((double)device->iterations[first] - before);
+    return units > 0 ? (device->seconds[last] - device->seconds[first]) / units
+                           * (cm_iterations_clock(end + 1) - clock)
+                     : 0;
 }
 
 struct cm_growth_pace
@@ -54,7 +76,7 @@ cm_growth_pace_of(const struct cm_leak *leak, int64_t since)
     for (size_t i = 0; strcmp(pace.unit, "iteration") != 0 && seconds <= 0
                        && i < timeline->device_count;
          i++) {
-        seconds = last_seconds(&timeline->devices[i], timeline->slices_since);
+        seconds = last_seconds(leak, &timeline->devices[i], since);
     }
     if (seconds >= shortest && seconds < longest) {
         pace = (struct cm_growth_pace){"second", seconds};

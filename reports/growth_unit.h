@@ -17,14 +17,16 @@ bool cm_growth_has_iterations(const struct cm_leak *leak);
 /* "iteration", or "time slice": of the run, of the one with this number. */
 const char *cm_growth_unit(const struct cm_leak *leak);
 const char *cm_growth_unit_of(const struct cm_leak *leak, int64_t number);
+bool cm_growth_same_unit(const struct cm_leak *leak, int64_t one,
+                         int64_t other);
 /* What the slope of something that grows since then is told by. */
 struct cm_growth_pace {
     const char *unit; /* a constant: "iteration", "second", "time slice" */
-    double each; /* of the slope's own unit: seconds of the last slice; 1 */
+    double each; /* of the slope's own unit: seconds of a slice by now; 1 */
 };
 
-/* A slice of time is as long as the run is old: seconds are told where the
- * timeline has them. */
+/* Slices of time get longer with the run: seconds are told where the timeline
+ * has them. */
 struct cm_growth_pace cm_growth_pace_of(const struct cm_leak *leak,
                                         int64_t since);
 /* Of what grows by now. */

@@ -92,18 +92,19 @@ pick_lines(struct cm_sheet *self, struct cm_text_id device,
         const struct cm_sheet_finding *finding = &self->findings[i];
         size_t at = plot->line_count;
         struct cm_growth_pace pace;
+        struct cm_leak_growth sum;
 
         if (!is_drawn(self, finding, device)
             || finding->group != CM_SHEET_SHOWN) {
             continue;
         }
-        pace = cm_growth_pace_of(self->leak, finding->growth->since_iteration);
+        sum = cm_fault_sum(finding->growth);
+        pace = cm_growth_pace_of(self->leak, sum.since_iteration);
         status = cm_fault_series(finding->growth, &series[at]);
         if (status == CM_OK) {
             plot->lines[plot->line_count++] = (struct cm_plot_line){
                 .number = finding->number,
-                .slope = cm_fault_sum(finding->growth).bytes_per_iteration
-                         / pace.each,
+                .slope = sum.bytes_per_iteration / pace.each,
                 .unit = pace.unit,
                 .series = (const int64_t(*)[3])series[at],
                 .count = finding->growth->series_count};

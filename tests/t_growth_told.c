@@ -169,6 +169,9 @@ test_what_stopped_is_told_once(void **state)
     give_verdict(leak, first + 1, first + 2, "growing");
     assert_int_equal(stopped(&scene), 0);
     give_verdict(leak, first + 1, first + 2, "ok");
+    leak->growth[first].unsure = true;
+    assert_int_equal(stopped(&scene), 0);
+    leak->growth[first].unsure = false;
     assert_int_equal(stopped(&scene), 1);
     assert_string_equal(cm_buffer_text(&scene.text),
                         "cumem: stopped growing: net.py:3 forward and 1 more "

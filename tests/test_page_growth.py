@@ -181,8 +181,10 @@ def test_slices_after_training_say_so(show, tmp_path):
     caption = page.inner_text(".over figcaption")
     assert "step; nothing stepped any more: from 41 on slices of time" in caption, caption
     leak, kept = page.locator("article").all()
-    assert "+4.0 MiB per time slice" in leak.inner_text() and "since time slice 45" in leak.inner_text()
-    assert "#1 +4.0 MiB / time slice" in page.locator(".over svg").first.text_content()
+    pace, = re.findall(r"\+(\S+ MiB) per second", leak.locator("ul.cost").inner_text())
+    assert "since time slice 45 (at 1 s)" in leak.inner_text()
+    assert f"#1 +{pace} / second" in page.locator(".over svg").first.text_content()
+    assert f"+{pace}" in page.inner_text("#growth tr.leak") and "each second" in page.inner_text("#growth")
     assert "since iteration 1" in kept.inner_text() and "slice" not in kept.inner_text()
     facts = page.inner_text("footer dl")
     assert facts.split("iterations\n")[1].startswith("40\ntime slices\n260"), facts

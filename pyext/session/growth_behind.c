@@ -21,7 +21,7 @@ enum {
     FIRST_WALKS = 100,   /* of the youngest; the others are some of all */
     FEWEST_LONGER = 8,   /* that may have what none was seen to have */
     MOST_SEEN = 1 << 20, /* blocks */
-    MOST_KEPT = 16,      /* that say whether they are links of a chain */
+    MOST_LEAVES = 4096,  /* that have a gradient, or something else behind */
 };
 
 struct seen {
@@ -103,7 +103,7 @@ static bool
 is_left_out(struct cm_growing_graphs *self, PyObject *object)
 {
     if (!cm_grad_has_step(object)) {
-        return false;
+        return !cm_grad_leads(object) || ++self->leaves > MOST_LEAVES;
     }
     size_t met = self->met++, each = 1;
     if (self->live > MOST_WALKS && self->live - met > FIRST_WALKS) {
@@ -131,6 +131,7 @@ note(struct cm_growth_look *self, PyObject *object)
     }
     else if (self->graphs.count < MOST_WALKS) {
         self->graphs.items[self->graphs.count++] = graph;
+        self->graphs.walked++;
     }
     cm_autograd_behind_release(&behind);
     return whole;
@@ -315,8 +316,12 @@ cm_growing_choose_behind(struct cm_growth_look *self,
                                         : finding->steps_behind;
         }
     }
-    return share.fresh.all > finding->behind ? share.fresh.all
-                                             : finding->behind;
+    uint64_t all =
+        share.fresh.all > finding->behind ? share.fresh.all : finding->behind;
+    const struct cm_growing_graphs *graphs = &self->graphs;
+    return graphs->walked != 0 && graphs->live > graphs->walked
+               ? all * graphs->live / graphs->walked
+               : all;
 }
 
 void

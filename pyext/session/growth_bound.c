@@ -61,6 +61,15 @@ look_again(struct cm_session *session, int64_t iteration)
     set_earlier(&session->look_at, iteration);
 }
 
+/* In as many iterations as there have been of these. */
+void
+cm_growing_look_again(struct cm_session *session)
+{
+    const int64_t least = 8;
+    int64_t age = session->iteration - session->unit_iteration;
+    look_again(session, session->iteration + (age > least ? age : least));
+}
+
 /* It may be full by then, and another one goes on that has the same. */
 static void
 look_twice_as_old(struct cm_session *session, int64_t since)

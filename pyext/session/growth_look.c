@@ -73,14 +73,16 @@ add_series(struct cm_growing *finding, const struct cm_series *series)
     }
 }
 
-/* Where a short training interrupts a service, iterations say nothing: for
- * half a minute, between two looks. */
+/* Where a short training interrupts a service, iterations say nothing: two
+ * looks say it, half a minute apart. */
 static bool
 has_stood_still(const struct cm_session *session,
                 struct cm_growth_state *state, uint64_t bytes)
 {
     const double half_a_minute = 30;
-    if (state->still_bytes != bytes) {
+    uint64_t before = state->still_bytes;
+    uint64_t other = bytes > before ? bytes - before : before - bytes;
+    if (other > before / 64) {
         state->still_bytes = bytes;
         state->still_since = session->seconds;
     }
@@ -88,31 +90,29 @@ has_stood_still(const struct cm_session *session,
 }
 
 /* A leak that was told by other iterations, or slices of time, than these: it
- * has not stopped where there is more since the last of these.  At the end
- * nobody sees how it goes on. */
+ * has not stopped where there is more since the last of these. */
 static void
-take_in_what_came_since(const struct cm_growth_look *self,
-                        struct cm_growing *finding)
+doubt_the_end(struct cm_growth_look *self, struct cm_growing *finding)
 {
     struct cm_growth_row *row = &finding->row;
     struct cm_site_id site = {row->site};
     struct cm_growth_state *state =
         cm_growth_known(&self->session->growth, row->device, site);
-    if (row->result.verdict != CM_VERDICT_SETTLED || state == NULL
-        || !state->earlier) {
+    if (row->result.verdict != CM_VERDICT_SETTLED || row->site == 0
+        || state == NULL || !state->earlier) {
         return;
     }
     struct cm_site_use use =
         cm_blocks_site(cm_allocations_blocks(), row->device, site);
     bool more =
         use.bytes > row->bytes && use.bytes - row->bytes > row->bytes / 64;
-    finding->unsure =
+    state->earlier =
         !has_stood_still(self->session, state, row->bytes) || more;
-    if (more && self->ending) {
-        row->result.verdict = CM_VERDICT_LEAK;
-        row->result.bytes_per_iteration = (double)(use.bytes - row->bytes);
-        row->bytes = use.bytes;
-        row->count = use.count;
+    finding->unsure = state->earlier;
+    row->bytes = more ? use.bytes : row->bytes;
+    row->count = more ? use.count : row->count;
+    if (finding->unsure && !self->ending) {
+        cm_growing_look_again(self->session);
     }
 }
 
@@ -135,7 +135,7 @@ add_finding(struct cm_growth_look *self, const struct cm_growth_row *row)
     *finding =
         (struct cm_growing){.row = *row, .group = (uint32_t)self->count};
     cm_allocations_device(row->device, finding->device);
-    take_in_what_came_since(self, finding);
+    doubt_the_end(self, finding);
     add_series(finding, row->series);
     self->count++;
 }
@@ -532,8 +532,8 @@ cm_session_growing(struct cm_session *self)
         struct cm_site_id site = {rows[i].site};
         const struct cm_growth_state *state =
             cm_growth_known(&self->growth, rows[i].device, site);
-        bool leaked = state != NULL && state->leaked; /* has it stopped? */
-        found += leaked || rank_of(&rows[i]) != 0;
+        bool open = state != NULL && state->earlier; /* has it stopped? */
+        found += open || rank_of(&rows[i]) != 0;
     }
     cm_free(rows);
     return PyLong_FromLong(found);

@@ -20,6 +20,7 @@ enum {
     MOST_NAMES = 16,
     MOST_OWNED_SITES = 1024,
     MOST_WALKS = 400,
+    MOST_KEPT = 16, /* that say whether they are links of a chain */
     NO_GROUP = INT32_MAX,
     MOST_POINTS = CM_SERIES_POINTS,
 };
@@ -59,8 +60,9 @@ struct cm_growing_graph {
 
 /* A zeroed value is valid and empty. */
 struct cm_growing_graphs {
-    struct cm_growing_graph *items; /* owned; [MOST_WALKS] */
+    struct cm_growing_graph *items; /* owned; [MOST_WALKS + MOST_KEPT] */
     size_t count;
+    size_t walked, leaves; /* of these, not kept; of others, walked too */
     size_t live, met;      /* tensors that have one */
     struct cm_index index; /* of blocks seen behind one */
     uint64_t *seen;        /* owned: their addresses */
@@ -123,6 +125,8 @@ void cm_growing_release_behind(struct cm_growth_look *look);
 
 /* ---- growth_bound.c: growth that has an end, and is no leak for that */
 
+/* It is not known yet whether it has one. */
+void cm_growing_look_again(struct cm_session *session);
 /* A leak becomes growing where it has an end, or may have one. */
 void cm_growing_bound(struct cm_growth_look *look, struct cm_growing *self,
                       const struct cm_holder *holder);

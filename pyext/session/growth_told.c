@@ -86,16 +86,29 @@ slope_towards_full(const struct cm_growth_look *self,
     return slope;
 }
 
+/* By now: they end when tensors come, and each has its part of the time. */
+static double
+seconds_of_slice(const struct cm_session *session, double seconds)
+{
+    int64_t before = session->iterations.sliced;
+    double now = (double)(session->iteration - before);
+    double clock = cm_iterations_clock(now);
+    double units =
+        clock
+        - cm_iterations_clock((double)(session->unit_iteration - before));
+    return units > 0 ? seconds / units * (cm_iterations_clock(now + 1) - clock)
+                     : 0;
+}
+
 static double
 seconds_of_one(const struct cm_session *session)
 {
-    if (session->iterations.by == CM_BY_TIME) {
-        return (double)cm_iterations_slice_ns(&session->iterations) / 1e9;
-    }
+    double seconds = session->seconds - session->unit_seconds;
     int64_t iterations = session->iteration - session->unit_iteration;
-    return iterations > 1 ? (session->seconds - session->unit_seconds)
-                                / (double)iterations
-                          : 0;
+    if (session->iterations.by == CM_BY_TIME) {
+        return seconds_of_slice(session, seconds);
+    }
+    return iterations > 1 ? seconds / (double)iterations : 0;
 }
 
 static void

@@ -229,11 +229,11 @@ begin_slices(struct cm_session *self)
 
 /* What was to be looked at in so many iterations may be hours of slices away. */
 static void
-begin_unit(struct cm_session *self)
+begin_unit(struct cm_session *self, bool heard)
 {
     bool looks = self->look_at != 0 || self->check_at != 0;
     if (self->growth.sliced != 0) {
-        cm_growth_end_slices(&self->growth, self->iteration, !is_quiet(self));
+        cm_growth_end_slices(&self->growth, self->iteration, heard);
     }
     self->growth.slices = self->iterations.by == CM_BY_TIME;
     self->growth.sliced = self->iterations.sliced;
@@ -263,20 +263,21 @@ note_growth(struct cm_session *self, struct cm_blocks *blocks)
     bool known = cm_allocations_heard() || torch_is_unheard(self)
                  || cm_tags_have_unhooked();
     int last = known ? cm_blocks_devices(blocks) : 0;
-    bool heard = self->iterations.anew && !is_quiet(self);
+    bool heard = !is_quiet(self); /* until this one */
     self->began_ns = self->iterations.anew ? 0 : self->began_ns;
     note_time(self);
     for (int i = first; i < last; i++) {
         cm_growth_boundary(&self->growth, blocks, i, self->iteration);
     }
     if (has_new_unit(self)) {
-        begin_unit(self);
+        begin_unit(self, heard);
     }
     if (self->iterations.anew) {
         self->step_count = 0;
     }
     if (self->iterations.anew || self->iterations.parted) {
-        cm_growth_begin_anew(&self->growth, self->iteration, heard);
+        cm_growth_begin_anew(&self->growth, self->iteration,
+                             heard && self->iterations.anew);
     }
     cm_session_ask_memory(self);
     find_inputs(self);
