@@ -268,32 +268,41 @@ cm_grad_concerns(PyTypeObject *type)
                || cm_grad_is_subtype(type, layout->function));
 }
 
+/* The TensorImpl of a tensor; 0: it is none, or nothing can be read here. */
+static uintptr_t
+impl_of(struct cm_grad_reading *self, PyObject *object)
+{
+    return begin(self, NULL)
+                   && cm_grad_is_subtype(Py_TYPE(object), self->torch->tensor)
+               ? cm_word_at((uintptr_t)object, self->torch->object_impl)
+               : 0;
+}
+
+/* What autograd knows of it; 0: nothing. */
+static uintptr_t
+meta_of(struct cm_grad_reading *self, PyObject *object)
+{
+    uintptr_t impl = impl_of(self, object);
+    return impl != 0 ? cm_word_at(impl, self->layout->impl_meta) : 0;
+}
+
 bool
 cm_grad_leads(PyObject *object)
 {
     struct cm_grad_reading self;
-    struct cm_grad_graph none = {0};
-    if (!begin(&self, &none)) {
+    if (!begin(&self, NULL)) {
         return false;
     }
-    if (!cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
-        return cm_grad_concerns(Py_TYPE(object));
-    }
-    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
-    return impl != 0 && cm_word_at(impl, self.layout->impl_meta) != 0;
+    return cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)
+               ? meta_of(&self, object) != 0
+               : cm_grad_concerns(Py_TYPE(object));
 }
 
 bool
 cm_grad_has_step(PyObject *object)
 {
     struct cm_grad_reading self;
-    struct cm_grad_graph none = {0};
-    if (!begin(&self, &none)
-        || !cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
-        return false;
-    }
-    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
-    uintptr_t meta = impl != 0 ? cm_word_at(impl, self.layout->impl_meta) : 0;
+    uintptr_t meta = meta_of(&self, object);
     return meta != 0 && cm_word_at(meta, self.layout->meta_grad_fn) != 0;
 }
 
@@ -303,12 +312,7 @@ bool
 cm_grad_kept_by_cpp(PyObject *object)
 {
     struct cm_grad_reading self;
-    struct cm_grad_graph none = {0};
-    if (!begin(&self, &none)
-        || !cm_grad_is_subtype(Py_TYPE(object), self.torch->tensor)) {
-        return false;
-    }
-    uintptr_t impl = cm_word_at((uintptr_t)object, self.torch->object_impl);
+    uintptr_t impl = impl_of(&self, object);
     if (impl == 0) {
         return false;
     }

@@ -61,23 +61,26 @@ look_again(struct cm_session *session, int64_t iteration)
     set_earlier(&session->look_at, iteration);
 }
 
-/* In as many iterations as there have been of these. */
+/* When as many iterations have come as there have been since then. */
+static int64_t
+twice_as_old(const struct cm_session *session, int64_t since)
+{
+    const int64_t least = 8;
+    int64_t age = session->iteration - since;
+    return session->iteration + (age > least ? age : least);
+}
+
 void
 cm_growing_look_again(struct cm_session *session)
 {
-    const int64_t least = 8;
-    int64_t age = session->iteration - session->unit_iteration;
-    look_again(session, session->iteration + (age > least ? age : least));
+    look_again(session, twice_as_old(session, session->unit_iteration));
 }
 
 /* It may be full by then, and another one goes on that has the same. */
 static void
 look_twice_as_old(struct cm_session *session, int64_t since)
 {
-    const int64_t least = 8;
-    int64_t age = session->iteration - since;
-    set_earlier(&session->check_at,
-                session->iteration + (age > least ? age : least));
+    set_earlier(&session->check_at, twice_as_old(session, since));
 }
 
 /* Within a turn its graph and its calls hold what between two of them one
