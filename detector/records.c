@@ -19,7 +19,7 @@
 
 /* Tails are compared and hashed as bytes: they must have no padding (hence a
  * flag of 32 bits in cm_store). */
-_Static_assert(sizeof(struct cm_store) == 9 * sizeof(uint32_t), "padding");
+_Static_assert(sizeof(struct cm_store) == 10 * sizeof(uint32_t), "padding");
 _Static_assert(sizeof(struct cm_frame) == 2 * sizeof(uint32_t), "padding");
 _Static_assert(sizeof(struct cm_code_id) == sizeof(uint32_t), "padding");
 

@@ -69,6 +69,8 @@ struct cm_store {
     /* y of NAME = NAME + y and NAME += y, where that is a variable; "(...)" where
      * it is something else. */
     struct cm_text_id added;
+    /* f of x = f(...), x[k] = f(...).clone(), whatever f is taken from */
+    struct cm_text_id by;
     uint32_t line;
     /* CM_STORE_MEASURE, _COMPARE: so many of those that follow are behind
      * it; CM_STORE_CALL, of heappop(x) and its like: the arguments. */
@@ -94,7 +96,8 @@ struct cm_store {
                            * backward() takes it; CM_STORE_CALL, _HAND: one
                            * takes what is returned, in the same turn */
     uint32_t given : 1;   /* a local: as settled, but the code returns it, or
-                           * what is made of it */
+                           * what is made of it; CM_STORE_ITEM: a part is
+                           * left of what is there, x[k] = x[k][-n:] */
     uint32_t sized : 1;   /* of what `key` names, a variable, it is a size:
                            * len(k), k.shape[1], k.size(1) */
     uint32_t depth : 2; /* so many loops of this code around it; 3: or more */

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "alias.h"
+#include "container.h"
 #include "emptying.h"
 #include "given.h"
+#include "helped.h"
 #include "kept.h"
 #include "memo.h"
 #include "metric.h"
@@ -80,6 +82,7 @@ sets(const struct cm_holding *self, const struct cm_store *store,
  * container each turn; that add, or take one out. */
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
+    uint32_t cut;     /* put a part of what was there at a place in it */
     uint32_t settled; /* a sum that a backward() behind its loop takes */
     uint32_t loose;   /* pieces of code that set it, and none of them so */
 };
@@ -230,7 +233,7 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->trim +=
             set && !once
             && (store->trimmed
-                || cm_emptying_leaves_part(self, code, i, place->name));
+                || cm_helped_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;
         lines->set += sets_again(self, code, store, anew && !makes);
         lines->item += store->kind == CM_STORE_ITEM
@@ -239,6 +242,11 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->part += store->kind == CM_STORE_ITEM && store->empty
                        && cm_emptying_is_about(self, store, place->name)
                        && cm_repeat_runs(self, code, store);
+        lines->cut +=
+            store->kind == CM_STORE_ITEM && !makes
+            && cm_emptying_is_about(self, store, place->name)
+            && (store->given
+                || cm_helped_leaves_part(self, code, i, place->name));
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
@@ -416,7 +424,9 @@ is_emptied_there(const struct cm_holding *self, bool own)
         return false;
     }
     struct lines lines = lines_of(&named);
-    bool trims = named.at == self->at && lines.trim > 0;
+    bool trims = (named.at == self->at && lines.trim > 0)
+                 || (lines.cut > 0 && self->autograd_depth == 0
+                     && cm_container_has_longer(self));
     if ((trims && !is_in_graph(self) && !self->chained) || cm_memo_fills(self)
         || is_drained_queue(self)) {
         return true;

@@ -134,6 +134,32 @@ cm_container_of_longer(const struct cm_holding *self)
                : 0;
 }
 
+bool
+cm_container_has_longer(const struct cm_holding *self)
+{
+    const struct cm_holding_step *last = cm_way_step(self, self->count - 1);
+    return cm_way_is_category(self, CM_HOLDING_LARGER)
+           && place_of(self)->counted && self->at + 2 == self->count
+           && cm_way_is_tensor(last) && last->role != CM_ATTRIBUTE;
+}
+
+char *
+cm_container_say_longer(const struct cm_holding *self)
+{
+    struct cm_way_name name;
+    cm_way_name(self, &name);
+    cm_way_code(self, &name);
+    return cm_sentence("give the tensors in %s a bound (keep the last N rows "
+                       "of each: `%s[k][-N:]`, or `[:N]` where new ones come "
+                       "first), or clear %s where an epoch or a sequence "
+                       "ends%s",
+                       name.text, name.text, name.text,
+                       self->autograd_depth != 0
+                           ? ", and detach() what is added: torch.cat keeps "
+                             "the graph of every iteration"
+                           : "");
+}
+
 /* What has the parameters, which are as many as before. */
 static bool
 is_of_optimizer(const struct cm_holding *self)

@@ -30,6 +30,10 @@ size_t cm_container_of_modules(const struct cm_holding *self);
  * the step of the tensor, an attribute or a buffer that is set anew; 0: none. */
 size_t cm_container_of_longer(const struct cm_holding *self);
 
+/* A container with as many tensors as before, each of which gets longer. */
+bool cm_container_has_longer(const struct cm_holding *self);
+char *cm_container_say_longer(const struct cm_holding *self);
+
 /* Of a place with the same modules or parameters for ever, each with hooks: the
  * step of such a table of hooks; 0: none. */
 size_t cm_container_of_hooks(const struct cm_holding *self);

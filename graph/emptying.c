@@ -357,11 +357,10 @@ receiver_of(const struct cm_holding *self, const struct cm_code *code)
     return bound ? code->stores[0].name : (struct cm_text_id){0};
 }
 
-/* The parameter that argument `at` is; of a method that is called on an object,
- * or as a function. */
-static struct cm_text_id
-parameter_at(const struct cm_holding *self, const struct cm_code *code,
-             uint32_t at, bool on_object)
+struct cm_text_id
+cm_emptying_parameter_at(const struct cm_holding *self,
+                         const struct cm_code *code, uint32_t at,
+                         bool on_object)
 {
     struct cm_text_id names[2] = {{0}, {0}};
     for (uint32_t i = 0; i < code->store_count; i++) {
@@ -379,7 +378,7 @@ cm_emptying_parameter(const struct cm_holding *self,
                       const struct cm_code *code,
                       const struct cm_store *handed)
 {
-    return parameter_at(self, code, handed->decides, handed->made);
+    return cm_emptying_parameter_at(self, code, handed->decides, handed->made);
 }
 
 /* Who has the place is called by that name on the way to it. */
@@ -401,7 +400,7 @@ parameter_of_object(const struct cm_holding *self,
     bool called = cm_way_is(self, code->name, "__call__")
                   || cm_way_is(self, code->name, "forward");
     return called && is_owner(self, handed->name)
-               ? parameter_at(self, code, handed->decides, true)
+               ? cm_emptying_parameter_at(self, code, handed->decides, true)
                : (struct cm_text_id){0};
 }
 
@@ -440,10 +439,10 @@ cm_emptying_add_callers(const struct cm_holding *self,
     }
 }
 
-/* Of trim(x): what x goes by in each function of that name. */
-static void
-add_parameters(const struct cm_holding *self, const struct cm_store *handed,
-               struct cm_aliases *all)
+void
+cm_emptying_add_parameters(const struct cm_holding *self,
+                           const struct cm_store *handed,
+                           struct cm_aliases *all)
 {
     for (size_t i = 0; i < self->code_count + self->helper_count; i++) {
         const struct cm_code *code =
@@ -470,7 +469,7 @@ follow(const struct cm_holding *self, const struct cm_code *code,
         cm_aliases_add(all, code, store->name);
     }
     else if (store->kind == CM_STORE_HAND) {
-        add_parameters(self, store, all);
+        cm_emptying_add_parameters(self, store, all);
     }
 }
 
@@ -490,82 +489,6 @@ cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
         }
     }
     return emptied;
-}
-
-/* return items[-n:], or items = items[-n:] before that; `return []`. */
-static bool
-returns_part(const struct cm_holding *self, const struct cm_alias *alias)
-{
-    const char *name = cm_way_text(self, alias->name);
-    for (uint32_t i = 0; i < alias->code->store_count; i++) {
-        const struct cm_store *store = &alias->code->stores[i];
-        bool returned =
-            store->kind == CM_STORE_RETURN
-            && (store->empty || cm_way_is(self, store->owner, name));
-        bool set = store->kind == CM_STORE_LOCAL && store->trimmed
-                   && cm_way_is(self, store->name, name);
-        if (returned || set) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
-cm_emptying_leaves_part(const struct cm_holding *self,
-                        const struct cm_code *code, uint32_t at,
-                        const char *name)
-{
-    const struct cm_store *set = &code->stores[at];
-    const struct cm_store *handed = NULL;
-    struct cm_aliases all = {.count = 0};
-    bool part = false;
-    for (uint32_t i = at; set->made && i-- > 0;) {
-        const struct cm_store *store = &code->stores[i];
-        if (store->line == set->line && store->kind == CM_STORE_HAND
-            && cm_emptying_is_about(self, store, name)) {
-            if (handed != NULL && !cm_text_same(handed->name, store->name)) {
-                return false; /* x = merge(x, last(x)) */
-            }
-            handed = store;
-            add_parameters(self, store, &all);
-        }
-    }
-    for (size_t i = 0; i < all.count; i++) {
-        part |= returns_part(self, &all.items[i]);
-    }
-    return part;
-}
-
-static bool
-is_listed(const struct cm_text_id *names, size_t count, struct cm_text_id name)
-{
-    size_t i = 0;
-    while (i < count && !cm_text_same(names[i], name)) {
-        i++;
-    }
-    return i < count;
-}
-
-size_t
-cm_emptying_helpers(const struct cm_holding *self, struct cm_text_id *names,
-                    size_t capacity)
-{
-    size_t count = 0;
-    bool container = cm_way_step(self, self->at)->counted;
-    for (size_t i = 0; container && i < self->code_count + self->helper_count;
-         i++) {
-        const struct cm_code *code =
-            cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; k < code->store_count && count < capacity; k++) {
-            const struct cm_store *store = &code->stores[k];
-            if (store->kind == CM_STORE_HAND && !store->sized
-                && !is_listed(names, count, store->name)) {
-                names[count++] = store->name;
-            }
-        }
-    }
-    return count;
 }
 
 static bool

@@ -16,12 +16,6 @@
 bool cm_emptying_is(const struct cm_holding *self, const struct cm_code *code,
                     uint32_t at, const char *name);
 
-/* What goes by the name is handed to a function in the line of this store, which
- * gives back a part of it, or a new one: `x = last(x)`, `x = flush(x)`. */
-bool cm_emptying_leaves_part(const struct cm_holding *self,
-                             const struct cm_code *code, uint32_t at,
-                             const char *name);
-
 /* append() and its like, not x[k] = y. */
 bool cm_emptying_adds(const struct cm_holding *self,
                       const struct cm_store *store, const char *name);
@@ -36,6 +30,15 @@ bool cm_emptying_is_about(const struct cm_holding *self,
  * `while not q.empty(): q.get()`, `[q.get() for _ in range(q.qsize())]`. */
 bool cm_emptying_takes_all(const struct cm_holding *self, const char *name);
 
+/* The parameter that argument `at` is; of a method that is called on an object,
+ * or as a function.  Id 0: it has none. */
+struct cm_text_id cm_emptying_parameter_at(const struct cm_holding *self,
+                                           const struct cm_code *code,
+                                           uint32_t at, bool on_object);
+/* Of trim(x): what x goes by in each function of that name. */
+void cm_emptying_add_parameters(const struct cm_holding *self,
+                                const struct cm_store *handed,
+                                struct cm_aliases *all);
 /* The parameter of this code that a function of its name is handed. */
 struct cm_text_id cm_emptying_parameter(const struct cm_holding *self,
                                         const struct cm_code *code,
@@ -52,11 +55,6 @@ bool cm_emptying_gives(const struct cm_holding *self,
 void cm_emptying_add_callers(const struct cm_holding *self,
                              const struct cm_alias *to,
                              struct cm_aliases *all);
-
-/* Functions that the holding's code hands something to, by name.  Answers how
- * many, at most `capacity`. */
-size_t cm_emptying_helpers(const struct cm_holding *self,
-                           struct cm_text_id *names, size_t capacity);
 
 /* x[k] = torch.cat([x[k], y]): the line reads the item that it sets. */
 bool cm_emptying_extends(const struct cm_holding *self,

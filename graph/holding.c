@@ -207,6 +207,12 @@ is_longer(const struct cm_holding *self)
            && !is_scalar(self, held(self)) && cm_way_is_named(self, self->at);
 }
 
+static bool
+have_longer(const struct cm_holding *self)
+{
+    return cm_container_has_longer(self) && !is_scalar(self, held(self));
+}
+
 /* A loss may have the storage of all that was summed up (F.mse_loss). */
 static bool
 is_scalars(const struct cm_holding *self)
@@ -498,6 +504,7 @@ static const struct {
     {"gradients keep their graph", cm_gradient_keeps_graph,
      cm_gradient_say_graph},
     {"tensor gets longer", is_longer, say_longer},
+    {"tensors get longer", have_longer, cm_container_say_longer},
     {"sum keeps its graph", cm_summed_by_key, cm_summed_say_by_key},
     {"sum keeps its graph", is_sum, cm_summed_say},
     {"state keeps its graph", is_state, say_state},

@@ -104,68 +104,6 @@ test_a_second_name(void **state)
     assert_false(is_emptied_as("kept", "other", "kept"));
 }
 
-/* add() has `outputs = last(handed)`; last() returns a part of `returned`. */
-static bool
-is_left_in_part(const char *handed, enum cm_store_kind kind,
-                const char *returned, uint32_t line)
-{
-    struct way way;
-    way_init(&way, attribute, 2);
-    struct cm_store lines[] = {
-        store(&way, CM_STORE_HAND, "last", handed, 5),
-        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", line)};
-    struct cm_store stores[] = {
-        store(&way, CM_STORE_PARAMETER, "items", "", 8),
-        store(&way, kind, kind == CM_STORE_LOCAL ? returned : "",
-              kind == CM_STORE_LOCAL ? "" : returned, 9)};
-    lines[1].made = true;
-    stores[1].trimmed = kind == CM_STORE_LOCAL;
-    struct cm_code_id codes[2] = {add_code(&way, "add", lines, 2, false),
-                                  add_code(&way, "last", stores, 2, false)};
-    return is_emptied_by_all(&way, codes, 2);
-}
-
-static void
-test_a_function_gives_back_a_part(void **state)
-{
-    (void)state;
-    assert_true(is_left_in_part("outputs", CM_STORE_RETURN, "items", 5));
-    assert_true(is_left_in_part("outputs", CM_STORE_LOCAL, "items", 5));
-    assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "other", 5));
-    assert_false(is_left_in_part("others", CM_STORE_RETURN, "items", 5));
-    assert_false(is_left_in_part("outputs", CM_STORE_RETURN, "items", 6));
-}
-
-/* `outputs = flush(outputs)`; or `outputs = merge(outputs, flush(outputs))`. */
-static bool
-is_set_to_a_new_one(bool merged, bool empty)
-{
-    struct way way;
-    way_init(&way, attribute, 2);
-    struct cm_store lines[] = {
-        store(&way, CM_STORE_HAND, "flush", "outputs", 5),
-        store(&way, CM_STORE_HAND, merged ? "merge" : "flush", "outputs", 5),
-        store(&way, CM_STORE_ATTRIBUTE, "outputs", "self", 5)};
-    struct cm_store stores[] = {
-        store(&way, CM_STORE_PARAMETER, "items", "", 8),
-        store(&way, CM_STORE_RETURN, "", "", 9)};
-    lines[2].made = true;
-    stores[1].empty = empty;
-    struct cm_code_id codes[3] = {add_code(&way, "add", lines, 3, false),
-                                  add_code(&way, "flush", stores, 2, false),
-                                  add_code(&way, "merge", stores, 1, false)};
-    return is_emptied_by_all(&way, codes, 3);
-}
-
-static void
-test_a_function_gives_back_a_new_one(void **state)
-{
-    (void)state;
-    assert_true(is_set_to_a_new_one(false, true));
-    assert_false(is_set_to_a_new_one(false, false));
-    assert_false(is_set_to_a_new_one(true, true));
-}
-
 /* put() has a line of `fill`, and one that takes an item out in a loop. */
 struct draining {
     enum cm_store_kind fill;
@@ -477,14 +415,9 @@ test_functions_that_call_each_other(void **state)
         store(&way, CM_STORE_ALIAS, "kept", "outputs", 6),
         store(&way, CM_STORE_ALIAS, "outputs", "kept", 7)};
     struct cm_code_id code = add_code(&way, "trim", stores, 4, false);
-    struct cm_text_id names[2];
     way.holding.codes = &code;
     way.holding.code_count = 1;
     assert_false(cm_bound_is_emptied(&way.holding));
-    assert_int_equal(cm_emptying_helpers(&way.holding, names, 2), 1);
-    assert_string_equal(cm_records_text(way.records, names[0]), "trim");
-    way.steps[2].counted = false;
-    assert_int_equal(cm_emptying_helpers(&way.holding, names, 2), 0);
     cm_records_free(way.records);
 }
 
@@ -571,8 +504,6 @@ main(void)
         cmocka_unit_test(test_a_function_empties_its_parameter),
         cmocka_unit_test(test_what_a_method_is_bound_to_counts),
         cmocka_unit_test(test_a_second_name),
-        cmocka_unit_test(test_a_function_gives_back_a_part),
-        cmocka_unit_test(test_a_function_gives_back_a_new_one),
         cmocka_unit_test(test_a_loop_takes_out),
         cmocka_unit_test(test_a_loop_within_the_one_that_fills),
         cmocka_unit_test(test_what_goes_stays_behind_the_rest),

@@ -35,3 +35,33 @@ def test_a_function_that_returns_a_new_container(probe, body):
 ])
 def test_a_function_that_returns_what_it_has(probe, body):
     assert not empty_returns(probe, body)
+
+
+def test_who_makes_what_is_stored(probe):
+    source = """def f(self, rows, x, k):
+ self.bank = keep(torch.cat([self.bank, x]), 9)
+ rows = self.newest(cat(rows, x)).clone()
+ self.banks[k] = keep(rows)
+ self.state = torch.zeros(4).sum()
+ self.last = keep(rows).clone
+ rows = [keep(rows)]
+ rows = keep(rows)[0]
+ k = rows
+"""
+    told = probe.code(function_of(source).__code__)
+    assert told["marked"]["by"] == {2: "keep", 3: "newest", 4: "keep", 5: "sum"}
+
+
+def test_a_part_is_left_of_an_item(probe):
+    source = """def f(self, banks, x, k):
+ banks[k] = torch.cat([banks[k], x])[-9:]
+ self.banks[k] = torch.cat((x, self.banks[k]))[:9].clone()
+ bank = torch.cat([banks[k], x])
+ banks[k] = bank[-9:]
+ banks[k] = banks[k][-9:]
+ banks[k] = torch.cat([banks[k], x])
+ banks[k] = x[-9:]
+ banks[-9:] = x
+"""
+    told = probe.code(function_of(source).__code__)
+    assert told["marked"]["given"] == [2, 3, 5, 6]

@@ -253,6 +253,7 @@ run_method(struct cm_pass *pass, PyObject *name)
                               .within = bound.within,
                               .part = bound.part,
                               .of = bound.of,
+                              .by = bound.by,
                               .whole = cm_pushed_whole(&bound)});
 }
 

@@ -99,19 +99,6 @@ added_to(const struct cm_pass *pass, PyObject *name,
 }
 
 void
-cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
-                 const struct pushed *key, const struct pushed *value)
-{
-    uint32_t before = pass->count;
-    struct pushed frame = frame_of(of);
-    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
-    if (pass->count > before) {
-        pass->stores[before].empty = value->empty && value->fresh;
-        pass->stores[before].added = added_to(pass, key->constant, value);
-    }
-}
-
-void
 cm_pass_add_removal(struct cm_pass *pass, const struct pushed *from, bool part)
 {
     uint32_t before = pass->count;
@@ -171,6 +158,29 @@ is_trimmed(const struct cm_pass *pass, PyObject *name,
            || (value->chosen && value->within == name) || is_left(pass, value);
 }
 
+/* Not of a method of what a call has made, that is stored and not called. */
+static struct cm_text_id
+maker_of(const struct cm_pass *pass, const struct pushed *value)
+{
+    return cm_pass_text(pass, value->made ? value->by : NULL);
+}
+
+void
+cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
+                 const struct pushed *key, const struct pushed *value)
+{
+    uint32_t before = pass->count;
+    struct pushed frame = frame_of(of);
+    bool trimmed = is_trimmed(pass, of->name, value);
+    cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
+    if (pass->count > before) {
+        pass->stores[before].empty = value->empty && value->fresh;
+        pass->stores[before].added = added_to(pass, key->constant, value);
+        pass->stores[before].by = maker_of(pass, value);
+        pass->stores[before].given = trimmed;
+    }
+}
+
 void
 cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
                   PyObject *name, PyObject *owner, struct pushed value)
@@ -182,6 +192,7 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].constant = value.constant != NULL && value.fresh;
         pass->stores[before].empty = value.empty && value.fresh;
         pass->stores[before].made = value.made;
+        pass->stores[before].by = maker_of(pass, &value);
         pass->stores[before].turn = value.turn;
         pass->stores[before].within = cm_pass_text(pass, value.over);
         pass->stores[before].trimmed = trimmed;

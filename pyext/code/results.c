@@ -210,7 +210,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     return result;
 }
 
-/* f(x)[a:b].clone(): a part, as before. */
+/* f(x)[a:b].clone(): a part, as before, and made by f. */
 static void
 keep_part(const struct cm_pass *pass, unsigned arguments,
           struct pushed *result)
@@ -220,6 +220,9 @@ keep_part(const struct cm_pass *pass, unsigned arguments,
     result->part |= method->part && method->of == NULL
                     && method->called != NULL
                     && cm_pushed_moves(method->called);
+    if (method->by != NULL && cm_pushed_moves(method->called)) {
+        result->by = method->by;
+    }
 }
 
 /* Arguments of BINARY_OP. */

@@ -5,7 +5,7 @@
 
 #include "helpers.h"
 
-#include "../../graph/emptying.h"
+#include "../../graph/helped.h"
 #include "../tables/phrase.h"
 
 enum { MOST_NAMES = 64, ROUNDS = 2 };
@@ -83,7 +83,7 @@ cm_helpers_find(const struct cm_roots *roots, struct cm_holding *holding,
     size_t before = 0;
     for (int round = 0; round < ROUNDS && found.count != before; round++) {
         struct cm_text_id wanted[MOST_NAMES];
-        size_t count = cm_emptying_helpers(holding, wanted, MOST_NAMES);
+        size_t count = cm_helped_names(holding, wanted, MOST_NAMES);
         before = found.count;
         for (size_t i = 0; count != 0 && i < roots->count; i++) {
             const struct cm_root *root = &roots->items[i];

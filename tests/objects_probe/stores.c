@@ -60,22 +60,35 @@ is_given(const struct cm_store *store)
     return store->given;
 }
 
-/* {line: what is added there to what is set} */
+static struct cm_text_id
+added_in(const struct cm_store *store)
+{
+    return store->added;
+}
+
+static struct cm_text_id
+maker_in(const struct cm_store *store)
+{
+    return store->by;
+}
+
+/* {line: what is added there to what is set, or what makes it} */
 static PyObject *
-added_stores(const struct cm_code *record)
+texts_of(const struct cm_code *record,
+         struct cm_text_id (*text_in)(const struct cm_store *))
 {
     PyObject *found = PyDict_New();
     for (uint32_t i = 0; found != NULL && i < record->store_count; i++) {
         const struct cm_store *store = &record->stores[i];
+        struct cm_text_id id = text_in(store);
         PyObject *line = PyLong_FromUnsignedLong(store->line);
-        PyObject *added = text(store->added);
-        if (line == NULL || added == NULL
-            || (store->added.index != 0
-                && PyDict_SetItem(found, line, added) < 0)) {
+        PyObject *told = text(id);
+        if (line == NULL || told == NULL
+            || (id.index != 0 && PyDict_SetItem(found, line, told) < 0)) {
             Py_CLEAR(found);
         }
         Py_XDECREF(line);
-        Py_XDECREF(added);
+        Py_XDECREF(told);
     }
     return found;
 }
@@ -117,10 +130,10 @@ static PyObject *
 marks_of(const struct cm_code *record)
 {
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N,s:N}", "added", added_stores(record), "settled",
-        lines_of(record, is_settled), "given", lines_of(record, is_given),
-        "taken", taken_calls(record), "empty_returns",
-        lines_of(record, is_empty_return));
+        "{s:N,s:N,s:N,s:N,s:N,s:N}", "added", texts_of(record, added_in), "by",
+        texts_of(record, maker_in), "settled", lines_of(record, is_settled),
+        "given", lines_of(record, is_given), "taken", taken_calls(record),
+        "empty_returns", lines_of(record, is_empty_return));
 }
 
 /* (line, less) of each comparison of attributes. */
