@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "emptying.h"
 #include "name.h"
 #include "repeat.h"
 #include "way.h"
@@ -141,6 +142,23 @@ cm_container_has_longer(const struct cm_holding *self)
     return cm_way_is_category(self, CM_HOLDING_LARGER)
            && place_of(self)->counted && self->at + 2 == self->count
            && cm_way_is_tensor(last) && last->role != CM_ATTRIBUTE;
+}
+
+bool
+cm_container_is_set_longer(const struct cm_holding *self)
+{
+    struct cm_name name = cm_way_name_of(self, self->at);
+    bool set = false;
+    for (size_t i = 0;
+         cm_container_has_longer(self) && !set && i < self->code_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(self->records, self->codes[i]);
+        for (uint32_t k = 0; !code->library && k < code->store_count; k++) {
+            set |= code->stores[k].kind == CM_STORE_ITEM
+                   && cm_emptying_is_about(self, &code->stores[k], name.text);
+        }
+    }
+    return set;
 }
 
 char *

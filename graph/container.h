@@ -30,8 +30,10 @@ size_t cm_container_of_modules(const struct cm_holding *self);
  * the step of the tensor, an attribute or a buffer that is set anew; 0: none. */
 size_t cm_container_of_longer(const struct cm_holding *self);
 
-/* A container with as many tensors as before, each of which gets longer. */
+/* A container with as many tensors as before, of which some get longer. */
 bool cm_container_has_longer(const struct cm_holding *self);
+/* By lines of the program's that set its items. */
+bool cm_container_is_set_longer(const struct cm_holding *self);
 char *cm_container_say_longer(const struct cm_holding *self);
 
 /* Of a place with the same modules or parameters for ever, each with hooks: the

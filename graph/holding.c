@@ -210,7 +210,7 @@ is_longer(const struct cm_holding *self)
 static bool
 have_longer(const struct cm_holding *self)
 {
-    return cm_container_has_longer(self) && !is_scalar(self, held(self));
+    return cm_container_is_set_longer(self) && !is_scalar(self, held(self));
 }
 
 /* A loss may have the storage of all that was summed up (F.mse_loss). */

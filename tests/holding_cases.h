@@ -126,14 +126,7 @@ static const struct {
     {"F||a.py:3 main;T|local total|Tensor []", CM_HOLDING_LARGER, "loss", 1,
      40, "sum keeps its graph", "`total += loss.item()`"},
     {"F||a.py:3 main;L|local log|list of 9|9;T|[8]|Tensor [9, 256]",
-     CM_HOLDING_LARGER, NULL, 1, 0, "tensors get longer",
-     "give the tensors in log a bound (keep the last N rows of each: "
-     "`log[k][-N:]`, or `[:N]` where new ones come first), or clear log where "
-     "an epoch or a sequence ends"},
-    {"F||a.py:3 main;O|local m|Net;D|.seen|dict of 2|2;"
-     "T|['a']|Tensor [9, 256]",
-     CM_HOLDING_LARGER, NULL, 2, 40, "tensors get longer",
-     "sequence ends, and detach() what is added"},
+     CM_HOLDING_LARGER, NULL, 1, 0, "container grows", "clear log"},
     /* graphs */
     {"F||a.py:3 main;T|local total|Tensor []", NULL, "loss", 1, 40,
      "sum keeps its graph", "`total += loss.item()`"},

@@ -51,6 +51,44 @@ test_what_gets_longer_on_objects_that_stay(void **state)
     }
 }
 
+/* `way.banks[k] = ...` in put(), or `way.banks.append(...)`. */
+static void
+test_items_that_a_line_makes_longer(void **state)
+{
+    static const char dict[] =
+        "F||a.py:3 main;O|local net|Net;D|.banks|dict of 2|2;"
+        "T|['a']|Tensor [9, 4]";
+    static const struct {
+        const char *way, *category, *rule, *piece;
+        enum cm_store_kind kind;
+        uint64_t depth;
+    } cases[] = {
+        {dict, CM_HOLDING_LARGER, "tensors get longer",
+         "give the tensors in banks a bound (keep the last N rows of each: "
+         "`banks[k][-N:]`, or `[:N]` where new ones come first), or clear "
+         "banks where an epoch or a sequence ends",
+         CM_STORE_ITEM, 0},
+        {dict, CM_HOLDING_LARGER, "tensors get longer",
+         "sequence ends, and detach() what is added", CM_STORE_ITEM, 9},
+        {dict, CM_HOLDING_LARGER, "container grows", "clear banks",
+         CM_STORE_CALL, 0},
+        {dict, NULL, "container grows", "clear banks", CM_STORE_ITEM, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct way way;
+        way_init(&way, cases[i].way, 2);
+        struct cm_store line = store(&way, cases[i].kind, "", "banks", 5);
+        struct cm_code_id code = add_code(&way, "put", &line, 1, false);
+        way.holding.category = cases[i].category;
+        way.holding.autograd_depth = cases[i].depth;
+        way.holding.codes = &code;
+        way.holding.code_count = 1;
+        assert_advice(&way, cases[i].rule, cases[i].piece);
+        cm_records_free(way.records);
+    }
+}
+
 static size_t
 table_of_hooks(const char *way_to_it, size_t place)
 {
@@ -120,6 +158,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_gets_longer_on_objects_that_stay),
+        cmocka_unit_test(test_items_that_a_line_makes_longer),
         cmocka_unit_test(test_hooks_of_what_stays),
         cmocka_unit_test(test_many_short_ones_are_removed),
     };
