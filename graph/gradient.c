@@ -150,12 +150,21 @@ cleared_on_stack(const struct cm_holding *self)
     "or before the forward pass: gradients of the last iteration live "       \
     "through it"
 
+/* Some that linger are not of what is named, by step `named`. */
+static const char *
+likewise(const struct cm_holding *self, size_t named)
+{
+    bool others = self->of_several && named != 0
+                  && (self->through < self->targets || self->at < named);
+    return others ? "and likewise for the other optimizers, " : "";
+}
+
 static char *
-say_of_optimizer(const char *name)
+say_of_optimizer(const char *name, const char *others)
 {
     return cm_sentence("call %s.zero_grad(set_to_none=True) right after "
-                       "%s.step(), " WHY,
-                       name, name);
+                       "%s.step(), %s" WHY,
+                       name, name, others);
 }
 
 /* As that line writes it: "opt", "self.opt". */
@@ -168,7 +177,7 @@ say_as_it_is_cleared(const struct cm_holding *self,
     snprintf(name, sizeof name, "%.*s%s%s", CM_WAY_TEXT_BYTES / 2,
              of_object ? cm_way_text(self, call->key) : "",
              of_object ? "." : "", cm_way_text(self, call->owner));
-    return say_of_optimizer(name);
+    return say_of_optimizer(name, "");
 }
 
 /* Adds ".policy.optimizer" to a name of step `from`; false: it is no path of
@@ -229,11 +238,12 @@ cm_gradient_say(const struct cm_holding *self)
     }
     if (name.step != 0) {
         return cm_sentence("call zero_grad(set_to_none=True) on the optimizer "
-                           "of %s right after its step(), " WHY,
-                           name.text);
+                           "of %s right after its step(), %s" WHY,
+                           name.text, likewise(self, module));
     }
     return say_of_optimizer(spell_optimizer(self, optimizer) ? optimizer
-                                                             : "optimizer");
+                                                             : "optimizer",
+                            likewise(self, named_optimizer(self)));
 }
 
 char *

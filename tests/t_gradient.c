@@ -89,6 +89,42 @@ test_optimizer_that_is_cleared_is_named(void **state)
     }
 }
 
+/* So many of so many hang from what is named; or from what has all of it. */
+static void
+test_gradients_of_several_optimizers_are_told(void **state)
+{
+    static const char of_state[] =
+        "F||a.py:3 main;O|local og|Adam;D|.state|dict of 3|3;"
+        "T|key|Parameter [4];T|.grad|Tensor [4]";
+    static const char trainer[] =
+        "F||a.py:3 main;O|local gan|Gan;O|.og|Adam;D|.state|dict of 3|3;"
+        "T|key|Parameter [4];T|.grad|Tensor [4]";
+    static const struct {
+        const char *way;
+        size_t at;
+        uint32_t through;
+        bool several;
+        const char *advice;
+    } ways[] = {
+        {of_state, 2, 3, true, "after og.step(), and likewise for the other"},
+        {of_state, 2, 5, true, "after og.step(), or before"},
+        {of_state, 2, 3, false, "after og.step(), or before"},
+        {trainer, 1, 5, true, "og.step(), and likewise for the other"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct way way;
+        way_init(&way, ways[i].way, ways[i].at);
+        set_module(&way, i == 3 ? 2 : 1, "torch.optim.adam");
+        way.holding.category = "gradient";
+        way.holding.of_several = ways[i].several;
+        way.holding.through = ways[i].through;
+        way.holding.targets = 5;
+        assert_advice(&way, "gradient not cleared", ways[i].advice);
+        cm_records_free(way.records);
+    }
+}
+
 /* Of two loops in one function, each with an optimizer of its own. */
 static void
 test_optimizer_of_the_loop_that_runs_is_named(void **state)
@@ -173,6 +209,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_line_of_torch_is_told),
         cmocka_unit_test(test_optimizer_that_is_cleared_is_named),
+        cmocka_unit_test(test_gradients_of_several_optimizers_are_told),
         cmocka_unit_test(test_optimizer_of_the_loop_that_runs_is_named),
         cmocka_unit_test(test_gradients_that_a_package_clears),
     };
