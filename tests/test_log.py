@@ -184,3 +184,21 @@ for level in (logging.ERROR, logging.WARNING):  # it says what logging would
     assert cumem.flush()
 """, tmp_path)
     assert "4.0 MiB" in done.stderr and "64 MiB" in done.stderr and "12 MiB" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("does", [
+    "logging.config.dictConfig({'version': 1, 'root': {'level': 'INFO'}})",
+    "logging.basicConfig(level=logging.ERROR)", "logging.disable()",
+    "logging.disable(logging.WARNING); logging.getLogger('cumem').addHandler(logging.NullHandler())"])
+def test_what_is_done_to_all_loggers_hides_no_finding(does, tmp_path):
+    """dictConfig() disables whom it does not name: nothing was said for the whole run."""
+    done = run(f"""
+import logging.config
+os.environ["CUMEM_WARN_CYCLES"], os.environ["CUMEM_MIN_BYTES"] = "1", "0"
+import cumem._start
+cumem._start.main()
+{does}
+leave(1 << 22)
+assert cumem.flush()
+""", tmp_path)
+    assert "4.0 MiB" in done.stderr, done.stderr

@@ -66,17 +66,25 @@ def _is_ours(logger):
 
 
 def _say_ourselves(logger, text):
-    """As Logger.warning() would, which takes logging's lock when it first asks for the level."""
-    level = logging.WARNING
-    if logger.disabled or logger.manager.disable >= level or logger.getEffectiveLevel() > level:
+    """On standard error, unless the level of this very logger says no.
+
+    What the program does to all loggers was not meant for what CUMEM_WARN_CYCLES asks for: dictConfig() disables
+    those that it does not name, ``basicConfig(level=ERROR)`` and ``logging.disable()`` are there against chatter.
+    """
+    if logger.level > logging.WARNING:
         return
-    record = logging.LogRecord("cumem", level, __file__, 0, text, (), None)
+    record = logging.LogRecord("cumem", logging.WARNING, __file__, 0, text, (), None)
     for handler in logger.handlers:
-        handler.emit(record)
+        if type(handler) is _start._OwnHandler:
+            handler.emit(record)
 
 
 def _say(text):
-    logging.getLogger("cumem").warning("%s", text)
+    logger = logging.getLogger("cumem")
+    if logger.isEnabledFor(logging.WARNING):
+        logger.warning("%s", text)
+    else:
+        _say_ourselves(logger, text)
 
 
 def _be_a_thread():
