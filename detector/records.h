@@ -47,7 +47,7 @@ enum cm_store_kind {
                          * not known where no argument has a name */
     CM_STORE_PARAMETER, /* NAME is parameter `decides` */
     CM_STORE_ALIAS,     /* NAME = x: a second name of it */
-    CM_STORE_RETURN,    /* return x[a:b], return [] */
+    CM_STORE_RETURN,    /* return x[a:b], return f(y)[a:b], return [] */
     CM_STORE_COMPARE,   /* y.NAME is compared with the last of y.x */
 };
 

@@ -21,6 +21,8 @@ bool cm_advice_leads_into_container(const struct cm_cycle *cycle,
                                     uint32_t edge);
 /* Tuples and frozen sets cannot be. */
 bool cm_advice_can_be_cleared(const struct cm_cycle *cycle, uint32_t edge);
+/* module.forward = ...: it is called as the class's method that it hides. */
+bool cm_advice_hides_method(const struct cm_cycle *cycle, uint32_t edge);
 /* Can the edge lead to what it leads to through a weak reference? */
 bool cm_advice_can_be_weak(const struct cm_cycle *cycle, uint32_t edge);
 /* `before`, and "set X.attr = None", "clear X.attr" for what leads into a

@@ -210,6 +210,17 @@ has_counted(const struct cm_code *code, uint32_t at)
     return counted;
 }
 
+/* `self.count += 1`, `self.count = min(self.count + 1, n)`; not
+ * `self.best = loss`, which comes again and again. */
+static bool
+is_counted(const struct cm_holding *self, const struct cm_store *store)
+{
+    return store->kind == CM_STORE_ATTRIBUTE && !store->constant
+           && store->name.index != 0
+           && (cm_text_same(store->key, store->name)
+               || cm_way_is(self, store->by, "min"));
+}
+
 /* `if self.count < self.size: self.count += 1`, and an append there. */
 static bool
 counts(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
@@ -223,8 +234,7 @@ counts(const struct cm_holding *self, const struct cm_code *code, uint32_t at,
          i++) {
         const struct cm_store *store = &code->stores[i];
         filled |= fills(self, store, name);
-        counted |= store->kind == CM_STORE_ATTRIBUTE && !store->constant
-                   && store->name.index != 0
+        counted |= is_counted(self, store)
                    && (cm_text_same(store->name, compare->name)
                        || cm_text_same(store->name, compare->owner));
     }

@@ -16,9 +16,11 @@ returns_part(const struct cm_holding *self, const struct cm_alias *alias,
     const char *name = cm_way_text(self, alias->name);
     for (uint32_t i = 0; i < alias->code->store_count; i++) {
         const struct cm_store *store = &alias->code->stores[i];
-        bool returned =
-            store->kind == CM_STORE_RETURN
-            && ((anew && store->empty) || cm_way_is(self, store->owner, name));
+        /* return torch.cat([items, x])[-n:] names none */
+        bool made = store->owner.index == 0
+                    && (store->trimmed || (anew && store->empty));
+        bool returned = store->kind == CM_STORE_RETURN
+                        && (made || cm_way_is(self, store->owner, name));
         bool set = store->kind == CM_STORE_LOCAL && store->trimmed
                    && cm_way_is(self, store->name, name);
         if (returned || set) {

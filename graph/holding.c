@@ -303,11 +303,22 @@ say_hook_pile(const struct cm_holding *self)
                        "handle.remove()");
 }
 
+/* What is no tensor has no graph, and a container no weak reference. */
 static char *
 say_own_hook(const struct cm_holding *self)
 {
-    struct cm_text_id edge = step_at(self, captured_by_hook(self))->edge;
-    struct cm_name name = cm_name_of_label(self->records, edge);
+    const struct cm_holding_step *step = step_at(self, captured_by_hook(self));
+    struct cm_name name = cm_name_of_label(self->records, step->edge);
+    if (step->counted) {
+        return cm_sentence("the hook keeps %s, which keeps the hook: clear %s "
+                           "when done, or call handle.remove()",
+                           name.text, name.text);
+    }
+    if (!cm_way_is_tensor(step)) {
+        return cm_sentence("the hook keeps %s, which keeps the hook: let it "
+                           "capture weakref.ref(%s), or call handle.remove()",
+                           name.text, name.text);
+    }
     return cm_sentence("the hook keeps %s, whose graph keeps the hook: let it "
                        "capture %s.detach() or weakref.ref(%s), or call "
                        "handle.remove()",

@@ -59,13 +59,14 @@ stands_before(const struct cm_cycle *cycle, const uint32_t *edges, uint32_t at,
     return false;
 }
 
-/* "`del a, b` at the end of f", of the locals of one function. */
+/* "`finally: del a, b` in f", of the locals of one function, which may return or
+ * raise before its end. */
 static void
 add_deletion(const struct cm_cycle *cycle, const uint32_t *edges,
              uint32_t count, uint32_t first, struct text *text)
 {
     struct cm_code_id code = code_of(cycle, edges[first]);
-    const char *before = "`del ";
+    const char *before = "`finally: del ";
 
     for (uint32_t i = first; i < count; i++) {
         if (is_local(cycle, edges[i])
@@ -75,8 +76,7 @@ add_deletion(const struct cm_cycle *cycle, const uint32_t *edges,
             before = ", ";
         }
     }
-    add(text, "` at the end of ",
-        cm_name_of_callable(cycle->records, code).text, "");
+    add(text, "` in ", cm_name_of_callable(cycle->records, code).text, "");
 }
 
 static struct text
@@ -159,6 +159,54 @@ cm_advise_frame(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        lines(cycle, suspect).bytes);
 }
 
+/* The line that keeps it has taken its traceback off already. */
+static bool
+is_without_traceback(const struct cm_cycle *cycle, const struct cm_made *made)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < made->place_count; i++) {
+        const struct cm_code *code =
+            cm_records_code(cycle->records, made->places[i].code);
+
+        for (uint32_t k = 0; k < code->store_count; k++) {
+            const struct cm_store *store = &code->stores[k];
+
+            found |= store->kind == CM_STORE_CALL
+                     && store->line == made->places[i].line
+                     && strcmp(cm_records_text(cycle->records, store->name),
+                               "with_traceback")
+                            == 0;
+        }
+    }
+    return found;
+}
+
+static char *
+advise_exception_on_object(const struct cm_cycle *cycle, uint32_t value,
+                           const struct cm_made *made, const char *attribute,
+                           const char *type)
+{
+    if (cm_name_ends_with(cm_advice_type_name(cycle, value).text,
+                          "ExceptionGroup")) {
+        return cm_sentence("keep `str(e)` in .%s, or set .%s = None when "
+                           "done: the exceptions in the group have tracebacks "
+                           "of their own, which keep a frame that keeps the "
+                           "%s",
+                           attribute, attribute, type);
+    }
+    if (is_without_traceback(cycle, made)) {
+        return cm_sentence("set .%s = None where it is raised again "
+                           "(`finally:`): that gives it a traceback, which "
+                           "keeps a frame that keeps the %s",
+                           attribute, type);
+    }
+    return cm_sentence("store the exception's with_traceback(None) in "
+                       ".%s, or set .%s = None when done: its traceback "
+                       "keeps a frame that keeps the %s",
+                       attribute, attribute, type);
+}
+
 char *
 cm_advise_kept_exception(const struct cm_cycle *cycle,
                          const struct cm_suspect *suspect,
@@ -169,12 +217,9 @@ cm_advise_kept_exception(const struct cm_cycle *cycle,
     struct cm_name type = cm_name_of_type(
         cycle->records, cm_cycle_node(cycle, suspect->owner)->type);
 
-    (void)made;
     if (cm_cycle_node(cycle, value)->species == CM_EXCEPTION) {
-        return cm_sentence("store the exception's with_traceback(None) in "
-                           ".%s, or set .%s = None when done: its traceback "
-                           "keeps a frame that keeps the %s",
-                           attribute.text, attribute.text, type.text);
+        return advise_exception_on_object(cycle, value, made, attribute.text,
+                                          type.text);
     }
     bool clears = cm_advice_can_be_cleared(cycle, suspect->held);
     return cm_sentence(

@@ -149,7 +149,7 @@ heap_species(const char *type)
         {"type", CM_TYPE},           {"Tensor", CM_TENSOR},
         {"Parameter", CM_TENSOR},    {"Storage", CM_STORAGE},
         {"GradFn", CM_GRAD_FN},      {"OrderedDict", CM_DICT},
-        {"FrameInfo", CM_TUPLE},
+        {"FrameInfo", CM_TUPLE},     {"ExceptionGroup", CM_EXCEPTION},
     };
     size_t length = strlen(type);
 

@@ -203,6 +203,16 @@ static const struct {
     {"O||C++ only;D||collections.OrderedDict of 1|1;f|[15]|function <lambda>;"
      "T|cell out|Tensor [4]",
      NULL, NULL, 0, 0, "hook captures its tensor", "capture out.detach()"},
+    {"O||C++ only;D||collections.OrderedDict of 1|1;f|[15]|function step;"
+     "D|cell opts|dict of 4|4;T|key|Parameter [4]",
+     NULL, NULL, 0, 0, "hook captures its tensor",
+     "the hook keeps opts, which keeps the hook: clear opts when done, or "
+     "call "
+     "handle.remove()"},
+    {"O||C++ only;D||collections.OrderedDict of 1|1;f|[15]|function step;"
+     "O|cell net|Net;T|.weight|Parameter [4]",
+     NULL, NULL, 0, 0, "hook captures its tensor",
+     "let it capture weakref.ref(net), or call"},
     {"O||C++ only;D||collections.OrderedDict of 1|1;f|['a']|function <lambda>;"
      "T|cell out|Tensor [4]",
      NULL, NULL, 0, 0, "kept", "drop this reference"},

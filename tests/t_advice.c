@@ -227,6 +227,40 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "",
          "let inner capture weakref.WeakMethod(fn) and del inner.__wrapped__, "
          "or set Net.step = None when done"},
+        {"the same where Net has a step(): not `del Net.step`",
+         "code f w.py:4 timed.<locals>.inner; code step w.py:9 Net.step;"
+         "methods Net step; o Net; t Tensor 4096; o .t t;"
+         "f function code=f; fd dict; c cell; d cell; m method; o .step f;"
+         "f __closure__ c; f __dict__ fd; c cell:fn m; fd ['__wrapped__'] m;"
+         "m __self__ o",
+         "bound_method_on_self", "m __self__ o", "",
+         "let inner capture weakref.WeakMethod(fn) and del inner.__wrapped__, "
+         "or del .step when done"},
+        {"self.embed = lru_cache(self.embed) hides the method that it calls",
+         "library _lru_cache_wrapper functools; code embed w.py:9 Net.embed;"
+         "methods Net embed; o Net;"
+         "k _lru_cache_wrapper; t Tensor 4096; o .t t;"
+         "m method code=embed; o .embed k; k .func m; m __self__ o",
+         "bound_method_on_self", "m __self__ o", "w.py:9 ?",
+         "wrap a function that calls ref()(...), where ref is a "
+         "weakref.WeakMethod of embed, made before this line, or del .embed "
+         "when done"},
+        {"self.cached = lru_cache(self.embed) does not",
+         "library _lru_cache_wrapper functools; code embed w.py:9 Net.embed;"
+         "methods Net embed; o Net;"
+         "k _lru_cache_wrapper; t Tensor 4096; o .t t;"
+         "m method code=embed; o .cached k; k .func m; m __self__ o",
+         "bound_method_on_self", "m __self__ o", "w.py:9 ?",
+         "give .cached a function that captures weakref.ref(self) instead of "
+         "self.embed, or set .cached = None when done"},
+        {"self.step = partial(self.step)",
+         "code step w.py:9 Net.step; methods Net step; o Net; p partial;"
+         "t Tensor 4096; o .t t; m method code=step; o .step p; p func m;"
+         "m __self__ o",
+         "partial_on_self", "m __self__ o", "",
+         "wrap a function that calls ref()(...), where ref is a "
+         "weakref.WeakMethod of step, made before this line, or del .step "
+         "when done"},
         {"super() is no method",
          "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
          "bound_method_on_self", "s __self__ o", "",

@@ -309,7 +309,8 @@ test_a_loop_lets_some_go(void **state)
 
 /* `count` is compared, `counted` is set behind that, and then it is filled. */
 static bool
-is_counted(const char *counted, uint32_t decides, const char *filled)
+is_counted(const char *counted, const char *from, uint32_t decides,
+           const char *filled)
 {
     struct way way;
     way_init(&way, attribute, 2);
@@ -318,6 +319,7 @@ is_counted(const char *counted, uint32_t decides, const char *filled)
         store(&way, CM_STORE_ATTRIBUTE, counted, "self", 5),
         store(&way, CM_STORE_CALL, "append", filled, 6)};
     stores[0].decides = decides;
+    stores[1].key = text(&way, from);
     return is_emptied_in(&way, stores, 3);
 }
 
@@ -325,11 +327,13 @@ static void
 test_a_number_is_compared(void **state)
 {
     (void)state;
-    assert_true(is_counted("count", 2, "outputs"));
-    assert_true(is_counted("size", 2, "outputs"));
-    assert_false(is_counted("other", 2, "outputs"));
-    assert_false(is_counted("count", 1, "outputs"));
-    assert_false(is_counted("count", 2, "others"));
+    assert_true(is_counted("count", "count", 2, "outputs"));
+    assert_true(is_counted("size", "size", 2, "outputs"));
+    assert_false(is_counted("other", "other", 2, "outputs"));
+    assert_false(is_counted("count", "count", 1, "outputs"));
+    assert_false(is_counted("count", "count", 2, "others"));
+    /* `if loss < self.best: self.best = loss`, and an append */
+    assert_false(is_counted("count", "", 2, "outputs"));
 }
 
 /* `self.count += 1`, and then `if self.count <= self.size:` and an append. */

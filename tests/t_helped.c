@@ -100,7 +100,10 @@ is_kept_short(const struct helping *one)
         store(&way, CM_STORE_HAND, "last", one->handed, 5), set};
     struct cm_store stores[] = {
         store(&way, CM_STORE_PARAMETER, "rows", "", 8),
-        store(&way, CM_STORE_RETURN, "", one->returned, 9)};
+        {.kind = CM_STORE_RETURN, .line = 9, .trimmed = true}};
+    if (one->returned[0] != '\0') {
+        stores[1].owner = text(&way, one->returned);
+    }
     lines[0].made = one->made;
     lines[2].by = text(&way, one->by);
     way.holding.category = CM_HOLDING_LARGER;
@@ -129,6 +132,8 @@ test_what_is_made_of_it_is_handed(void **state)
     one = right;
     one.returned = "others";
     assert_false(is_kept_short(&one));
+    one.returned = ""; /* return torch.cat([rows, x])[-n:] */
+    assert_true(is_kept_short(&one));
     one = right;
     one.handed = "z"; /* which is something of another's */
     assert_false(is_kept_short(&one));

@@ -166,9 +166,9 @@ test_local(void **state)
 {
     (void)state;
     expect("exception_in_frame", "local err", "    err = e", CM_MEND_AFTER,
-           "    del err  # at the end of the function\n");
+           "    del err  # in a finally, at the end of the function\n");
     expect("frame_in_local", "local f", "f = sys._getframe()", CM_MEND_AFTER,
-           "del f  # at the end of the function\n");
+           "del f  # in a finally, at the end of the function\n");
     expect("exception_in_frame", "local a b", "x", CM_MEND_NONE, NULL);
     expect("exception_in_frame", "local ", "x", CM_MEND_NONE, NULL);
 }

@@ -28,7 +28,7 @@ test_exception_in_library_object(void **state)
         {"a future in a local",
          FUTURE RAISES "fr local:fut f; f ._exception e", "exception_in_frame",
          "fr local fut f", "e.py:12",
-         "`del fut` at the end of run: its exception keeps the frame, and the "
+         "`finally: del fut` in run: its exception keeps the frame, and the "
          "frame keeps it"},
         {"a task, which has no names in C",
          FUTURE RAISES "fr local:fut f; f ref e", "exception_in_frame",
@@ -95,18 +95,55 @@ test_library_object_on_self(void **state)
     CHECK_CUTS(cases);
 }
 
+/* self.error = e, of a group, or without its traceback. */
+#define KEPT(made)                                                            \
+    "code run e.py:10 Job.run; store run attr error self 11;" made            \
+    "methods Job run; o Job; fr frame code=run line=14; t Tensor 4096;"       \
+    "fr local:x t; fr local:self o; tb traceback; tb tb_frame fr;"            \
+    "o .error e; e __traceback__ tb;"
+
+static void
+test_exception_that_with_traceback_does_not_help(void **state)
+{
+    static const struct cut_case cases[] = {
+        {"kept as it is", "e ValueError;" KEPT(""), "exception_on_self",
+         "o .error e", "e.py:11",
+         "store the exception's with_traceback(None) in .error, or set .error "
+         "= None when done: its traceback keeps a frame that keeps the Job"},
+        {"a line that takes its traceback off: raised again later",
+         "e ValueError;" KEPT("store run call with_traceback e 11;"),
+         "exception_on_self", "o .error e", "e.py:11",
+         "set .error = None where it is raised again (`finally:`): that gives "
+         "it a traceback, which keeps a frame that keeps the Job"},
+        {"another line does",
+         "e ValueError;" KEPT("store run call with_traceback e 12;"),
+         "exception_on_self", "o .error e", "e.py:11",
+         "store the exception's with_traceback(None) in .error, or set .error "
+         "= None when done: its traceback keeps a frame that keeps the Job"},
+        {"a group, whose exceptions have tracebacks",
+         "e ExceptionGroup;" KEPT(""), "exception_on_self", "o .error e",
+         "e.py:11",
+         "keep `str(e)` in .error, or set .error = None when done: the "
+         "exceptions in the group have tracebacks of their own, which keep a "
+         "frame that keeps the Job"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
 static void
 test_exception_that_several_keep(void **state)
 {
     static const struct cut_case cases[] = {
         {"two locals of a frame", RAISES "fr local:err e; fr local:last e",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`del err, last` at the end of run: the exception keeps the frame, "
+         "`finally: del err, last` in run: the exception keeps the frame, "
          "and the frame keeps it (last: e.py:16)"},
         {"a local and an attribute",
          RAISES "o Job; fr local:self o; fr local:err e; o .error e",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`del err` at the end of run and set .error = None when done: the "
+         "`finally: del err` in run and set .error = None when done: the "
          "exception keeps the frame, and the frame keeps it"},
         {"two attributes: self.error = e; self.tb = tb, as __exit__ has them",
          RAISES "o Job; fr local:self o; o .error e; o .tb tb",
@@ -124,12 +161,12 @@ test_exception_that_several_keep(void **state)
         {"a traceback in a local beside a frame",
          RAISES "fr local:err fr; fr local:last tb", "frame_in_local",
          "fr local err fr", "e.py:15",
-         "`del err, last` at the end of run: a frame in its own local keeps "
+         "`finally: del err, last` in run: a frame in its own local keeps "
          "every local alive (last: e.py:16)"},
         {"look-alike: the other local has an exception that was not raised",
          RAISES "k KeyError; fr local:err e; fr local:last k",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`del err` at the end of run: the exception keeps the frame, and the "
+         "`finally: del err` in run: the exception keeps the frame, and the "
          "frame keeps it"},
     };
 
@@ -143,6 +180,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exception_in_library_object),
         cmocka_unit_test(test_library_object_on_self),
+        cmocka_unit_test(test_exception_that_with_traceback_does_not_help),
         cmocka_unit_test(test_exception_that_several_keep),
     };
 

@@ -65,3 +65,18 @@ def test_a_part_is_left_of_an_item(probe):
 """
     told = probe.code(function_of(source).__code__)
     assert told["marked"]["given"] == [2, 3, 5, 6]
+
+
+def test_of_what_a_part_is_returned(probe):
+    source = """def f(rows, x, k):
+ if k == 1: return rows[-9:]
+ if k == 2: return torch.cat([rows, x])[-9:]
+ merged = torch.cat([rows, x])
+ if k == 4: return merged[-9:]
+ if k == 5: return merged
+ if k == 6: return x.narrow(0, 0, 9)
+ return []
+"""
+    told = probe.code(function_of(source).__code__)
+    assert [(owner, line) for kind, _, owner, line in told["stores"] if kind == STORE_RETURN] == [
+        ("rows", 2), ("", 3), ("", 5), ("x", 7), ("", 8)]

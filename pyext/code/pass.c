@@ -443,12 +443,15 @@ cm_pass_add_return(struct cm_pass *pass, bool returns)
     bool empty =
         pass->own && returns && !value.part
         && ((value.empty && value.fresh) || is_left_empty(pass, &value));
+    /* z of `z = f(x)`, `return z[a:b]` is f's, and no one's name */
+    bool named = value.part && !is_passing(pass, &value);
     if (pass->own && (value.part || empty)) {
-        cm_pass_add(pass, CM_STORE_RETURN, NULL, value.part ? value.of : NULL,
+        cm_pass_add(pass, CM_STORE_RETURN, NULL, named ? value.of : NULL,
                     NULL);
     }
     if (pass->count > before) {
         pass->stores[before].empty = empty;
+        pass->stores[before].trimmed = value.part;
     }
 }
 
