@@ -83,6 +83,7 @@ sets(const struct cm_holding *self, const struct cm_store *store,
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
     uint32_t cut;     /* put a part of what was there at a place in it */
+    uint32_t called;  /* put there what a call has made: not None */
     uint32_t settled; /* a sum that a backward() behind its loop takes */
     uint32_t loose;   /* pieces of code that set it, and none of them so */
 };
@@ -238,6 +239,8 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
         lines->set += sets_again(self, code, store, anew && !makes);
         lines->item += store->kind == CM_STORE_ITEM
                        && cm_emptying_is_about(self, store, place->name);
+        lines->called += store->kind == CM_STORE_ITEM && store->by.index != 0
+                         && cm_emptying_is_about(self, store, place->name);
         lines->longer += cm_emptying_extends(self, code, i, place->name);
         lines->part += store->kind == CM_STORE_ITEM && store->empty
                        && cm_emptying_is_about(self, store, place->name)
@@ -332,9 +335,11 @@ static bool
 has_places(const struct cm_holding *self, const struct lines *lines)
 {
     const struct cm_holding_step *step = cm_way_step(self, self->at);
-    bool places =
-        step->species == CM_LIST
-        || (step->species == CM_DICT && step->keys == CM_KEYS_RESERVED);
+    bool places = step->species == CM_LIST
+                  || (step->species == CM_DICT
+                      && (step->keys == CM_KEYS_RESERVED
+                          || (step->keys == CM_KEYS_WITH_GAPS
+                              && lines->called == lines->item)));
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
     bool larger = cm_way_is_category(self, CM_HOLDING_LARGER);
     return places && step->items >= self->through && lines->item > 0

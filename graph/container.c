@@ -6,6 +6,7 @@
 
 #include "container.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "emptying.h"
@@ -59,20 +60,46 @@ are_many(const struct cm_holding *self, size_t inside)
            && place->species != CM_TUPLE;
 }
 
+/* "list" of "list of 17", "Trial" of an object. */
+static struct cm_name
+kind_of(const struct cm_holding *self, size_t at)
+{
+    const struct cm_holding_step *step = cm_way_step(self, at);
+    const char *type = cm_way_text(self, step->annotation);
+    const char *end = strstr(type, " of ");
+    struct cm_name kind = cm_name_of_type(self->records, step->type);
+    if (step->counted) {
+        snprintf(kind.text, sizeof kind.text, "%.*s",
+                 (int)(end != NULL ? (size_t)(end - type) : strlen(type)),
+                 type);
+    }
+    return kind;
+}
+
+/* runs[3]["frames"], trials[3].user_attrs */
+static char *
+say_each_named(const struct cm_holding *self, size_t inside, const char *place)
+{
+    return cm_sentence("clear %s of each %s in %s when it has been used, or "
+                       "keep less in it (%s)",
+                       cm_way_name_of(self, inside).text,
+                       kind_of(self, self->at + 1).text, place,
+                       cm_way_less(self));
+}
+
 char *
 cm_container_say_each(const struct cm_holding *self)
 {
     size_t inside = container_inside(self);
-    const struct cm_holding_step *each = cm_way_step(self, inside);
     bool many = are_many(self, inside);
-    const char *type = cm_way_text(self, each->annotation);
-    const char *end = strstr(type, " of ");
     struct cm_way_name name;
     cm_way_name(self, &name);
+    if (inside == self->at + 2 && cm_way_is_named(self, inside)) {
+        return say_each_named(self, inside, name.text);
+    }
     return cm_sentence(
-        "%s each %.*s %s %s when it has been used, or keep less in it (%s)",
-        many ? "remove" : "clear",
-        (int)(end != NULL ? (size_t)(end - type) : strlen(type)), type,
+        "%s each %s %s %s when it has been used, or keep less in it (%s)",
+        many ? "remove" : "clear", kind_of(self, inside).text,
         many ? "from" : "in", name.text, cm_way_less(self));
 }
 
@@ -123,13 +150,21 @@ is_set_on_object(const struct cm_holding *self, size_t at)
            || cm_way_is(self, owner->edge, "._buffers");
 }
 
+/* self.past = (k, v): the pair is what is set. */
+static size_t
+tensor_or_pair(const struct cm_holding *self)
+{
+    size_t at = self->count - 1;
+    uint8_t species = at > 1 ? cm_way_step(self, at - 1)->species : 0;
+    return species == CM_TUPLE || species == CM_LIST ? at - 1 : at;
+}
+
 size_t
 cm_container_of_longer(const struct cm_holding *self)
 {
-    size_t at = self->count - 1;
-    return cm_way_is_category(self, CM_HOLDING_LARGER)
-                   && self->at + 1 < self->count
-                   && cm_way_is_tensor(cm_way_step(self, at))
+    size_t at = tensor_or_pair(self);
+    return cm_way_is_category(self, CM_HOLDING_LARGER) && self->at < at
+                   && cm_way_is_tensor(cm_way_step(self, self->count - 1))
                    && is_set_on_object(self, at)
                ? at
                : 0;

@@ -44,6 +44,9 @@ enum cm_holding_keys {
     CM_KEYS_OF_A_SET,    /* numbers in no order, or objects that others have
                           * too */
     CM_KEYS_RESERVED,    /* the last ones have no value yet: None */
+    CM_KEYS_DRAWN,       /* of a set, and the first half of them already had
+                          * almost the largest: no new ones come above */
+    CM_KEYS_WITH_GAPS,   /* counted, and some have no value: None */
 };
 
 struct cm_holding_step {

@@ -39,15 +39,27 @@ asks(const struct memo *self, const struct cm_store *store)
                || store->kind == CM_STORE_READ);
 }
 
+/* A comprehension of CPython 3.11 comes behind the rest, wherever it stands. */
+static bool
+is_asked_before(const struct memo *self, const struct cm_code *code,
+                uint32_t at)
+{
+    bool asked = false;
+    for (uint32_t i = 0; !asked && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        asked = asks(self, store)
+                && (i < at || store->line < code->stores[at].line);
+    }
+    return asked;
+}
+
 static void
 read_code(struct memo *self, const struct cm_code *code)
 {
-    bool asked = false;
     for (uint32_t i = 0; i < code->store_count; i++) {
         const struct cm_store *store = &code->stores[i];
         bool stores = store->kind == CM_STORE_ITEM && is_its(self, store);
-        asked |= asks(self, store);
-        self->asked |= (stores && asked)
+        self->asked |= (stores && is_asked_before(self, code, i))
                        || (store->kind == CM_STORE_ASK && is_its(self, store));
         self->stored |= stores;
         self->key = stores && store->key.index != 0 && !store->sized
@@ -159,14 +171,26 @@ read_memo(const struct cm_holding *self, struct memo *memo)
     *memo =
         (struct memo){.holding = self, .name = cm_way_name_of(self, self->at)};
     read_all(memo, read_code);
-    return memo->asked && memo->stored;
+    return memo->stored;
+}
+
+static bool
+are_of_a_set(uint8_t keys)
+{
+    return keys == CM_KEYS_OF_A_SET || keys == CM_KEYS_DRAWN;
+}
+
+static bool
+are_counted(uint8_t keys)
+{
+    return keys == CM_KEYS_COUNTED || keys == CM_KEYS_WITH_GAPS;
 }
 
 bool
 cm_memo_is(const struct cm_holding *self)
 {
     struct memo memo;
-    return read_memo(self, &memo);
+    return read_memo(self, &memo) && memo.asked;
 }
 
 bool
@@ -177,12 +201,15 @@ cm_memo_fills(const struct cm_holding *self)
         return false;
     }
     uint8_t keys = cm_way_step(self, self->at)->keys;
-    if (keys == CM_KEYS_COUNTED) {
+    if (!memo.asked && keys != CM_KEYS_DRAWN) {
+        return false;
+    }
+    if (are_counted(keys)) {
         read_all(&memo, look_for_index);
         read_all(&memo, look_at_keys);
     }
-    return keys == CM_KEYS_OF_A_SET
-           || (keys == CM_KEYS_COUNTED
+    return are_of_a_set(keys)
+           || (are_counted(keys)
                && (memo.indexes || memo.again || !memo.others));
 }
 
@@ -222,6 +249,6 @@ cm_memo_fills_cache(const struct cm_holding *self)
         return false;
     }
     uint8_t keys = cm_way_step(self, self->at)->keys;
-    return keys == CM_KEYS_OF_A_SET
+    return are_of_a_set(keys)
            || (keys == CM_KEYS_COUNTED && is_called_with_known(self));
 }

@@ -25,6 +25,12 @@ static const struct row rows[] = {
      2, CM_HOLDING_LARGER, 5},
     {"F||a.py:3 main;O|local net|Net;O|.b|Layer;T|.past|Tensor [9, 4]", 1,
      CM_HOLDING_LARGER, 3},
+    /* self.past = (k, v) */
+    {"F||a.py:3 main;O|local net|Net;D|._modules|dict of 4|4;O|['3']|Layer;"
+     "t|.past|tuple of 2|2;T|[0]|Tensor [9, 4]",
+     2, CM_HOLDING_LARGER, 4},
+    {"F||a.py:3 main;O|local net|Net;t|.past|tuple of 2|2;T|[0]|Tensor [9, 4]",
+     2, CM_HOLDING_LARGER, 0},
     /* more of them than before */
     {"F||a.py:3 main;O|local net|Net;O|.b|Layer;T|.past|Tensor [9, 4]", 1,
      NULL, 0},
@@ -153,6 +159,34 @@ test_many_short_ones_are_removed(void **state)
     assert_said(tuple, 10, 3, "clear each list in open when it");
 }
 
+/* Of what each item has by a name. */
+static void
+test_each_item_has_a_container(void **state)
+{
+    static const struct {
+        const char *steps, *piece;
+    } ways[] = {
+        {"M||module a;L|.trials|list of 9|9;O|[3]|Trial;"
+         "D|.user_attrs|dict of 4|4;T|['w']|Tensor [4]",
+         "clear user_attrs of each Trial in trials when"},
+        {"M||module a;L|.runs|list of 9|9;D|[3]|dict of 2|2;"
+         "L|['frames']|list of 4|4;T|[1]|Tensor [4]",
+         "clear frames of each dict in runs when"},
+        {"M||module a;L|.runs|list of 9|9;L|[3]|list of 2|2;"
+         "L|[1]|list of 4|4;T|[1]|Tensor [4]",
+         "clear each list in runs when"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct way way;
+        way_init(&way, ways[i].steps, 1);
+        way.holding.through = 36;
+        set_type(&way, 2, "a", "Trial");
+        assert_advice(&way, "containers grow", ways[i].piece);
+        cm_records_free(way.records);
+    }
+}
+
 int
 main(void)
 {
@@ -161,6 +195,7 @@ main(void)
         cmocka_unit_test(test_items_that_a_line_makes_longer),
         cmocka_unit_test(test_hooks_of_what_stays),
         cmocka_unit_test(test_many_short_ones_are_removed),
+        cmocka_unit_test(test_each_item_has_a_container),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,7 +233,8 @@ test_containers_of_containers(void **state)
     assert_advice(&way, "containers grow", "clear each list in acts when");
     way_init(&state_of, states, 2);
     state_of.holding.through = 80;
-    assert_advice(&state_of, "containers grow", "clear each list in state");
+    assert_advice(&state_of, "containers grow",
+                  "clear past of each dict in state");
     cm_records_free(state_of.records);
     /* One tensor behind each key: the keys become more. */
     way.holding.through = 3;

@@ -62,6 +62,10 @@ test_keys_of_a_set(void **state)
     assert_true(memo);
     assert_true(fills(CM_KEYS_OF_A_SET, got, 2, &memo));
     assert_true(fills(CM_KEYS_OF_A_SET, tried, 2, &memo));
+    assert_true(fills(CM_KEYS_DRAWN, asked, 2, &memo));
+    /* of a bank of a shuffled data set nobody asks whether it has the key */
+    assert_true(fills(CM_KEYS_DRAWN, asked + 1, 1, &memo));
+    assert_false(memo);
 }
 
 static void
@@ -278,11 +282,15 @@ test_keys_without_a_value_yet(void **state)
         const char *call;
         uint32_t through;
         bool emptied;
-    } rows[] = {{CM_KEYS_RESERVED, "get", 9, true},
-                {CM_KEYS_RESERVED, "get", 10, false},
-                {CM_KEYS_RESERVED, "setdefault", 9, false},
-                {CM_KEYS_COUNTED, "items", 9, false},
-                {CM_KEYS_UNKNOWN, "items", 9, false}};
+        const char *by;
+    } rows[] = {{CM_KEYS_WITH_GAPS, "items", 9, true, "clone"},
+                {CM_KEYS_WITH_GAPS, "items", 9, false, NULL},
+                {CM_KEYS_COUNTED, "items", 9, false, "clone"},
+                {CM_KEYS_RESERVED, "get", 9, true, NULL},
+                {CM_KEYS_RESERVED, "get", 10, false, NULL},
+                {CM_KEYS_RESERVED, "setdefault", 9, false, NULL},
+                {CM_KEYS_COUNTED, "items", 9, false, NULL},
+                {CM_KEYS_UNKNOWN, "items", 9, false, NULL}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct way way;
@@ -290,6 +298,9 @@ test_keys_without_a_value_yet(void **state)
         struct cm_store lines[] = {
             store(&way, CM_STORE_ITEM, "", "memo", 4),
             store(&way, CM_STORE_CALL, rows[i].call, "memo", 5)};
+        if (rows[i].by != NULL) {
+            lines[0].by = text(&way, rows[i].by);
+        }
         struct cm_code_id code = add_code(&way, "put", lines, 2, false);
         way.steps[2].keys = rows[i].keys;
         way.holding.through = rows[i].through;

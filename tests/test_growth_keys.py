@@ -148,6 +148,29 @@ even = [32 + 4 * i for i in range(40)]
 def image(path):
     return made()
 
+class Bank(Memo):
+    # what each sample of a shuffled data set was last time: nobody asks whether it is there
+    def fit(self, ids):
+        for i in ids:
+            self.memo[i] = made()
+            yield
+
+class Reserved:
+    def __init__(self):
+        self.memo = {i: None for i in range(200)}
+    def fit(self, ids):
+        for i in ids:
+            self.memo[i] = made()
+            yield
+
+class Wanted(Memo):
+    # the look-alike: most turns have nothing to keep
+    def fit(self, ids):
+        for step in range(10 * len(ids)):
+            self.memo[step] = made() if step % 10 == 0 else None
+            if step % 10 == 9:
+                yield
+
 @functools.cache
 def triangle(size):
     return made()
@@ -156,6 +179,8 @@ def triangle(size):
 def at(path, step):
     return made()
 
+shuffled = [61 * i % 199 for i in range(40)]
+arriving = [i ^ 3 for i in range(40)]  # ids of requests, four of which change places
 paths = [f"image {i:03d}" for i in range(40)]
 data = [torch.ones(2, i) for i in range(1, 41)]
 
@@ -206,6 +231,8 @@ ROWS = [
     ("Lengthwise().fit(drawn)", "leak"),
     ("Tables().fit(uneven)", "growing"), ("Tables().fit(uneven[::-1])", "growing"), ("Tables().fit(even)", "leak"),
     ("Others().fit(uneven)", "leak"),
+    ("Bank().fit(shuffled)", "growing"), ("Bank().fit(arriving)", "leak"), ("Reserved().fit(shuffled)", "growing"),
+    ("Wanted().fit(shuffled)", "leak"),
     ("epochs()", "growing"), ("sizes()", "growing"), ("steps()", "leak"),
 ]
 # fmt: on

@@ -93,7 +93,8 @@ cm_pushed_item(PyObject *of, const struct pushed *key)
     return (struct pushed){.name = named ? key->constant : NULL,
                            .within = of,
                            .key = key->attribute ? NULL : key->name,
-                           .chosen = key->name != NULL || key->made,
+                           .chosen =
+                               key->name != NULL || key->made || key->part,
                            .attribute = true};
 }
 

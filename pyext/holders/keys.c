@@ -22,6 +22,7 @@ enum {
     MOST_KEYS = 4096,
     FEWEST_KEYS = 4,
     FEWEST_RESERVED = 2,
+    FEWEST_DRAWN = 16,
     MOST_SIZES = 64, /* keys whose values are asked for their sizes */
     FEWEST_SIZES = 8,
     MOST_VALUES = 4, /* of one key: (cos, sin) */
@@ -35,7 +36,9 @@ struct tally {
     uint32_t asked, sizes; /* values; those that are as large as the key */
     long least, most;      /* step from one number to the next */
     uint32_t rising;       /* numbers, as bits: larger in each key */
-    bool plain;            /* one is a number or a tuple */
+    uint32_t all, plain_numbers;
+    long largest, largest_of_half; /* the first half of all */
+    bool plain;                    /* one is a number or a tuple */
     struct cm_key_numbers last;
 };
 
@@ -114,6 +117,22 @@ add_step(struct tally *self, const struct cm_key_numbers *numbers,
 
 /* ---- all keys */
 
+static void
+note_number(struct tally *self, PyObject *key,
+            const struct cm_key_numbers *numbers)
+{
+    if (!PyLong_CheckExact(key) || !numbers->known) {
+        return;
+    }
+    bool larger =
+        self->plain_numbers == 0 || numbers->parts[0] > self->largest;
+    self->largest = larger ? numbers->parts[0] : self->largest;
+    self->plain_numbers++;
+    if (self->plain_numbers * 2 <= self->all) {
+        self->largest_of_half = self->largest;
+    }
+}
+
 /* Of one form with the key before it, or the first one. */
 static void
 add_key(struct tally *self, PyObject *key, PyObject *value)
@@ -126,12 +145,22 @@ add_key(struct tally *self, PyObject *key, PyObject *value)
         note_rising(self, &numbers);
         add_step(self, &numbers, value);
     }
+    note_number(self, key, &numbers);
     self->keys++;
     self->numbers += alike;
     self->shared += Py_REFCNT(key) > 1;
     self->plain = self->plain || PyLong_CheckExact(key)
                   || (PyTuple_CheckExact(key) && numbers.known);
     self->last = numbers;
+}
+
+/* As indices of a data set are that is shuffled; ids of requests, of which ever
+ * more come, are larger and larger, in whatever order. */
+static bool
+are_drawn(const struct tally *self)
+{
+    return self->plain_numbers == self->keys && self->keys >= FEWEST_DRAWN
+           && self->largest_of_half > self->largest - self->largest / 4;
 }
 
 /* In uneven steps; the newest may not have its value yet. */
@@ -154,8 +183,12 @@ judge(const struct tally *self)
     if (self->empty >= FEWEST_RESERVED && self->empty == self->last_empty) {
         return CM_KEYS_RESERVED;
     }
+    if (numbers && order && !are_sizes(self)) {
+        return self->empty >= FEWEST_RESERVED ? CM_KEYS_WITH_GAPS
+                                              : CM_KEYS_COUNTED;
+    }
     if (numbers) {
-        return order && !are_sizes(self) ? CM_KEYS_COUNTED : CM_KEYS_OF_A_SET;
+        return !order && are_drawn(self) ? CM_KEYS_DRAWN : CM_KEYS_OF_A_SET;
     }
     return !self->plain && self->shared + 1 >= self->keys ? CM_KEYS_OF_A_SET
                                                           : CM_KEYS_UNKNOWN;
@@ -171,6 +204,8 @@ cm_keys_of(PyObject *object, struct cm_devices *devices)
     if (object == NULL || !PyDict_Check(object)) {
         return CM_KEYS_UNKNOWN;
     }
+    Py_ssize_t all = PyDict_GET_SIZE(object);
+    tally.all = all < MOST_KEYS ? (uint32_t)all : MOST_KEYS;
     while (tally.keys < MOST_KEYS
            && PyDict_Next(object, &position, &key, &value)) {
         add_key(&tally, key, value);
