@@ -227,6 +227,21 @@ test_methods(void **state)
          "bound_method_on_self", "m __self__ o", "",
          "let inner capture weakref.WeakMethod(fn) and del inner.__wrapped__, "
          "or set Net.step = None when done"},
+        {"super() is no method",
+         "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
+         "bound_method_on_self", "s __self__ o", "",
+         "set .base = None when done"},
+    };
+
+    (void)state;
+    CHECK_CUTS(cases);
+}
+
+/* What is set in the method's own place. */
+static void
+test_methods_that_are_replaced(void **state)
+{
+    static const struct cut_case cases[] = {
         {"the same where Net has a step(): not `del Net.step`",
          "code f w.py:4 timed.<locals>.inner; code step w.py:9 Net.step;"
          "methods Net step; o Net; t Tensor 4096; o .t t;"
@@ -261,10 +276,6 @@ test_methods(void **state)
          "wrap a function that calls ref()(...), where ref is a "
          "weakref.WeakMethod of step, made before this line, or del .step "
          "when done"},
-        {"super() is no method",
-         "o App; s super; t Tensor 4096; o .base s; s __self__ o; o .kv t",
-         "bound_method_on_self", "s __self__ o", "",
-         "set .base = None when done"},
     };
 
     (void)state;
@@ -280,6 +291,7 @@ main(void)
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_callables),
         cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_methods_that_are_replaced),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

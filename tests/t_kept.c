@@ -129,9 +129,12 @@ objects_with_a_container_each(void **state)
                    "take each Request out of requests when it is done with: "
                    "it keeps its kv");
     /* A few, and their lists grow. */
-    assert_objects(20, true, "add", "containers grow", "clear each list");
-    assert_objects(4, false, "add", "containers grow", "clear each list");
-    assert_objects(4, true, "__init__", "containers grow", "clear each list");
+    assert_objects(20, true, "add", "containers grow",
+                   "clear kv of each Request");
+    assert_objects(4, false, "add", "containers grow",
+                   "clear kv of each Request");
+    assert_objects(4, true, "__init__", "containers grow",
+                   "clear kv of each Request");
 }
 
 /* A module is not emptied of its layers: each model has some of the tensors. */
