@@ -67,15 +67,15 @@ advise_library_object(const struct cm_cycle *cycle, uint32_t edge,
 
 /* Of generators in a list no one has a name. */
 static char *
-advise_each(const struct cm_cycle *cycle, uint32_t held, const char *close,
+advise_each(const struct cm_cycle *cycle, uint32_t held, bool asynchronous,
             const char *word)
 {
-    return cm_sentence("call %s() on each %s in %s%s when done, or do not "
-                       "store them in what they refer to",
-                       close, word,
-                       cm_cycle_edge(cycle, held)->role == CM_ATTRIBUTE ? "."
-                                                                        : "",
-                       cm_cycle_edge_name(cycle, held).text);
+    return cm_sentence(
+        "%s each %s in %s%s when done, or do not "
+        "store them in what they refer to",
+        asynchronous ? "await aclose() of" : "call close() on", word,
+        cm_cycle_edge(cycle, held)->role == CM_ATTRIBUTE ? "." : "",
+        cm_cycle_edge_name(cycle, held).text);
 }
 
 char *
@@ -87,6 +87,7 @@ cm_advise_generator(const struct cm_cycle *cycle,
         cm_cycle_node(cycle, suspect->maker)->species == CM_ASYNC_GENERATOR;
     struct cm_name name = resumable_name(cycle, suspect);
     const char *word = resumable_word(cycle, suspect->maker);
+    const char *verb = asynchronous ? "await" : "call";
     const char *close = asynchronous ? "aclose" : "close";
 
     (void)made;
@@ -95,9 +96,9 @@ cm_advise_generator(const struct cm_cycle *cycle,
     }
     if (suspect->held != 0
         && cm_advice_leads_into_container(cycle, suspect->held)) {
-        return advise_each(cycle, suspect->held, close, word);
+        return advise_each(cycle, suspect->held, asynchronous, word);
     }
-    return cm_sentence("call %s.%s() when done, or do not store the %s in "
+    return cm_sentence("%s %s.%s() when done, or do not store the %s in "
                        "what it refers to",
-                       name.text, close, word);
+                       verb, name.text, close, word);
 }

@@ -455,7 +455,8 @@ test_generator_holds_itself(void **state)
          "g async_generator code=gen; d dict; t Tensor 4096 site=s;"
          "g local:table d; g local:x t; d ['me'] g",
          "generator_holds_itself", "d ['me'] g", "g.py:18",
-         "call aclose() on each async generator in table when done, or do not "
+         "await aclose() of each async generator in table when done, or do "
+         "not "
          "store them in what they refer to"},
         {"look-alike: the generator only hangs off a cycle",
          "g generator; o Node; p Node; t Tensor 4096; o .parent p; p .kid o;"

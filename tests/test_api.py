@@ -351,6 +351,31 @@ for page in pages:
 """, cwd=tmp_path)
 
 
+def test_async_generators_that_a_loop_ends_are_dead(tmp_path):
+    """asyncio's finalizer hook brings each back for a turn of the loop: they counted as resurrected, and nothing was said."""
+    run_ok(NODES + """
+import asyncio
+class Source:
+    def __init__(self):
+        self.tensor = torch.zeros(4096)
+        self.rows = self.produce()
+    async def produce(self):
+        yield self.tensor
+pages = []
+async def main():
+    with cumem.observe_tensor_cycles(pages.append):
+        source = Source()
+        await anext(source.rows)
+        del source
+        gc.collect()
+        await asyncio.sleep(0)
+asyncio.run(main())
+cycle, = pages[-1].report["cycles"]
+assert cycle["class"] == "collectable" and cycle["total_bytes"] == 16384, cycle
+assert "await .rows.aclose() when done" in cycle["advice"], cycle["advice"]
+""", cwd=tmp_path)
+
+
 def test_memory_that_a_finalizer_drops_is_counted(tmp_path):
     run_ok(NODES + """
 class Closer(Node):

@@ -33,15 +33,29 @@ mark_survivors(struct cm_heap *heap)
     }
 }
 
-/* At most CM_ALIVE_MAX. */
+/* asyncio brings one back for a turn of its loop, in which aclose() runs, and
+ * with it all that it has: that goes by itself then, so what was counted when
+ * it was found is all there is to say. */
+static bool
+has_async_generator(const struct cm_heap *heap)
+{
+    bool found = false;
+    for (size_t i = 1; !found && i <= heap->node_count; i++) {
+        found = heap->nodes[i].species == CM_ASYNC_GENERATOR;
+    }
+    return found;
+}
+
+/* At most CM_ALIVE_MAX.  `back`: what is alive may be so for a moment. */
 static void
 ask(struct cm_storage *storages, size_t count,
-    const struct cm_devices *devices)
+    const struct cm_devices *devices, bool back)
 {
     enum cm_alive alive[CM_ALIVE_MAX];
     cm_devices_alive(devices, storages, count, alive);
     for (size_t i = 0; i < count; i++) {
-        if (alive[i] != CM_ALIVE_UNKNOWN) {
+        if (alive[i] == CM_ALIVE_NO
+            || (alive[i] != CM_ALIVE_UNKNOWN && !back)) {
             decide(&storages[i], alive[i] == CM_ALIVE_NO);
         }
     }
@@ -54,7 +68,10 @@ cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
     size_t count = heap->storage_count < MAX_LOOKED_AT ? heap->storage_count
                                                        : MAX_LOOKED_AT;
     size_t from = 0; /* those before are decided */
-    mark_survivors(heap);
+    bool back = has_async_generator(heap);
+    if (!back) {
+        mark_survivors(heap);
+    }
     if (count == 0) {
         return;
     }
@@ -62,7 +79,7 @@ cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
     for (size_t i = 0; i < count; i++) {
         bool gone = cm_allocations_gone(&storages[i]);
         if (gone || i - from == CM_ALIVE_MAX) {
-            ask(storages + from, i - from, devices);
+            ask(storages + from, i - from, devices, back);
             from = gone ? i + 1 : i;
         }
         if (gone) {
@@ -70,7 +87,7 @@ cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
         }
     }
     if (from < count) {
-        ask(storages + from, count - from, devices);
+        ask(storages + from, count - from, devices, back);
     }
 }
 
