@@ -333,9 +333,13 @@ cm_advise_container(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
                     const struct cm_made *made)
 {
-    (void)cycle;
-    (void)suspect;
+    const struct cm_edge *edge = cm_cycle_edge(cycle, suspect->edge);
+    const char *key = cm_records_text(cycle->records, edge->label);
+
     (void)made;
+    if (strncmp(key, "['", 2) == 0 && edge->head != edge->tail) {
+        return cm_sentence("set %s = None in each dict when done", key);
+    }
     return cm_sentence("remove the container from itself when done (e.g. "
                        "clear() it)");
 }

@@ -14,7 +14,8 @@ def main():
         kid["up"] = root
         root["kids"].append(kid)
     print("kids:", len(root["kids"]))
-    root.clear()
+    for kid in root["kids"]:
+        kid["up"] = None
     del root, kid
     gc.collect()
 

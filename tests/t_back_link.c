@@ -353,6 +353,12 @@ test_container_cycle(void **state)
          "a list; t Tensor 4096 site=s; a [0] t; a [1] a",
          "container_cycle", "a [1] a", "l.py:5",
          "remove the container from itself when done (e.g. clear() it)"},
+        {"a tree of dicts, of which each knows the one above",
+         "code run l.py:3 run; store run item up d 5; site s run:4;"
+         "a dict; l list; b dict; t Tensor 4096 site=s; a ['kids'] l;"
+         "l [0] b; b ['up'] a; a ['t'] t",
+         "container_cycle", "b ['up'] a", "l.py:5",
+         "set ['up'] = None in each dict when done"},
         {"a dict of dicts; two calls may have done it",
          "code run l.py:3 run; store run item up d 5; store run item k e 7;"
          "site s run:4; a dict; b dict; c tuple; t Tensor 4096 site=s;"

@@ -560,3 +560,16 @@ def test_code_written_at_run_time_is_not_taken_for_what_lay_there(probe, source)
         random.Random(turn).shuffle(codes)  # so that they die in any order, as a program's do
         codes.clear()
     assert again > 100
+
+
+def test_values_of_a_tuple_that_is_taken_apart_at_once(probe):
+    source = """def f(self, owner, v):
+ self.owner, self.v, self.next, self.prev = owner, v, None, None
+ self.a, self.b, self.c, self.d = v
+ self.rows, self.kept, n, k = [], make(), owner, None
+"""
+    told = probe.code(function_of(source).__code__)
+    constants = [name for (_, name, *_), (constant, *_) in zip(told["stores"], told["marks"]) if constant]
+    assert constants == ["next", "prev", "k"]
+    assert [name for (_, name, *_), (_, empty, _) in zip(told["stores"], told["marks"]) if empty] == ["rows"]
+    assert told["marked"]["by"] == {4: "make"}

@@ -313,7 +313,7 @@ rearrange(struct cm_pass *pass, enum action action, unsigned argument)
         end_comprehension(pass);
         cm_pushed_swap(pass->stack, argument);
         break;
-    case ACT_UNPACK: cm_pushed_unpack(pass->stack, argument); break;
+    case ACT_UNPACK: cm_pass_unpack(pass, argument); break;
     case ACT_WITH: enter_with(pass); break;
     case ACT_WITH_METHOD: load_with_method(pass, argument); break;
     case ACT_PUT_ASIDE: put_aside(pass); break;
@@ -533,6 +533,9 @@ run(struct cm_pass *pass, enum action action, unsigned argument,
         cm_pass_jump(pass, next + (Py_ssize_t)argument);
     }
     act(pass, action, argument);
+    if (action != ACT_TAKE_MANY) {
+        pass->built_count = 0;
+    }
     span(pass, action, argument, next, measured);
     pass->just_stored =
         action >= ACT_STORE_LOCAL && action <= ACT_STORE_GLOBAL;

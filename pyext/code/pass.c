@@ -268,6 +268,26 @@ cm_pass_recall(struct cm_pass *pass)
 }
 
 void
+cm_pass_note_built(struct cm_pass *pass, unsigned count)
+{
+    pass->built_count = count <= CM_PUSHED_DEPTH ? count : 0;
+    memcpy(pass->built, pass->stack, pass->built_count * sizeof *pass->built);
+}
+
+void
+cm_pass_unpack(struct cm_pass *pass, unsigned count)
+{
+    if (count == 0 || count != pass->built_count) {
+        cm_pushed_unpack(pass->stack, count);
+        return;
+    }
+    cm_pushed_pop(pass->stack, 1);
+    for (unsigned i = 0; i < count; i++) {
+        cm_pushed_push(pass->stack, pass->built[i]);
+    }
+}
+
+void
 cm_pass_jump(struct cm_pass *pass, Py_ssize_t to)
 {
     pass->other = pass->stack[0];

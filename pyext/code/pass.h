@@ -40,8 +40,10 @@ struct cm_pass {
         struct pushed value;
     } numbers[CM_PASS_NUMBERS]; /* n of `n = len(x)`, `n = step % 9`, x[:9] */
     uint32_t number_count;
-    struct pushed other; /* x of `x if a else y`, */
-    Py_ssize_t joins;    /* which joins y at this instruction */
+    struct pushed built[CM_PUSHED_DEPTH]; /* of a tuple, the last one first, */
+    unsigned built_count; /* which the instruction before this one has made */
+    struct pushed other;  /* x of `x if a else y`, */
+    Py_ssize_t joins;     /* which joins y at this instruction */
 };
 
 static inline void
@@ -79,6 +81,10 @@ void cm_pass_add_variable(struct cm_pass *pass, enum cm_store_kind kind,
                           PyObject *name, struct pushed value);
 /* The variable that was pushed last may be such a number, or a part. */
 void cm_pass_recall(struct cm_pass *pass);
+/* a, b, c, d = x, y, None, None: the tuple is made, of so many that were pushed
+ * last (0: it is none), and taken apart at once. */
+void cm_pass_note_built(struct cm_pass *pass, unsigned count);
+void cm_pass_unpack(struct cm_pass *pass, unsigned count);
 /* One branch of an expression ends; the instruction is where both meet: a part
  * by either of them is one. */
 void cm_pass_jump(struct cm_pass *pass, Py_ssize_t to);

@@ -315,7 +315,10 @@ cm_results_take(struct cm_pass *pass, enum action action, unsigned argument)
     }
     switch (action) {
     case ACT_TAKE_ONE: argument = 1; break;
-    case ACT_TAKE_MANY: result.slice = has_slice(pass, argument); break;
+    case ACT_TAKE_MANY:
+        result.slice = has_slice(pass, argument);
+        cm_pass_note_built(pass, argument);
+        break;
     case ACT_TAKE_FORMAT: argument = (argument & 4) != 0 ? 2 : 1; break;
     case ACT_TAKE_CALL:
         result = result_of_call(pass, argument);
