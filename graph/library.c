@@ -205,6 +205,20 @@ is_kept_by_accelerate(const struct cm_cycle *cycle,
            && !cm_suspect_is_set_by_program(cycle, link);
 }
 
+/* A library hands on a method of its own that the program's class inherits:
+ * gpytorch's modules register one as a hook.  0: it is none. */
+static struct cm_code_id
+inherited_method(const struct cm_cycle *cycle,
+                 const struct cm_suspect *suspect)
+{
+    const struct cm_edge *edge = cm_cycle_edge(cycle, suspect->edge);
+    struct cm_code_id code = cm_cycle_node(cycle, edge->tail)->code;
+    bool method = suspect->edge != 0 && edge->role == CM_BOUND_SELF
+                  && cm_records_code(cycle->records, code)->library;
+
+    return method ? code : (struct cm_code_id){0};
+}
+
 enum cm_status
 cm_made_library(struct cm_cycle *cycle, const struct cm_suspect *suspect,
                 const struct cm_made *made, char **package)
@@ -220,6 +234,10 @@ cm_made_library(struct cm_cycle *cycle, const struct cm_suspect *suspect,
     }
     if (placed && !cm_records_code(cycle->records, code)->library) {
         return CM_OK;
+    }
+    if (placed && inherited_method(cycle, suspect).index != 0) {
+        *package = package_of_code(cycle, inherited_method(cycle, suspect));
+        return *package != NULL ? CM_OK : CM_NO_MEMORY;
     }
     members =
         placed ? look_at_ring(cycle, suspect->edge) : look_at_members(cycle);

@@ -80,6 +80,31 @@ test_library(void **state)
                   NULL);
 }
 
+/* A library's class registers a method of its own, which the user's class has
+ * by inheritance; or the user's registers one of the user's. */
+static void
+test_what_a_library_registers_of_itself(void **state)
+{
+    static const char model[] =
+        "code r /v/site-packages/torch/module.py:3 Module.register lib;"
+        "store r item - _hooks 4; methods GP r m; o GP; d dict;"
+        "library Wrapper torch.nn; w Wrapper; t Tensor 8; o ._hooks d;"
+        "d [2] w; o .t t;";
+    char heap[1024];
+
+    (void)state;
+    snprintf(heap, sizeof heap,
+             "code m /v/site-packages/gpt/m.py:3 M.ignore lib; %s"
+             "b method code=m; w .hook b; b __self__ o",
+             model);
+    check_library(heap, "gpt");
+    snprintf(heap, sizeof heap,
+             "code m a.py:3 GP.ignore; %s b method code=m; w .hook b;"
+             "b __self__ o",
+             model);
+    check_library(heap, NULL);
+}
+
 /* A library's line stored it, for the user. */
 static void
 test_what_the_user_stores_through_a_library(void **state)
@@ -391,6 +416,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_library),
+        cmocka_unit_test(test_what_a_library_registers_of_itself),
         cmocka_unit_test(test_what_the_user_stores_through_a_library),
         cmocka_unit_test(test_what_hangs_on_a_librarys_ring),
         cmocka_unit_test(test_what_accelerate_keeps),
