@@ -274,6 +274,30 @@ cm_advise_class(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        enclosing_function(cycle, suspect->owner).text);
 }
 
+/* cache of `wrapper.cache = {}`: an attribute of the function; 0: it has none.
+ * functools.wraps() gives it __wrapped__. */
+static uint32_t
+attribute_of_function(const struct cm_cycle *cycle, uint32_t function)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, function);
+
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+        uint32_t head = cm_cycle_edge(cycle, node->first_edge + i)->head;
+        const struct cm_node *dict = cm_cycle_node(cycle, head);
+        struct cm_name name = cm_cycle_edge_name(cycle, node->first_edge + i);
+
+        for (uint32_t k = 0;
+             strcmp(name.text, "__dict__") == 0 && k < dict->edge_count; k++) {
+            uint32_t edge = dict->first_edge + k;
+
+            if (cm_cycle_edge_name(cycle, edge).text[0] != '_') {
+                return edge;
+            }
+        }
+    }
+    return 0;
+}
+
 char *
 cm_advise_recursion(const struct cm_cycle *cycle,
                     const struct cm_suspect *suspect,
@@ -285,6 +309,14 @@ cm_advise_recursion(const struct cm_cycle *cycle,
     /* The cell's name says more than "the lambda". */
     if (strcmp(function.text, "the lambda") == 0) {
         function = cm_cycle_edge_name(cycle, suspect->edge);
+    }
+    uint32_t attribute = attribute_of_function(cycle, suspect->maker);
+    if (attribute != 0) {
+        struct cm_name name = cm_cycle_edge_name(cycle, attribute);
+
+        return cm_sentence("keep %s in a variable beside %s, and not on it: "
+                           "through its closure %s refers to itself",
+                           name.text, function.text, function.text);
     }
     return cm_sentence("move %s to module level or pass it as an argument: it "
                        "refers to itself through its closure",
