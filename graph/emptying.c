@@ -218,7 +218,8 @@ is_counted(const struct cm_holding *self, const struct cm_store *store)
     return store->kind == CM_STORE_ATTRIBUTE && !store->constant
            && store->name.index != 0
            && (cm_text_same(store->key, store->name)
-               || cm_way_is(self, store->by, "min"));
+               || cm_way_is(self, store->by, "min")
+               || cm_way_is(self, store->by, "len"));
 }
 
 /* `if self.count < self.size: self.count += 1`, and an append there. */
