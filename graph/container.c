@@ -238,6 +238,19 @@ cm_container_of_hooks(const struct cm_holding *self)
     return stays ? at : 0;
 }
 
+size_t
+cm_container_of_threads(const struct cm_holding *self)
+{
+    size_t at = self->at + 1;
+    bool local =
+        self->at != 0 && at + 1 < self->count
+        && cm_way_is(self, place_of(self)->annotation, "_thread._local");
+    return local && cm_way_step(self, at)->counted
+                   && cm_way_step(self, at)->role == CM_ATTRIBUTE
+               ? at
+               : 0;
+}
+
 /* A function that is called again and again puts them there. */
 static bool
 is_filled_again(const struct cm_holding *self)

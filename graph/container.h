@@ -40,6 +40,10 @@ char *cm_container_say_longer(const struct cm_holding *self);
  * step of such a table of hooks; 0: none. */
 size_t cm_container_of_hooks(const struct cm_holding *self);
 
+/* Of a threading.local(), which has an attribute for each thread: the step of the
+ * container that such a one is; 0: none. */
+size_t cm_container_of_threads(const struct cm_holding *self);
+
 bool cm_container_grows(const struct cm_holding *self);
 char *cm_container_say(const struct cm_holding *self);
 

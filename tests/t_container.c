@@ -95,6 +95,29 @@ test_items_that_a_line_makes_longer(void **state)
     }
 }
 
+/* Three threads, each with a list. */
+static void
+test_attribute_of_a_threads_own(void **state)
+{
+    static const struct {
+        const char *steps;
+        size_t step;
+    } ways[] = {
+        {"M||module a;O|.local|_thread._local;L|.rows|list of 9|9;"
+         "T|[3]|Tensor [4]",
+         2},
+        {"M||module a;O|.local|_thread._local;T|.last|Tensor [4]", 0},
+        {"M||module a;O|.local|Local;L|.rows|list of 9|9;T|[3]|Tensor [4]", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct way way;
+        way_init(&way, ways[i].steps, 1);
+        assert_int_equal(cm_container_of_threads(&way.holding), ways[i].step);
+        cm_records_free(way.records);
+    }
+}
+
 static size_t
 table_of_hooks(const char *way_to_it, size_t place)
 {
@@ -193,6 +216,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_gets_longer_on_objects_that_stay),
         cmocka_unit_test(test_items_that_a_line_makes_longer),
+        cmocka_unit_test(test_attribute_of_a_threads_own),
         cmocka_unit_test(test_hooks_of_what_stays),
         cmocka_unit_test(test_many_short_ones_are_removed),
         cmocka_unit_test(test_each_item_has_a_container),

@@ -309,6 +309,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
     };
     if (trail != NULL) {
         move_to(cm_container_of_longer(&holding), &holding, holder);
+        move_to(cm_container_of_threads(&holding), &holding, holder);
         cm_fillers_find(&codes, query->objects, trail, holder->at,
                         made_by(self, target), site);
         holding.codes = codes.ids;
