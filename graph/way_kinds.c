@@ -169,6 +169,17 @@ cm_way_finalizer(const struct cm_holding *self)
 }
 
 bool
+cm_way_is_on_librarys(const struct cm_holding *self)
+{
+    struct cm_type_id owner = self->at > 1
+                                  ? cm_way_step(self, self->at - 1)->type
+                                  : (struct cm_type_id){0};
+    return owner.index != 0 && self->at < self->count
+           && cm_way_step(self, self->at)->role == CM_ATTRIBUTE
+           && cm_records_type(self->records, owner)->library;
+}
+
+bool
 cm_way_is_handed_over(const struct cm_holding *self)
 {
     return cm_way_finalizer(self) != 0

@@ -106,6 +106,22 @@ add_methods(struct cm_objects *self, PyTypeObject *class, struct found *found)
     }
 }
 
+/* Handlers are defined where they are registered: the functions that stand in
+ * this one. */
+static void
+add_nested(struct cm_objects *self, PyObject *function, struct found *found)
+{
+    PyCodeObject *own = cm_function_code(function);
+    PyObject *constants = own != NULL ? own->co_consts : NULL;
+    for (Py_ssize_t i = 0;
+         constants != NULL && i < PyTuple_GET_SIZE(constants); i++) {
+        PyObject *constant = PyTuple_GET_ITEM(constants, i);
+        if (PyCode_Check(constant)) {
+            add(found, cm_objects_code(self, (PyCodeObject *)constant));
+        }
+    }
+}
+
 static void
 add_module(struct cm_objects *self, PyObject *names, struct found *found)
 {
@@ -118,6 +134,7 @@ add_module(struct cm_objects *self, PyObject *names, struct found *found)
         }
         else {
             add_function(self, value, found);
+            add_nested(self, value, found);
         }
     }
 }

@@ -15,7 +15,7 @@
 void cm_helpers_find(const struct cm_roots *roots, struct cm_holding *holding,
                      struct cm_code_id *codes, size_t capacity);
 /* [none; never] Likewise all functions of these modules, and the methods of
- * their classes. */
+ * their classes, and the functions that stand in them. */
 void cm_helpers_add_all(const struct cm_roots *roots,
                         struct cm_holding *holding, struct cm_code_id *codes,
                         size_t capacity);

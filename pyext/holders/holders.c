@@ -275,6 +275,25 @@ note_bounds(const struct cm_holding *holding, struct cm_holder *holder)
     holder->fills = cm_item_fills(holding);
 }
 
+/* What no code near it fills or sets, any of the program's may; what has no
+ * name of the program's is emptied by none. */
+static void
+find_places(struct search *self, struct cm_holding *holding,
+            struct cm_fillers *codes, struct cm_holder *holder)
+{
+    bool handed_over = cm_way_is_handed_over(holding);
+    holder->place_count = cm_holding_made(holding, holder->places);
+    if (holder->place_count != 0
+        || !(handed_over || cm_way_is_on_librarys(holding))) {
+        return;
+    }
+    cm_helpers_add_all(&self->roots, holding, codes->ids, CM_MOST_FILLERS);
+    holder->place_count = cm_holding_made(holding, holder->places);
+    if (handed_over) {
+        holding->code_count = codes->count;
+    }
+}
+
 static enum cm_status
 advise(struct search *self, uint32_t group, const struct cm_trail *trail,
        PyObject *target, struct cm_holder *holder)
@@ -316,13 +335,7 @@ advise(struct search *self, uint32_t group, const struct cm_trail *trail,
         holding.code_count = codes.count;
         move_to(cm_container_of_modules(&holding), &holding, holder);
         move_to(cm_container_of_hooks(&holding), &holding, holder);
-        holder->place_count = cm_holding_made(&holding, holder->places);
-        if (holder->place_count == 0 && cm_way_is_handed_over(&holding)) {
-            cm_helpers_add_all(&self->roots, &holding, codes.ids,
-                               CM_MOST_FILLERS);
-            holder->place_count = cm_holding_made(&holding, holder->places);
-            holding.code_count = codes.count;
-        }
+        find_places(self, &holding, &codes, holder);
         cm_helpers_find(&self->roots, &holding, codes.ids, CM_MOST_FILLERS);
         holding.chained = holding.chained && !cm_bound_is_made_anew(&holding);
         note_emptied(self, &holding, holder);
