@@ -76,8 +76,8 @@ size_t cm_way_finalizer(const struct cm_holding *self);
 /* What a library has by no name of the program's: a finalizer, or the value of
  * a context variable.  Any function may have handed it over. */
 bool cm_way_is_handed_over(const struct cm_holding *self);
-/* The place is an attribute of a library's object, which any function of the
- * program may have set: engine.state.outputs. */
+/* The place is an attribute of a library's object, not of torch's, which any
+ * function of the program may have set: engine.state.outputs. */
 bool cm_way_is_on_librarys(const struct cm_holding *self);
 
 /* Where torch keeps a module's attributes: model.layer is in _modules. */

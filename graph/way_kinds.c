@@ -176,7 +176,8 @@ cm_way_is_on_librarys(const struct cm_holding *self)
                                   : (struct cm_type_id){0};
     return owner.index != 0 && self->at < self->count
            && cm_way_step(self, self->at)->role == CM_ATTRIBUTE
-           && cm_records_type(self->records, owner)->library;
+           && cm_records_type(self->records, owner)->library
+           && !cm_way_is_of(cm_way_module(self, self->at - 1), "torch");
 }
 
 bool

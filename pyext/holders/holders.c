@@ -275,21 +275,20 @@ note_bounds(const struct cm_holding *holding, struct cm_holder *holder)
     holder->fills = cm_item_fills(holding);
 }
 
-/* What no code near it fills or sets, any of the program's may; what has no
- * name of the program's is emptied by none. */
+/* An attribute of a library's object may be filled by any code of the program's;
+ * what has no name of the program's too, where no code near it does, and is
+ * emptied by none. */
 static void
 find_places(struct search *self, struct cm_holding *holding,
             struct cm_fillers *codes, struct cm_holder *holder)
 {
-    bool handed_over = cm_way_is_handed_over(holding);
-    holder->place_count = cm_holding_made(holding, holder->places);
-    if (holder->place_count != 0
-        || !(handed_over || cm_way_is_on_librarys(holding))) {
-        return;
+    if (cm_way_is_on_librarys(holding)) {
+        cm_helpers_add_all(&self->roots, holding, codes->ids, CM_MOST_FILLERS);
     }
-    cm_helpers_add_all(&self->roots, holding, codes->ids, CM_MOST_FILLERS);
     holder->place_count = cm_holding_made(holding, holder->places);
-    if (handed_over) {
+    if (holder->place_count == 0 && cm_way_is_handed_over(holding)) {
+        cm_helpers_add_all(&self->roots, holding, codes->ids, CM_MOST_FILLERS);
+        holder->place_count = cm_holding_made(holding, holder->places);
         holding->code_count = codes->count;
     }
 }
