@@ -88,7 +88,9 @@ struct cm_store {
     uint32_t carried : 1;  /* CM_STORE_LOCAL, in a loop: what it stores may be
                             * read in the next turn */
     uint32_t turn : 1;     /* `for NAME in ...` */
-    uint32_t nested : 1;   /* and that loop stands in another one */
+    uint32_t nested : 1;   /* and that loop stands in another one; without
+                            * `turn`: `by` is taken from an object, not from
+                            * self */
     uint32_t found : 1;  /* behind it the innermost loop may return a value */
     uint32_t scaled : 1; /* made of what it had, multiplied: x = 0.9 * x + y */
     uint32_t settled : 1; /* a variable, in a loop: behind all loops that read

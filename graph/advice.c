@@ -274,8 +274,8 @@ cm_advise_class(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        enclosing_function(cycle, suspect->owner).text);
 }
 
-/* cache of `wrapper.cache = {}`: an attribute of the function; 0: it has none.
- * functools.wraps() gives it __wrapped__. */
+/* cache of `wrapper.cache = {}`, an attribute of a wrapper, which does not call
+ * itself: functools.wraps() gives it __wrapped__.  0: it has none. */
 static uint32_t
 attribute_of_function(const struct cm_cycle *cycle, uint32_t function)
 {
@@ -286,13 +286,19 @@ attribute_of_function(const struct cm_cycle *cycle, uint32_t function)
         const struct cm_node *dict = cm_cycle_node(cycle, head);
         struct cm_name name = cm_cycle_edge_name(cycle, node->first_edge + i);
 
+        uint32_t found = 0;
+        bool wraps = false;
+
         for (uint32_t k = 0;
              strcmp(name.text, "__dict__") == 0 && k < dict->edge_count; k++) {
-            uint32_t edge = dict->first_edge + k;
+            struct cm_name key =
+                cm_cycle_edge_name(cycle, dict->first_edge + k);
 
-            if (cm_cycle_edge_name(cycle, edge).text[0] != '_') {
-                return edge;
-            }
+            wraps |= strcmp(key.text, "__wrapped__") == 0;
+            found = key.text[0] != '_' ? dict->first_edge + k : found;
+        }
+        if (wraps && found != 0) {
+            return found;
         }
     }
     return 0;

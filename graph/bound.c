@@ -82,8 +82,9 @@ sets(const struct cm_holding *self, const struct cm_store *store,
  * container each turn; that add, or take one out. */
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
-    uint32_t cut;     /* put a part of what was there at a place in it */
-    uint32_t called;  /* put there what a call has made: not None */
+    uint32_t filled,
+        cut;          /* at its places, later; with a part of what was there */
+    uint32_t moved;   /* there, by clone() or its like: not None */
     uint32_t settled; /* a sum that a backward() behind its loop takes */
     uint32_t loose;   /* pieces of code that set it, and none of them so */
 };
@@ -237,19 +238,16 @@ count_lines(const struct cm_holding *self, struct cm_code_id id,
                 || cm_helped_leaves_part(self, code, i, place->name));
         lines->make += set && makes && !store->constant;
         lines->set += sets_again(self, code, store, anew && !makes);
-        lines->item += store->kind == CM_STORE_ITEM
-                       && cm_emptying_is_about(self, store, place->name);
-        lines->called += store->kind == CM_STORE_ITEM && store->by.index != 0
-                         && cm_emptying_is_about(self, store, place->name);
-        lines->longer += cm_emptying_extends(self, code, i, place->name);
-        lines->part += store->kind == CM_STORE_ITEM && store->empty
-                       && cm_emptying_is_about(self, store, place->name)
-                       && cm_repeat_runs(self, code, store);
+        bool item = store->kind == CM_STORE_ITEM
+                    && cm_emptying_is_about(self, store, place->name);
+        lines->item += item;
+        lines->moved += item && cm_helped_moves(self, store);
+        lines->filled += item && !makes;
         lines->cut +=
-            store->kind == CM_STORE_ITEM && !makes
-            && cm_emptying_is_about(self, store, place->name)
-            && (store->given
-                || cm_helped_leaves_part(self, code, i, place->name));
+            item && !makes && cm_helped_cuts_item(self, code, i, place->name);
+        lines->longer += cm_emptying_extends(self, code, i, place->name);
+        lines->part +=
+            item && store->empty && cm_repeat_runs(self, code, store);
         lines->add += cm_emptying_adds(self, store, place->name);
         lines->taken += cm_emptying_removes(self, store, place->name);
         lines->other += set && !makes && !anew;
@@ -339,7 +337,7 @@ has_places(const struct cm_holding *self, const struct lines *lines)
                   || (step->species == CM_DICT
                       && (step->keys == CM_KEYS_RESERVED
                           || (step->keys == CM_KEYS_WITH_GAPS
-                              && lines->called == lines->item)));
+                              && lines->moved == lines->item)));
     uint32_t made = lines->make + lines->set > 0 ? 0 : 1;
     bool larger = cm_way_is_category(self, CM_HOLDING_LARGER);
     return places && step->items >= self->through && lines->item > 0
@@ -429,9 +427,10 @@ is_emptied_there(const struct cm_holding *self, bool own)
         return false;
     }
     struct lines lines = lines_of(&named);
-    bool trims = (named.at == self->at && lines.trim > 0)
-                 || (lines.cut > 0 && self->autograd_depth == 0
-                     && cm_container_has_longer(self));
+    bool trims =
+        (named.at == self->at && lines.trim > 0)
+        || (lines.cut > 0 && lines.cut == lines.filled
+            && self->autograd_depth == 0 && cm_container_has_longer(self));
     if ((trims && !is_in_graph(self) && !self->chained) || cm_memo_fills(self)
         || is_drained_queue(self)) {
         return true;

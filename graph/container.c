@@ -199,14 +199,15 @@ cm_container_is_set_longer(const struct cm_holding *self)
 char *
 cm_container_say_longer(const struct cm_holding *self)
 {
-    struct cm_way_name name;
+    struct cm_way_name name, code;
     cm_way_name(self, &name);
-    cm_way_code(self, &name);
+    code = name;
+    cm_way_code(self, &code);
     return cm_sentence("give the tensors in %s a bound (keep the last N rows "
                        "of each: `%s[k][-N:]`, or `[:N]` where new ones come "
                        "first), or clear %s where an epoch or a sequence "
                        "ends%s",
-                       name.text, name.text, name.text,
+                       name.text, code.text, name.text,
                        self->autograd_depth != 0
                            ? ", and detach() what is added: torch.cat keeps "
                              "the graph of every iteration"

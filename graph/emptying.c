@@ -219,6 +219,8 @@ is_counted(const struct cm_holding *self, const struct cm_store *store)
            && store->name.index != 0
            && (cm_text_same(store->key, store->name)
                || cm_way_is(self, store->by, "min")
+               || cm_way_is(self, store->by, "max")
+               || cm_way_is(self, store->by, "int")
                || cm_way_is(self, store->by, "len"));
 }
 

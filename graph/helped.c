@@ -7,21 +7,20 @@
 #include "emptying.h"
 #include "way.h"
 
-/* return items[-n:], or items = items[-n:] before that; with `anew` also
- * `return []`. */
+/* return items[-n:], return torch.cat([items, x])[-n:]; where it is handed
+ * `itself`, also items = items[-n:] somewhere, and `return []`. */
 static bool
 returns_part(const struct cm_holding *self, const struct cm_alias *alias,
-             bool anew)
+             bool itself)
 {
     const char *name = cm_way_text(self, alias->name);
     for (uint32_t i = 0; i < alias->code->store_count; i++) {
         const struct cm_store *store = &alias->code->stores[i];
-        /* return torch.cat([items, x])[-n:] names none */
         bool made = store->owner.index == 0
-                    && (store->trimmed || (anew && store->empty));
+                    && (store->trimmed || (itself && store->empty));
         bool returned = store->kind == CM_STORE_RETURN
                         && (made || cm_way_is(self, store->owner, name));
-        bool set = store->kind == CM_STORE_LOCAL && store->trimmed
+        bool set = itself && store->kind == CM_STORE_LOCAL && store->trimmed
                    && cm_way_is(self, store->name, name);
         if (returned || set) {
             return true;
@@ -65,24 +64,6 @@ is_made_above(const struct cm_code *code, uint32_t at, struct cm_text_id name)
     return made;
 }
 
-/* What the first argument goes by in each function of that name. */
-static void
-add_first_parameters(const struct cm_holding *self, struct cm_text_id name,
-                     struct cm_aliases *all)
-{
-    for (size_t i = 0; i < self->code_count + self->helper_count; i++) {
-        const struct cm_code *code =
-            cm_records_code(self->records, self->codes[i]);
-        struct cm_text_id first = {0};
-        if (!code->library && cm_text_same(code->name, name)) {
-            first = cm_emptying_parameter_at(self, code, 0, true);
-        }
-        if (first.index != 0) {
-            cm_aliases_add(all, code, first);
-        }
-    }
-}
-
 /* x = last(x), but not x = merge(x, last(x)); x = last(torch.cat([x, y])), and
  * z of z = torch.cat([x, y]) in place of that. */
 bool
@@ -91,6 +72,7 @@ cm_helped_leaves_part(const struct cm_holding *self,
                       const char *name)
 {
     const struct cm_store *set = &code->stores[at];
+    const struct cm_store first = {.name = set->by, .made = true};
     struct cm_aliases all = {.count = 0};
     bool part = false, itself = false;
     if (set->by.index != 0) {
@@ -99,14 +81,46 @@ cm_helped_leaves_part(const struct cm_holding *self,
         if (itself) {
             cm_emptying_add_parameters(self, handed, &all);
         }
-        else if (handed == NULL || is_made_above(code, at, handed->owner)) {
-            add_first_parameters(self, set->by, &all);
+        /* another library's function of that name is not the program's */
+        else if (!set->nested
+                 && (handed == NULL
+                     || is_made_above(code, at, handed->owner))) {
+            cm_emptying_add_parameters(self, &first, &all);
         }
     }
     for (size_t i = 0; i < all.count; i++) {
         part |= returns_part(self, &all.items[i], itself);
     }
     return part;
+}
+
+bool
+cm_helped_cuts_item(const struct cm_holding *self, const struct cm_code *code,
+                    uint32_t at, const char *name)
+{
+    const struct cm_store *item = &code->stores[at];
+    bool cut = false;
+    for (uint32_t i = 0; !cut && i < code->store_count; i++) {
+        const struct cm_store *store = &code->stores[i];
+        cut = store->kind == CM_STORE_ITEM
+              && cm_text_same(store->name, item->name)
+              && cm_text_same(store->key, item->key)
+              && cm_emptying_is_about(self, store, name)
+              && (store->given || cm_helped_leaves_part(self, code, i, name));
+    }
+    return cut;
+}
+
+bool
+cm_helped_moves(const struct cm_holding *self, const struct cm_store *store)
+{
+    static const char *const calls[] = {"clone", "detach", "cpu", "cuda",
+                                        "to",    "float",  "half"};
+    bool moves = false;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        moves |= store->nested && cm_way_is(self, store->by, calls[i]);
+    }
+    return moves;
 }
 
 static bool
@@ -130,7 +144,9 @@ cm_helped_names(const struct cm_holding *self, struct cm_text_id *names,
          i++) {
         const struct cm_code *code =
             cm_records_code(self->records, self->codes[i]);
-        for (uint32_t k = 0; k < code->store_count && count < capacity; k++) {
+        for (uint32_t k = 0;
+             !code->library && k < code->store_count && count < capacity;
+             k++) {
             const struct cm_store *store = &code->stores[k];
             bool handed = store->kind == CM_STORE_HAND && !store->sized;
             struct cm_text_id function = handed ? store->name : store->by;

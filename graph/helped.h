@@ -17,8 +17,18 @@ bool cm_helped_leaves_part(const struct cm_holding *self,
                            const struct cm_code *code, uint32_t at,
                            const char *name);
 
-/* Functions that the holding's code hands something to, by name.  Answers how
- * many, at most `capacity`. */
+/* x[k] = x[k][-n:], x[k] = last(torch.cat([x[k], y])), where x goes by the name;
+ * or this line sets x[k] to what another line of the code cuts so. */
+bool cm_helped_cuts_item(const struct cm_holding *self,
+                         const struct cm_code *code, uint32_t at,
+                         const char *name);
+
+/* What is stored is y.clone() or its like. */
+bool cm_helped_moves(const struct cm_holding *self,
+                     const struct cm_store *store);
+
+/* Functions that the program's code hands something to, or whose results it
+ * stores, by name.  Answers how many, at most `capacity`. */
 size_t cm_helped_names(const struct cm_holding *self, struct cm_text_id *names,
                        size_t capacity);
 

@@ -4,7 +4,8 @@
 /* By the names in one function: it asks for a key (`k in memo`, memo.get(k),
  * memo[k]) and stores one after that; or any function asks `k in memo`.  Keys
  * in order are a data set's where the same variable is an index of something
- * else, self.rows[k], or where key.c knows what makes them.  O(stores). */
+ * else, self.rows[k], or where key.c knows what makes them.  Of keys that are
+ * drawn from so many nobody has to ask.  O(stores). */
 
 #include "memo.h"
 
@@ -250,5 +251,5 @@ cm_memo_fills_cache(const struct cm_holding *self)
     }
     uint8_t keys = cm_way_step(self, self->at)->keys;
     return are_of_a_set(keys)
-           || (keys == CM_KEYS_COUNTED && is_called_with_known(self));
+           || (are_counted(keys) && is_called_with_known(self));
 }

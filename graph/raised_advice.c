@@ -59,24 +59,25 @@ stands_before(const struct cm_cycle *cycle, const uint32_t *edges, uint32_t at,
     return false;
 }
 
-/* "`finally: del a, b` in f", of the locals of one function, which may return or
- * raise before its end. */
+/* "`finally: a = b = None` in f", of the locals of one function, which may return
+ * or raise before its end, and before one of them is set. */
 static void
 add_deletion(const struct cm_cycle *cycle, const uint32_t *edges,
              uint32_t count, uint32_t first, struct text *text)
 {
     struct cm_code_id code = code_of(cycle, edges[first]);
-    const char *before = "`finally: del ";
+    const char *before = "`finally: ";
 
     for (uint32_t i = first; i < count; i++) {
         if (is_local(cycle, edges[i])
             && code_of(cycle, edges[i]).index == code.index
             && !stands_before(cycle, edges, i, true)) {
             add(text, before, cm_cycle_edge_name(cycle, edges[i]).text, "");
-            before = ", ";
+            before = " = ";
         }
     }
-    add(text, "` in ", cm_name_of_callable(cycle->records, code).text, "");
+    add(text, " = None` in ", cm_name_of_callable(cycle->records, code).text,
+        "");
 }
 
 static struct text

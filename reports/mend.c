@@ -263,8 +263,8 @@ mend_local(struct cm_buffer *out, const char *edge, const char *source)
         return CM_MEND_NONE;
     }
     cm_buffer_add(out, source, strspn(source, " \t"));
-    cm_buffer_addf(out, "del %s  # in a finally, at the end of the function\n",
-                   name);
+    cm_buffer_addf(
+        out, "%s = None  # in a finally, at the end of the function\n", name);
     return CM_MEND_AFTER;
 }
 

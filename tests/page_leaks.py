@@ -180,7 +180,7 @@ def add_exception(leak):
     leak.edge(where, tensor, "local batch")
     leak.cycle([where, error, traceback], [tensor], "a77e000000000002",
                cut=[cut], rule="exception_in_frame", trigger="exit",
-               advice="`finally: del err` in load: the exception keeps the "
+               advice="`finally: err = None` in load: the exception keeps the "
                       "frame, and the frame keeps it",
                **{"class": "finalizer"})
 

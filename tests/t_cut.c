@@ -314,7 +314,8 @@ test_exception_in_frame(void **state)
     static const struct cut_case cases[] = {
         {"err = e", RAISES "tb tb_frame fr; fr local:err e",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`finally: del err` in run: the exception keeps the frame, and the "
+         "`finally: err = None` in run: the exception keeps the frame, and "
+         "the "
          "frame keeps it"},
         {"errors.append(e) in a list, raised two calls below",
          RAISES "code deep e.py:40 deep; in frame code=deep; tb2 traceback;"
@@ -397,7 +398,7 @@ test_frame_in_local(void **state)
          "code run e.py:10 run; store run local here - 12;"
          "fr frame code=run; t Tensor 4096; fr local:x t; fr local:here fr",
          "frame_in_local", "fr local here fr", "e.py:12",
-         "`finally: del here` in run: a frame in its own local keeps every "
+         "`finally: here = None` in run: a frame in its own local keeps every "
          "local alive"},
         {"the stack of inspect.stack()",
          "code run e.py:10 run; store run local stack - 12;"

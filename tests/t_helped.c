@@ -84,7 +84,7 @@ struct helping {
     const char *steps;
     enum cm_store_kind kind;
     const char *handed, *by, *returned;
-    bool made, graph;
+    bool made, graph, others;
 };
 
 static bool
@@ -106,6 +106,7 @@ is_kept_short(const struct helping *one)
     }
     lines[0].made = one->made;
     lines[2].by = text(&way, one->by);
+    lines[2].nested = one->others;
     way.holding.category = CM_HOLDING_LARGER;
     way.holding.autograd_depth = one->graph ? 9 : 0;
     struct cm_code_id codes[2] = {add_code(&way, "put", lines, 3, false),
@@ -128,6 +129,9 @@ test_what_is_made_of_it_is_handed(void **state)
     assert_false(is_kept_short(&one));
     one = right;
     one.by = "head";
+    assert_false(is_kept_short(&one));
+    one = right;
+    one.others = true; /* F.last(torch.cat([bank, x])) */
     assert_false(is_kept_short(&one));
     one = right;
     one.returned = "others";
@@ -186,6 +190,42 @@ test_a_part_is_left_of_an_item(void **state)
     }
 }
 
+/* bank['last'] = z[-1:], where bank['all'] gets longer; or is cut as well. */
+static void
+test_another_item_is_cut(void **state)
+{
+    static const char *const keys[] = {"all", "last"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct way way;
+        way_init(&way, longer_items, 2);
+        struct cm_store items[] = {
+            store(&way, CM_STORE_ITEM, "last", "bank", 5),
+            store(&way, CM_STORE_ITEM, keys[i], "bank", 6)};
+        items[0].given = true;
+        way.holding.category = CM_HOLDING_LARGER;
+        assert_int_equal(is_emptied_in(&way, items, 2), i);
+    }
+}
+
+/* collect(x) has `x = x[:, 0]`, and returns something else. */
+static void
+test_a_part_of_what_is_handed_is_not_returned(void **state)
+{
+    struct way way;
+    (void)state;
+    way_init(&way, longer, 2);
+    struct cm_store set = store(&way, CM_STORE_ATTRIBUTE, "bank", "self", 5);
+    struct cm_store stores[] = {store(&way, CM_STORE_PARAMETER, "x", "", 8),
+                                store(&way, CM_STORE_LOCAL, "x", "", 9)};
+    set.by = text(&way, "collect");
+    stores[1].trimmed = true;
+    struct cm_code_id codes[2] = {add_code(&way, "put", &set, 1, false),
+                                  add_code(&way, "collect", stores, 2, false)};
+    way.holding.category = CM_HOLDING_LARGER;
+    assert_false(is_emptied_by_all(&way, codes, 2));
+}
+
 static void
 test_names_of_helpers(void **state)
 {
@@ -222,6 +262,8 @@ main(void)
         cmocka_unit_test(test_what_is_made_of_it_is_handed),
         cmocka_unit_test(test_an_item_is_kept_short),
         cmocka_unit_test(test_a_part_is_left_of_an_item),
+        cmocka_unit_test(test_another_item_is_cut),
+        cmocka_unit_test(test_a_part_of_what_is_handed_is_not_returned),
         cmocka_unit_test(test_names_of_helpers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

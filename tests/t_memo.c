@@ -300,6 +300,7 @@ test_keys_without_a_value_yet(void **state)
             store(&way, CM_STORE_CALL, rows[i].call, "memo", 5)};
         if (rows[i].by != NULL) {
             lines[0].by = text(&way, rows[i].by);
+            lines[0].nested = true; /* of x.clone() */
         }
         struct cm_code_id code = add_code(&way, "put", lines, 2, false);
         way.steps[2].keys = rows[i].keys;

@@ -166,9 +166,9 @@ test_local(void **state)
 {
     (void)state;
     expect("exception_in_frame", "local err", "    err = e", CM_MEND_AFTER,
-           "    del err  # in a finally, at the end of the function\n");
+           "    err = None  # in a finally, at the end of the function\n");
     expect("frame_in_local", "local f", "f = sys._getframe()", CM_MEND_AFTER,
-           "del f  # in a finally, at the end of the function\n");
+           "f = None  # in a finally, at the end of the function\n");
     expect("exception_in_frame", "local a b", "x", CM_MEND_NONE, NULL);
     expect("exception_in_frame", "local ", "x", CM_MEND_NONE, NULL);
 }

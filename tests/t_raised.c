@@ -28,7 +28,8 @@ test_exception_in_library_object(void **state)
         {"a future in a local",
          FUTURE RAISES "fr local:fut f; f ._exception e", "exception_in_frame",
          "fr local fut f", "e.py:12",
-         "`finally: del fut` in run: its exception keeps the frame, and the "
+         "`finally: fut = None` in run: its exception keeps the frame, and "
+         "the "
          "frame keeps it"},
         {"a task, which has no names in C",
          FUTURE RAISES "fr local:fut f; f ref e", "exception_in_frame",
@@ -138,12 +139,12 @@ test_exception_that_several_keep(void **state)
     static const struct cut_case cases[] = {
         {"two locals of a frame", RAISES "fr local:err e; fr local:last e",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`finally: del err, last` in run: the exception keeps the frame, "
+         "`finally: err = last = None` in run: the exception keeps the frame, "
          "and the frame keeps it (last: e.py:16)"},
         {"a local and an attribute",
          RAISES "o Job; fr local:self o; fr local:err e; o .error e",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`finally: del err` in run and set .error = None when done: the "
+         "`finally: err = None` in run and set .error = None when done: the "
          "exception keeps the frame, and the frame keeps it"},
         {"two attributes: self.error = e; self.tb = tb, as __exit__ has them",
          RAISES "o Job; fr local:self o; o .error e; o .tb tb",
@@ -161,12 +162,13 @@ test_exception_that_several_keep(void **state)
         {"a traceback in a local beside a frame",
          RAISES "fr local:err fr; fr local:last tb", "frame_in_local",
          "fr local err fr", "e.py:15",
-         "`finally: del err, last` in run: a frame in its own local keeps "
+         "`finally: err = last = None` in run: a frame in its own local keeps "
          "every local alive (last: e.py:16)"},
         {"look-alike: the other local has an exception that was not raised",
          RAISES "k KeyError; fr local:err e; fr local:last k",
          "exception_in_frame", "fr local err e", "e.py:15",
-         "`finally: del err` in run: the exception keeps the frame, and the "
+         "`finally: err = None` in run: the exception keeps the frame, and "
+         "the "
          "frame keeps it"},
     };
 

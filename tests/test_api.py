@@ -376,6 +376,32 @@ assert "await .rows.aclose() when done" in cycle["advice"], cycle["advice"]
 """, cwd=tmp_path)
 
 
+def test_what_lives_on_beside_an_async_generator_is_not_dead(tmp_path):
+    run_ok(NODES + """
+import asyncio
+kept, pages = [], []
+class Phoenix(Node):
+    def __del__(self): kept.append(self)
+class Source:
+    def __init__(self):
+        self.tensor = torch.zeros(8192)
+        self.rows = self.produce()
+    async def produce(self):
+        yield self.tensor
+async def main():
+    with cumem.observe_tensor_cycles(pages.append):
+        source, node = Source(), Phoenix(torch.zeros(4096))
+        node.link = node
+        await anext(source.rows)
+        del source, node
+        gc.collect()
+        await asyncio.sleep(0)
+asyncio.run(main())
+classes = {cycle["bytes_each"]: cycle["class"] for cycle in pages[-1].report["cycles"]}
+assert kept and classes[32768] == "collectable" and classes.get(16384, "resurrected") == "resurrected", classes
+""", cwd=tmp_path)
+
+
 def test_memory_that_a_finalizer_drops_is_counted(tmp_path):
     run_ok(NODES + """
 class Closer(Node):

@@ -160,14 +160,15 @@ class Reserved:
         self.memo = {i: None for i in range(200)}
     def fit(self, ids):
         for i in ids:
-            self.memo[i] = made()
+            x = made()
+            self.memo[i] = x.clone()
             yield
 
 class Wanted(Memo):
     # the look-alike: most turns have nothing to keep
     def fit(self, ids):
         for step in range(10 * len(ids)):
-            self.memo[step] = made() if step % 10 == 0 else None
+            self.memo[step] = None if step % 10 else made().clone()
             if step % 10 == 9:
                 yield
 

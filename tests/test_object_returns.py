@@ -67,6 +67,16 @@ def test_a_part_is_left_of_an_item(probe):
     assert told["marked"]["given"] == [2, 3, 5, 6]
 
 
+def test_what_is_no_part_of_an_item(probe):
+    source = """def f(self, banks, x, k, j):
+ banks[k] = banks[j]
+ banks["q"] = banks["q"][-9:]
+ banks["q"] = banks["k"][-9:]
+"""
+    told = probe.code(function_of(source).__code__)
+    assert told["marked"]["given"] == [3]
+
+
 def test_of_what_a_part_is_returned(probe):
     source = """def f(rows, x, k):
  if k == 1: return rows[-9:]
@@ -79,3 +89,18 @@ def test_of_what_a_part_is_returned(probe):
 """
     told = probe.code(in_its_file(source)["f"].__code__)
     assert [store[2] for store in told["own"] if store[0] == STORE_RETURN] == ["rows", "", "", "x", ""]
+
+
+def test_what_is_left_of_a_parameter_is_returned(probe):
+    source = """def f(rows, x, k):
+ if k > 9:
+  rows = rows[-9:]
+ if k == 1: return rows
+ if k == 2: return rows.clone()
+ if k == 3: return torch.cat([rows, x])
+ merged = torch.cat([rows, x])
+ merged = merged[-9:]
+ return merged.clone()
+"""
+    told = probe.code(in_its_file(source)["f"].__code__)
+    assert [store[2] for store in told["own"] if store[0] == STORE_RETURN] == ["rows", "rows", ""]

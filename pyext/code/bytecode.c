@@ -254,6 +254,7 @@ run_method(struct cm_pass *pass, PyObject *name)
                               .part = bound.part,
                               .of = bound.of,
                               .by = bound.by,
+                              .by_other = bound.by_other,
                               .whole = cm_pushed_whole(&bound)});
 }
 

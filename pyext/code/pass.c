@@ -159,10 +159,14 @@ is_trimmed(const struct cm_pass *pass, PyObject *name,
 }
 
 /* Not of a method of what a call has made, that is stored and not called. */
-static struct cm_text_id
-maker_of(const struct cm_pass *pass, const struct pushed *value)
+static void
+note_maker(const struct cm_pass *pass, const struct pushed *value,
+           struct cm_store *store)
 {
-    return cm_pass_text(pass, value->made ? value->by : NULL);
+    if (pass->own && value->made && value->fresh) {
+        store->by = cm_pass_text(pass, value->by);
+        store->nested = value->by_other;
+    }
 }
 
 void
@@ -171,12 +175,15 @@ cm_pass_add_item(struct cm_pass *pass, const struct pushed *of,
 {
     uint32_t before = pass->count;
     struct pushed frame = frame_of(of);
-    bool trimmed = is_trimmed(pass, of->name, value);
+    bool trimmed = value->part ? is_trimmed(pass, of->name, value)
+                                     || (key->constant != NULL
+                                         && value->of == key->constant)
+                               : is_left(pass, value);
     cm_pass_add_key(pass, CM_STORE_ITEM, key->constant, &frame, key);
     if (pass->count > before) {
         pass->stores[before].empty = value->empty && value->fresh;
         pass->stores[before].added = added_to(pass, key->constant, value);
-        pass->stores[before].by = maker_of(pass, value);
+        note_maker(pass, value, &pass->stores[before]);
         pass->stores[before].given = trimmed;
     }
 }
@@ -192,7 +199,7 @@ cm_pass_add_value(struct cm_pass *pass, enum cm_store_kind kind,
         pass->stores[before].constant = value.constant != NULL && value.fresh;
         pass->stores[before].empty = value.empty && value.fresh;
         pass->stores[before].made = value.made;
-        pass->stores[before].by = maker_of(pass, &value);
+        note_maker(pass, &value, &pass->stores[before]);
         pass->stores[before].turn = value.turn;
         pass->stores[before].within = cm_pass_text(pass, value.over);
         pass->stores[before].trimmed = trimmed;
@@ -455,6 +462,29 @@ is_left_empty(const struct cm_pass *pass, const struct pushed *value)
            && reads_since(pass, (Py_ssize_t)store->unit, value->name) == 1;
 }
 
+/* `if ...: x = x[a:b]`, and `return x` or `return x.clone()`: x. */
+static PyObject *
+part_left(const struct cm_pass *pass, const struct pushed *value)
+{
+    bool moved = value->made && value->by != NULL && cm_pushed_moves(value->by)
+                 && value->whole != NULL;
+    const struct pushed variable = {.name = moved ? value->whole : value->name,
+                                    .attribute = value->attribute};
+    return is_left(pass, &variable) ? variable.name : NULL;
+}
+
+static bool
+was_made(const struct cm_pass *pass, PyObject *name)
+{
+    struct cm_text_id id = cm_pass_text(pass, name);
+    bool made = false;
+    for (uint32_t i = 0; !made && i < pass->count; i++) {
+        made = pass->stores[i].kind == CM_STORE_LOCAL && pass->stores[i].made
+               && cm_text_same(pass->stores[i].name, id);
+    }
+    return made;
+}
+
 void
 cm_pass_add_return(struct cm_pass *pass, bool returns)
 {
@@ -463,15 +493,22 @@ cm_pass_add_return(struct cm_pass *pass, bool returns)
     bool empty =
         pass->own && returns && !value.part
         && ((value.empty && value.fresh) || is_left_empty(pass, &value));
+    PyObject *left = empty || !returns ? NULL : part_left(pass, &value);
+    bool part = value.part || left != NULL;
     /* z of `z = f(x)`, `return z[a:b]` is f's, and no one's name */
-    bool named = value.part && !is_passing(pass, &value);
-    if (pass->own && (value.part || empty)) {
-        cm_pass_add(pass, CM_STORE_RETURN, NULL, named ? value.of : NULL,
+    bool named = value.part
+                     ? !is_passing(pass, &value) || !was_made(pass, value.of)
+                     : left != NULL && !was_made(pass, left);
+    if (pass->own && (part || empty)) {
+        cm_pass_add(pass, CM_STORE_RETURN, NULL,
+                    !named       ? NULL
+                    : value.part ? value.of
+                                 : left,
                     NULL);
     }
     if (pass->count > before) {
         pass->stores[before].empty = empty;
-        pass->stores[before].trimmed = value.part;
+        pass->stores[before].trimmed = part;
     }
 }
 

@@ -34,6 +34,7 @@ struct pushed {
     PyObject *object;  /* y of y.x, an attribute or a method */
     PyObject *plain;   /* the same, where that is a variable */
     PyObject *by;      /* f of f(...), what a call has made */
+    bool by_other;     /* f is y.f, and y is not self */
     PyObject *from;    /* a text or a tuple: the one variable in it; x.to(y) */
     PyObject *size;    /* len(x), x.shape[1], x.size(1): the variable x */
     PyObject *sizes;   /* x.shape, x.size(), or the method: likewise */

@@ -149,6 +149,18 @@ add_sizes(const struct cm_pass *pass, unsigned arguments,
     }
 }
 
+/* torch.cat(...), not self.newest(...) */
+static bool
+is_of_other(const struct cm_pass *pass, unsigned arguments)
+{
+    const struct pushed *method =
+        &pass->stack[arguments < CM_PUSHED_DEPTH ? arguments : 0];
+    return method->called != NULL
+           && (method->object == NULL
+               || !(cm_str_is(method->object, "self")
+                    || cm_str_is(method->object, "cls")));
+}
+
 /* len(x), vars(x), heappop(x), finalize(x, f): what is done to the first
  * argument. */
 static struct pushed
@@ -165,6 +177,7 @@ result_of_call(struct cm_pass *pass, unsigned arguments)
     if (function != NULL && PyUnicode_Check(function)) {
         result.empty = makes_empty(function, arguments);
         result.by = function;
+        result.by_other = is_of_other(pass, arguments);
     }
     add_sizes(pass, arguments, &result);
     if (function == NULL || arguments == 0 || !PyUnicode_Check(function)) {
@@ -222,6 +235,7 @@ keep_part(const struct cm_pass *pass, unsigned arguments,
                     && cm_pushed_moves(method->called);
     if (method->by != NULL && cm_pushed_moves(method->called)) {
         result->by = method->by;
+        result->by_other = method->by_other;
     }
 }
 

@@ -74,8 +74,10 @@ def _say_ourselves(logger, text):
     if logger.level > logging.WARNING:
         return
     record = logging.LogRecord("cumem", logging.WARNING, __file__, 0, text, (), None)
+    if logger.filters and not logger.filter(record):  # none where nobody but us has a part in it
+        return
     for handler in logger.handlers:
-        if type(handler) is _start._OwnHandler:
+        if type(handler) is _start._OwnHandler and handler.level <= record.levelno:
             handler.emit(record)
 
 

@@ -23,63 +23,105 @@ decide(struct cm_storage *storage, bool goes)
 }
 
 static void
-mark_survivors(struct cm_heap *heap)
+mark_survivors(struct cm_heap *heap, const bool *back)
 {
     for (size_t i = 1; i <= heap->node_count; i++) {
         struct cm_node *node = &heap->nodes[i];
-        if (node->storage.index != 0 && cm_tags_survived(node->address)) {
+        bool asked = back == NULL || !back[i];
+        if (asked && node->storage.index != 0
+            && cm_tags_survived(node->address)) {
             node->survived = true;
         }
     }
 }
 
-/* asyncio brings one back for a turn of its loop, in which aclose() runs, and
- * with it all that it has: that goes by itself then, so what was counted when
- * it was found is all there is to say. */
-static bool
-has_async_generator(const struct cm_heap *heap)
+/* Those that the node refers to are to be looked at too; how many are by now. */
+static size_t
+add_heads(const struct cm_heap *heap, uint32_t node, bool *back,
+          uint32_t *todo, size_t count)
 {
-    bool found = false;
-    for (size_t i = 1; !found && i <= heap->node_count; i++) {
-        found = heap->nodes[i].species == CM_ASYNC_GENERATOR;
+    const struct cm_node *record = &heap->nodes[node];
+    for (uint32_t i = 0; i < record->edge_count; i++) {
+        uint32_t head = heap->edges[record->first_edge + i].head;
+        if (!back[head]) {
+            back[head] = true;
+            todo[count++] = head;
+        }
     }
-    return found;
+    return count;
 }
 
-/* At most CM_ALIVE_MAX.  `back`: what is alive may be so for a moment. */
+/* asyncio brings an async generator back for a turn of its loop, in which
+ * aclose() runs, and with it all that it has: that goes by itself then, so what
+ * was counted when it was found is all there is to say.  By node; NULL: there is
+ * none, or no memory. */
+static bool *
+find_brought_back(const struct cm_heap *heap)
+{
+    bool *back = NULL;
+    uint32_t *todo = NULL;
+    size_t count = 0;
+    for (size_t i = 1; i <= heap->node_count; i++) {
+        if (heap->nodes[i].species != CM_ASYNC_GENERATOR) {
+            continue;
+        }
+        if (back == NULL) {
+            back = cm_calloc(heap->node_count + 1, sizeof *back);
+            todo = cm_calloc(heap->node_count + 1, sizeof *todo);
+        }
+        if (back == NULL || todo == NULL) {
+            break;
+        }
+        back[i] = true;
+        todo[count++] = (uint32_t)i;
+    }
+    while (todo != NULL && back != NULL && count > 0) {
+        count = add_heads(heap, todo[count - 1], back, todo, count - 1);
+    }
+    cm_free(todo);
+    return back;
+}
+
+/* Of each storage that they have: 1 + its uses as they were counted; else 0. */
+static uint64_t *
+uses_brought_back(const struct cm_heap *heap, const bool *back)
+{
+    uint64_t *uses = cm_calloc(heap->storage_count + 1, sizeof *uses);
+    for (size_t i = 1; uses != NULL && i <= heap->node_count; i++) {
+        uint32_t storage = heap->nodes[i].storage.index;
+        if (back[i] && storage != 0) {
+            uses[storage] = 1 + (uint64_t)heap->storages[storage].use_count;
+        }
+    }
+    return uses;
+}
+
+/* At most CM_ALIVE_MAX. */
 static void
 ask(struct cm_storage *storages, size_t count,
-    const struct cm_devices *devices, bool back)
+    const struct cm_devices *devices)
 {
     enum cm_alive alive[CM_ALIVE_MAX];
     cm_devices_alive(devices, storages, count, alive);
     for (size_t i = 0; i < count; i++) {
-        if (alive[i] == CM_ALIVE_NO
-            || (alive[i] != CM_ALIVE_UNKNOWN && !back)) {
+        if (alive[i] != CM_ALIVE_UNKNOWN) {
             decide(&storages[i], alive[i] == CM_ALIVE_NO);
         }
     }
 }
 
 /* Most have told of their end by then, and need not be asked for. */
-void
-cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
+static void
+ask_all(struct cm_heap *heap, const struct cm_devices *devices)
 {
     size_t count = heap->storage_count < MAX_LOOKED_AT ? heap->storage_count
                                                        : MAX_LOOKED_AT;
     size_t from = 0; /* those before are decided */
-    bool back = has_async_generator(heap);
-    if (!back) {
-        mark_survivors(heap);
-    }
-    if (count == 0) {
-        return;
-    }
     struct cm_storage *storages = &heap->storages[1];
     for (size_t i = 0; i < count; i++) {
         bool gone = cm_allocations_gone(&storages[i]);
         if (gone || i - from == CM_ALIVE_MAX) {
-            ask(storages + from, i - from, devices, back);
+            ask(storages + from, i - from, devices);
             from = gone ? i + 1 : i;
         }
         if (gone) {
@@ -87,8 +129,26 @@ cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
         }
     }
     if (from < count) {
-        ask(storages + from, count - from, devices, back);
+        ask(storages + from, count - from, devices);
     }
+}
+
+void
+cm_fate_observe(struct cm_heap *heap, const struct cm_devices *devices)
+{
+    bool *back = find_brought_back(heap);
+    uint64_t *uses = back != NULL ? uses_brought_back(heap, back) : NULL;
+    mark_survivors(heap, back);
+    if (heap->storage_count != 0) {
+        ask_all(heap, devices);
+    }
+    for (size_t i = 1; uses != NULL && i <= heap->storage_count; i++) {
+        if (uses[i] != 0 && heap->storages[i].use_count != 0) {
+            heap->storages[i].use_count = (uint32_t)(uses[i] - 1);
+        }
+    }
+    cm_free(uses);
+    cm_free(back);
 }
 
 /* Storage keys -> index, so that each live object costs one look-up. */

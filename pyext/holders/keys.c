@@ -23,7 +23,8 @@ enum {
     FEWEST_KEYS = 4,
     FEWEST_RESERVED = 2,
     FEWEST_DRAWN = 16,
-    MOST_SIZES = 64, /* keys whose values are asked for their sizes */
+    WIDEST_DRAWN = 1024, /* so many numbers for each key */
+    MOST_SIZES = 64,     /* keys whose values are asked for their sizes */
     FEWEST_SIZES = 8,
     MOST_VALUES = 4, /* of one key: (cos, sin) */
     SHAPE_BYTES = 128,
@@ -37,8 +38,8 @@ struct tally {
     long least, most;      /* step from one number to the next */
     uint32_t rising;       /* numbers, as bits: larger in each key */
     uint32_t all, plain_numbers;
-    long largest, largest_of_half; /* the first half of all */
-    bool plain;                    /* one is a number or a tuple */
+    long smallest, largest, largest_of_half; /* the first half of all */
+    bool plain;                              /* one is a number or a tuple */
     struct cm_key_numbers last;
 };
 
@@ -124,8 +125,10 @@ note_number(struct tally *self, PyObject *key,
     if (!PyLong_CheckExact(key) || !numbers->known) {
         return;
     }
-    bool larger =
-        self->plain_numbers == 0 || numbers->parts[0] > self->largest;
+    bool first = self->plain_numbers == 0;
+    bool larger = first || numbers->parts[0] > self->largest;
+    bool smaller = first || numbers->parts[0] < self->smallest;
+    self->smallest = smaller ? numbers->parts[0] : self->smallest;
     self->largest = larger ? numbers->parts[0] : self->largest;
     self->plain_numbers++;
     if (self->plain_numbers * 2 <= self->all) {
@@ -159,8 +162,10 @@ add_key(struct tally *self, PyObject *key, PyObject *value)
 static bool
 are_drawn(const struct tally *self)
 {
+    long range = self->largest - self->smallest;
     return self->plain_numbers == self->keys && self->keys >= FEWEST_DRAWN
-           && self->largest_of_half > self->largest - self->largest / 4;
+           && range / WIDEST_DRAWN < (long)self->keys
+           && self->largest_of_half > self->largest - range / 4;
 }
 
 /* In uneven steps; the newest may not have its value yet. */
