@@ -11,8 +11,8 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 def run(handlers, state, steps):
     for step in range(steps):
         state.output = handlers["step"](step)
-        for name in ("each", "twentieth"):
-            if name == "each" or step % 20 == 19:
+        for name in ("each", "eighth"):
+            if name == "each" or step % 8 == 7:
                 handlers[name](state)
 
 
@@ -36,7 +36,7 @@ def main():
         state.outputs.clear()
 
     state = argparse.Namespace(outputs=[])
-    run({"step": train, "each": keep, "twentieth": report}, state, 40)
+    run({"step": train, "each": keep, "eighth": report}, state, 40)
 
 
 if __name__ == "__main__":
