@@ -82,8 +82,8 @@ sets(const struct cm_holding *self, const struct cm_store *store,
  * container each turn; that add, or take one out. */
 struct lines {
     uint32_t clear, trim, make, set, other, item, longer, part, add, taken;
-    uint32_t filled,
-        cut;          /* at its places, later; with a part of what was there */
+    uint32_t filled;  /* at its places, not in __init__, */
+    uint32_t cut;     /* of these, with a part of what was there */
     uint32_t moved;   /* there, by clone() or its like: not None */
     uint32_t settled; /* a sum that a backward() behind its loop takes */
     uint32_t loose;   /* pieces of code that set it, and none of them so */

@@ -47,9 +47,11 @@ def test_who_makes_what_is_stored(probe):
  rows = [keep(rows)]
  rows = keep(rows)[0]
  k = rows
+ rows = rows if k else keep(rows)
+ self.banks[k] = None if x else keep(rows)
 """
     told = probe.code(function_of(source).__code__)
-    assert told["marked"]["by"] == {2: "keep", 3: "newest", 4: "keep", 5: "sum"}
+    assert told["marked"]["by"] == {2: "keep", 3: "newest", 4: "keep", 5: "sum", 10: "keep"}
 
 
 def test_a_part_is_left_of_an_item(probe):

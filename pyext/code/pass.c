@@ -163,7 +163,9 @@ static void
 note_maker(const struct cm_pass *pass, const struct pushed *value,
            struct cm_store *store)
 {
-    if (pass->own && value->made && value->fresh) {
+    /* what is stored at a key, in any case */
+    bool always = value->fresh || store->kind != CM_STORE_ITEM;
+    if (pass->own && value->made && always) {
         store->by = cm_pass_text(pass, value->by);
         store->nested = value->by_other;
     }
