@@ -274,34 +274,41 @@ cm_advise_class(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        enclosing_function(cycle, suspect->owner).text);
 }
 
+/* Of a dict with __wrapped__: the last key that is no name of Python's; 0: it has
+ * neither. */
+static uint32_t
+own_key_of_wrapper(const struct cm_cycle *cycle, uint32_t dict)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, dict);
+    uint32_t found = 0;
+    bool wraps = false;
+
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+        struct cm_name key = cm_cycle_edge_name(cycle, node->first_edge + i);
+
+        wraps |= strcmp(key.text, "__wrapped__") == 0;
+        found = key.text[0] != '_' ? node->first_edge + i : found;
+    }
+    return wraps ? found : 0;
+}
+
 /* cache of `wrapper.cache = {}`, an attribute of a wrapper, which does not call
  * itself: functools.wraps() gives it __wrapped__.  0: it has none. */
 static uint32_t
-attribute_of_function(const struct cm_cycle *cycle, uint32_t function)
+attribute_of_wrapper(const struct cm_cycle *cycle, uint32_t function)
 {
     const struct cm_node *node = cm_cycle_node(cycle, function);
+    uint32_t found = 0;
 
-    for (uint32_t i = 0; i < node->edge_count; i++) {
-        uint32_t head = cm_cycle_edge(cycle, node->first_edge + i)->head;
-        const struct cm_node *dict = cm_cycle_node(cycle, head);
-        struct cm_name name = cm_cycle_edge_name(cycle, node->first_edge + i);
+    for (uint32_t i = 0; found == 0 && i < node->edge_count; i++) {
+        uint32_t edge = node->first_edge + i;
 
-        uint32_t found = 0;
-        bool wraps = false;
-
-        for (uint32_t k = 0;
-             strcmp(name.text, "__dict__") == 0 && k < dict->edge_count; k++) {
-            struct cm_name key =
-                cm_cycle_edge_name(cycle, dict->first_edge + k);
-
-            wraps |= strcmp(key.text, "__wrapped__") == 0;
-            found = key.text[0] != '_' ? dict->first_edge + k : found;
-        }
-        if (wraps && found != 0) {
-            return found;
+        if (strcmp(cm_cycle_edge_name(cycle, edge).text, "__dict__") == 0) {
+            found =
+                own_key_of_wrapper(cycle, cm_cycle_edge(cycle, edge)->head);
         }
     }
-    return 0;
+    return found;
 }
 
 char *
@@ -316,7 +323,7 @@ cm_advise_recursion(const struct cm_cycle *cycle,
     if (strcmp(function.text, "the lambda") == 0) {
         function = cm_cycle_edge_name(cycle, suspect->edge);
     }
-    uint32_t attribute = attribute_of_function(cycle, suspect->maker);
+    uint32_t attribute = attribute_of_wrapper(cycle, suspect->maker);
     if (attribute != 0) {
         struct cm_name name = cm_cycle_edge_name(cycle, attribute);
 
