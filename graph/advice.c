@@ -274,26 +274,34 @@ cm_advise_class(const struct cm_cycle *cycle, const struct cm_suspect *suspect,
                        enclosing_function(cycle, suspect->owner).text);
 }
 
-/* Of a dict with __wrapped__: the last key that is no name of Python's; 0: it has
- * neither. */
+/* functools.wraps() gives it the name of what it wraps. */
+static bool
+is_wrapper(const struct cm_cycle *cycle, uint32_t function)
+{
+    const struct cm_node *node = cm_cycle_node(cycle, function);
+    struct cm_name name = cm_name_of_object(cycle->records, node);
+
+    return strcmp(name.text, cm_advice_callable_name(cycle, function).text)
+           != 0;
+}
+
+/* A key of the dict that is no name of Python's; 0: it has none. */
 static uint32_t
-own_key_of_wrapper(const struct cm_cycle *cycle, uint32_t dict)
+own_key(const struct cm_cycle *cycle, uint32_t dict)
 {
     const struct cm_node *node = cm_cycle_node(cycle, dict);
     uint32_t found = 0;
-    bool wraps = false;
 
-    for (uint32_t i = 0; i < node->edge_count; i++) {
+    for (uint32_t i = 0; found == 0 && i < node->edge_count; i++) {
         struct cm_name key = cm_cycle_edge_name(cycle, node->first_edge + i);
 
-        wraps |= strcmp(key.text, "__wrapped__") == 0;
-        found = key.text[0] != '_' ? node->first_edge + i : found;
+        found = key.text[0] != '_' ? node->first_edge + i : 0;
     }
-    return wraps ? found : 0;
+    return found;
 }
 
 /* cache of `wrapper.cache = {}`, an attribute of a wrapper, which does not call
- * itself: functools.wraps() gives it __wrapped__.  0: it has none. */
+ * itself; 0: it is none, or has none. */
 static uint32_t
 attribute_of_wrapper(const struct cm_cycle *cycle, uint32_t function)
 {
@@ -304,11 +312,10 @@ attribute_of_wrapper(const struct cm_cycle *cycle, uint32_t function)
         uint32_t edge = node->first_edge + i;
 
         if (strcmp(cm_cycle_edge_name(cycle, edge).text, "__dict__") == 0) {
-            found =
-                own_key_of_wrapper(cycle, cm_cycle_edge(cycle, edge)->head);
+            found = own_key(cycle, cm_cycle_edge(cycle, edge)->head);
         }
     }
-    return found;
+    return is_wrapper(cycle, function) ? found : 0;
 }
 
 char *

@@ -170,12 +170,22 @@ test_callables(void **state)
          "give the partial weakref.ref of Engine, or clear Queue.todo when "
          "done"},
         {"wrapper.cache, which wrapper() uses",
-         "code w r.py:9 memo.<locals>.wrapper; f function code=w; c cell;"
+         "code w r.py:9 memo.<locals>.wrapper; f function code=w "
+         "label=table; c cell;"
          "d dict; e dict; t Tensor 4096; f __closure__ c; c cell:wrapper f;"
-         "f __dict__ d; d ['__wrapped__'] t; d ['cache'] e; e [0] t",
+         "f __dict__ d; d ['cache'] e; e [0] t",
          "recursive_closure", "c cell wrapper f", "r.py:9",
          "keep cache in a variable beside wrapper, and not on it: through its "
          "closure wrapper refers to itself"},
+        {"walk.seen, of a function that calls itself",
+         "code w r.py:9 memo.<locals>.wrapper; f function code=w "
+         "label=wrapper; c cell;"
+         "d dict; e dict; t Tensor 4096; f __closure__ c; c cell:wrapper f;"
+         "f __dict__ d; d ['cache'] e; e [0] t",
+         "recursive_closure", "c cell wrapper f", "r.py:9",
+         "move wrapper to module level or pass it as an argument: it refers "
+         "to "
+         "itself through its closure"},
         {"a function with an attribute: no one else has it",
          "o Engine; p Opt; f function; t Tensor 4096; o .opt p; p .cb f;"
          "f ref o; o .t t",
