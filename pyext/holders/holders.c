@@ -11,6 +11,7 @@
 #include "../../graph/bound.h"
 #include "../../graph/item.h"
 #include "../../graph/container.h"
+#include "../../graph/metric.h"
 #include "../../graph/way.h"
 #include "fillers.h"
 #include "helpers.h"
@@ -275,14 +276,14 @@ note_bounds(const struct cm_holding *holding, struct cm_holder *holder)
     holder->fills = cm_item_fills(holding);
 }
 
-/* An attribute of a library's object may be filled by any code of the program's;
- * what has no name of the program's too, where no code near it does, and is
- * emptied by none. */
+/* An attribute of a library's object may be filled by any code of the program's,
+ * but for a metric's state; what has no name of the program's too, where no code
+ * near it does, and is emptied by none. */
 static void
 find_places(struct search *self, struct cm_holding *holding,
             struct cm_fillers *codes, struct cm_holder *holder)
 {
-    if (cm_way_is_on_librarys(holding)) {
+    if (cm_way_is_on_librarys(holding) && !cm_metric_is(holding)) {
         cm_helpers_add_all(&self->roots, holding, codes->ids, CM_MOST_FILLERS);
     }
     holder->place_count = cm_holding_made(holding, holder->places);
