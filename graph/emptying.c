@@ -370,10 +370,11 @@ receiver_of(const struct cm_holding *self, const struct cm_code *code)
     return bound ? code->stores[0].name : (struct cm_text_id){0};
 }
 
-struct cm_text_id
-cm_emptying_parameter_at(const struct cm_holding *self,
-                         const struct cm_code *code, uint32_t at,
-                         bool on_object)
+/* The parameter that argument `at` is; of a method that is called on an object,
+ * or as a function. */
+static struct cm_text_id
+parameter_at(const struct cm_holding *self, const struct cm_code *code,
+             uint32_t at, bool on_object)
 {
     struct cm_text_id names[2] = {{0}, {0}};
     for (uint32_t i = 0; i < code->store_count; i++) {
@@ -391,7 +392,7 @@ cm_emptying_parameter(const struct cm_holding *self,
                       const struct cm_code *code,
                       const struct cm_store *handed)
 {
-    return cm_emptying_parameter_at(self, code, handed->decides, handed->made);
+    return parameter_at(self, code, handed->decides, handed->made);
 }
 
 /* Who has the place is called by that name on the way to it. */
@@ -413,7 +414,7 @@ parameter_of_object(const struct cm_holding *self,
     bool called = cm_way_is(self, code->name, "__call__")
                   || cm_way_is(self, code->name, "forward");
     return called && is_owner(self, handed->name)
-               ? cm_emptying_parameter_at(self, code, handed->decides, true)
+               ? parameter_at(self, code, handed->decides, true)
                : (struct cm_text_id){0};
 }
 

@@ -30,11 +30,6 @@ bool cm_emptying_is_about(const struct cm_holding *self,
  * `while not q.empty(): q.get()`, `[q.get() for _ in range(q.qsize())]`. */
 bool cm_emptying_takes_all(const struct cm_holding *self, const char *name);
 
-/* The parameter that argument `at` is; of a method that is called on an object,
- * or as a function.  Id 0: it has none. */
-struct cm_text_id cm_emptying_parameter_at(const struct cm_holding *self,
-                                           const struct cm_code *code,
-                                           uint32_t at, bool on_object);
 /* Of trim(x): what x goes by in each function of that name. */
 void cm_emptying_add_parameters(const struct cm_holding *self,
                                 const struct cm_store *handed,

@@ -49,6 +49,13 @@ enum cm_holding_keys {
     CM_KEYS_WITH_GAPS,   /* counted, and some have no value: None */
 };
 
+/* Numbers in order, each with a value or not. */
+static inline bool
+cm_holding_keys_count(uint8_t keys)
+{
+    return keys == CM_KEYS_COUNTED || keys == CM_KEYS_WITH_GAPS;
+}
+
 struct cm_holding_step {
     struct cm_text_id annotation; /* what it is: "list of 17" */
     struct cm_text_id edge;       /* how the step before holds it: "[3]" */

@@ -178,8 +178,8 @@ cm_item_has_bound_alone(const struct cm_holding *self)
     struct cm_holding above = *self;
     above.count = self->at + 1;
     return place->counted && place->items < self->through
-           && (place->keys == CM_KEYS_UNKNOWN || place->keys == CM_KEYS_COUNTED
-               || place->keys == CM_KEYS_WITH_GAPS)
+           && (place->keys == CM_KEYS_UNKNOWN
+               || cm_holding_keys_count(place->keys))
            && !are_taken_out(self) && !cm_bound_is_known(&above)
            && !cm_bound_is_emptied(&above);
 }

@@ -181,12 +181,6 @@ are_of_a_set(uint8_t keys)
     return keys == CM_KEYS_OF_A_SET || keys == CM_KEYS_DRAWN;
 }
 
-static bool
-are_counted(uint8_t keys)
-{
-    return keys == CM_KEYS_COUNTED || keys == CM_KEYS_WITH_GAPS;
-}
-
 bool
 cm_memo_is(const struct cm_holding *self)
 {
@@ -205,12 +199,12 @@ cm_memo_fills(const struct cm_holding *self)
     if (!memo.asked && keys != CM_KEYS_DRAWN) {
         return false;
     }
-    if (are_counted(keys)) {
+    if (cm_holding_keys_count(keys)) {
         read_all(&memo, look_for_index);
         read_all(&memo, look_at_keys);
     }
     return are_of_a_set(keys)
-           || (are_counted(keys)
+           || (cm_holding_keys_count(keys)
                && (memo.indexes || memo.again || !memo.others));
 }
 
@@ -251,5 +245,5 @@ cm_memo_fills_cache(const struct cm_holding *self)
     }
     uint8_t keys = cm_way_step(self, self->at)->keys;
     return are_of_a_set(keys)
-           || (are_counted(keys) && is_called_with_known(self));
+           || (cm_holding_keys_count(keys) && is_called_with_known(self));
 }
